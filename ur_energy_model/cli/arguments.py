@@ -143,9 +143,15 @@ def add_controller(parser: argparse._ActionsContainer, *, required: bool = True)
     )
 
 
-def add_yes(parser: argparse._ActionsContainer) -> None:
-    """`--yes`, on subcommands that move a robot."""
+def add_consent(parser: argparse._ActionsContainer) -> None:
+    """`--yes` and `--another-arm`, on subcommands that move a robot."""
     parser.add_argument("--yes", action="store_true", help="move the robot without asking")
+    parser.add_argument(
+        "--another-arm",
+        action="store_true",
+        help="run although serial number, mounting, payload, tool or pose are not those that the "
+        "motion was recorded with or planned for (never on another model)",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

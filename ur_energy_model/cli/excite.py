@@ -13,6 +13,7 @@ from ur_energy_model.cli.excite_options import (
     add_execution_options,
     add_surroundings,
     add_tool_speed,
+    check_execution,
     request_of,
 )
 from ur_energy_model.cli.output import note, print_json, print_table, progress
@@ -70,13 +71,18 @@ def register(subparsers: arguments.Subparsers) -> None:
     surroundings = parser.add_argument_group("surroundings")
     add_surroundings(surroundings)
     add_tool_speed(surroundings)
-    add_execution_options(parser.add_argument_group("execution"))
+    execution = parser.add_argument_group("execution")
+    add_execution_options(execution)
+    arguments.add_number(
+        execution, "--speed-fraction", 1.0, "F", "share of the designed speed", (0, 1)
+    )
     arguments.add_json(parser)
     parser.set_defaults(parser=parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Design, check, export or execute."""
+    check_execution(options, "BAG")
     if options.execute is not None:
         _execute(options)
     elif options.check is not None:
@@ -178,15 +184,17 @@ def _execute(options: argparse.Namespace) -> None:
     from ur_energy_model.cli.run_trajectory import run_and_report
     from ur_energy_model.experiment.design.problem import limits_of
     from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
+    from ur_energy_model.experiment.execution.same_arm import arm_of_plan
 
-    if options.host is None or options.output is None:
-        options.parser.error("--execute needs --host ADDRESS and -o BAG")
     if not 0 < options.speed_fraction <= 1:
         options.parser.error("--speed-fraction must be above 0 and at most 1")
     trajectory = _trajectory(options.execute)
+    request = request_of(options, trajectory.robot)
     plan = ExecutionPlan(
         trajectory=trajectory,
-        limits=limits_of(request_of(options, trajectory.robot)),
+        limits=limits_of(request),
+        arm=arm_of_plan(options.execute, request.setup, trajectory.robot),
+        another_arm=options.another_arm,
         warm_up=60.0 * options.warm_up,
         speed_fraction=options.speed_fraction,
     )

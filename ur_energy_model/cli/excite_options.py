@@ -111,13 +111,26 @@ def add_tool_speed(group: argparse._ArgumentGroup) -> None:
 
 
 def add_execution_options(group: argparse._ArgumentGroup) -> None:
-    """How a trajectory is run."""
+    """How `--execute` runs a motion, on every subcommand that has it."""
     arguments.add_controller(group, required=False)
-    arguments.add_yes(group)
+    arguments.add_consent(group)
     arguments.add_number(
         group, "--warm-up", 0.0, "MIN", "warm-up motion before recording [min]", (0, 1440)
     )
-    arguments.add_number(group, "--speed-fraction", 1.0, "F", "share of the designed speed", (0, 1))
+
+
+def check_execution(options: argparse.Namespace, output: str) -> None:
+    """Refuse an incomplete `--execute`, and its options without it.
+
+    Args:
+        options: as parsed.
+        output: metavar of -o.
+    """
+    if options.execute and (options.host is None or options.output is None):
+        options.parser.error(f"--execute needs --host ADDRESS and -o {output}")
+    for flag, given in (("--host", options.host), ("--another-arm", options.another_arm)):
+        if given and not options.execute:
+            options.parser.error(f"{flag} is for --execute")
 
 
 def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.excite_options import add_surroundings, surroundings_given
+from ur_energy_model.cli.excite_options import (
+    add_execution_options,
+    add_surroundings,
+    check_execution,
+    surroundings_given,
+)
 from ur_energy_model.cli.output import note, print_table
 from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
 
@@ -45,11 +50,10 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         help="run the recorded and the new cycle in turns, and measure the saving at the bus; "
         "the recording goes to the folder of -o",
     )
-    arguments.add_controller(proof, required=False)
+    add_execution_options(proof)
     arguments.add_number(
         proof, "--cycles", CYCLES, "N", "cycles of each kind; even numbers cancel drift", (1, 1000)
     )
-    arguments.add_yes(proof)
     add_surroundings(parser.add_argument_group("surroundings, for --execute"))
 
 
@@ -57,10 +61,7 @@ def check_outputs(options: argparse.Namespace) -> None:
     """Refuse options that do not fit together, before any computation."""
     from ur_energy_model.files import check_target
 
-    if options.execute and (options.host is None or options.output is None):
-        options.parser.error("--execute needs --host ADDRESS and -o FOLDER")
-    if options.host is not None and not options.execute:
-        options.parser.error("--host is for --execute")
+    check_execution(options, "FOLDER")
     if options.report is not None:
         check_target(options.report)
 
@@ -205,19 +206,30 @@ def _measured(
 ) -> MeasuredSaving:
     """Run the recorded and the new cycle in turns and measure the saving."""
     from ur_energy_model.cli.run_trajectory import run_recorded
-    from ur_energy_model.experiment.energy_cycle.proof import Proof, measured_saving
+    from ur_energy_model.experiment.energy_cycle.proof import (
+        Proof,
+        measured_saving,
+        require_predicted,
+    )
     from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
+    from ur_energy_model.experiment.execution.same_arm import arm_of_recording
     from ur_energy_model.model.setup import Setup
 
     cycle, proof = optimized.cycle, Proof.of(optimized, options.cycles)
     carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
     setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
     limits = proof.limits(surroundings_given(options, robot, setup))
-    plan = ExecutionPlan(proof.motion(), limits)
+    plan = ExecutionPlan(
+        proof.motion(),
+        limits,
+        warm_up=60.0 * options.warm_up,
+        arm=arm_of_recording(options.bag, robot, proof.positions),
+        another_arm=options.another_arm,
+    )
     bag = _free_name(options.output / PROOF)
     run_recorded(plan, options.host, bag, assume_yes=options.yes)
     note(f"recorded {bag}")
-    return measured_saving(bag, proof)
+    return require_predicted(measured_saving(bag, proof), optimized, bag)
 
 
 def _free_name(path: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     )
     arguments.add_output(parser, "DIR", "new folder for all results; 'all' continues in its own")
     arguments.add_robot(parser, "the one that the controller reports, or the paper's")
-    arguments.add_yes(parser)
+    arguments.add_consent(parser)
     parser.add_argument(
         "--campaign",
         action="store_true",
@@ -152,6 +153,7 @@ def _run_simulated(options: argparse.Namespace) -> Outcome:
 def _run_on_robot(options: argparse.Namespace) -> Outcome:
     """One protocol on a robot, or on a simulated controller."""
     from ur_energy_model.cli.run_trajectory import run_recorded
+    from ur_energy_model.experiment.execution.same_arm import arm_of_plan
     from ur_energy_model.experiment.protocols.catalogue import run_protocol
     from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
     from ur_energy_model.model.robots import load_robot
@@ -164,6 +166,9 @@ def _run_on_robot(options: argparse.Namespace) -> Outcome:
 
     def execute(plan: ExecutionPlan, bag: Path) -> ExecutionResult:
         note(f"recording {bag}")
+        limits = plan.limits.dynamics
+        arm = arm_of_plan("the protocol", limits.setup, limits.robot.name, info.serial)
+        plan = replace(plan, arm=arm, another_arm=options.another_arm)
         return run_recorded(plan, options.host, bag, assume_yes=options.yes)
 
     with progress(f"protocol {options.protocol}") as bar:

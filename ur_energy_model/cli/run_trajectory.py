@@ -30,7 +30,7 @@ def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool)
 
     def approve(summary: MotionSummary) -> bool:
         describe(summary)
-        return assume_yes or _confirmed()
+        return assume_yes or _confirmed(summary)
 
     with progress(f"running on {host}") as bar:
         result = execute(plan, host, bag, approve=approve, progress=bar)
@@ -77,6 +77,10 @@ def describe(summary: MotionSummary) -> None:
     approach = np.rad2deg(np.abs(summary.start - summary.here).max())
     serial = "" if summary.serial is None else f", serial {summary.serial}"
     note(f"The {summary.robot} at {summary.host}{serial} is going to move:")
+    for remark in summary.remarks:
+        note(f"  {remark}")
+    if summary.other_arm:
+        note(f"  ANOTHER ARM: {summary.other_arm}")
     if summary.program_running:
         note("  the program now running on it is replaced")
     note(f"  first slowly to the start, by up to {approach:.0f} degrees per joint")
@@ -96,7 +100,7 @@ def describe(summary: MotionSummary) -> None:
     )
 
 
-def _confirmed() -> bool:
+def _confirmed(summary: MotionSummary) -> bool:
     """Whether the user at the terminal confirms the motion.
 
     Raises:
@@ -107,5 +111,8 @@ def _confirmed() -> bool:
             "the motion cannot be confirmed without a terminal; add --yes if a script may move "
             "the robot"
         )
-    answer = ask("Is the space around the robot free? Type yes to move it: ")
+    question = "Is the space around the robot free?"
+    if summary.other_arm:
+        question += " Is this other arm meant?"
+    answer = ask(f"{question} Type yes to move it: ")
     return answer.lower() in {"y", "yes"}

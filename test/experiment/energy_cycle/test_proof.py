@@ -13,6 +13,7 @@ from ur_energy_model.experiment.energy_cycle.proof import (
     CycleEnergies,
     Proof,
     cycle_energies,
+    require_predicted,
     saving_of,
 )
 from ur_energy_model.experiment.limits import SafetyLimits, check
@@ -93,6 +94,25 @@ def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
         low, high = saving_of(CycleEnergies(energy, order, None), "run").interval
         inside += low < 10.0 < high
     assert 0.90 < inside / 300 < 0.985
+
+
+@pytest.mark.parametrize(
+    ("factor", "new_factor", "proven"),
+    [(1.0, 1.0, True), (1.05, 0.95, True), (1.3, 1.3, False), (1.0, 1.4, False), (0.6, 1.0, False)],
+)
+def test_energies_far_from_what_was_recorded_or_predicted_prove_nothing(
+    factor: float, new_factor: float, proven: bool
+) -> None:
+    recorded = replace(OPTIMIZED.cycle, measured_energy=100.0)
+    optimized = replace(OPTIMIZED, cycle=recorded, energy=100.0, new_energy=90.0)
+    order = np.array([False, True])
+    energy = np.where(order, 90.0 * new_factor, 100.0 * factor)
+    saving = saving_of(CycleEnergies(energy, order, None), "run")
+    if proven:
+        assert require_predicted(saving, optimized, "run") == saving
+    else:
+        with pytest.raises(RecordingError, match="no saving"):
+            require_predicted(saving, optimized, "run")
 
 
 def test_incomplete_cycles_do_not_count() -> None:

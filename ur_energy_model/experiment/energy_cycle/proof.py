@@ -39,6 +39,10 @@ LARGEST_MISFIT = 0.02
 FULL = 0.98
 """Share of a cycle's samples that its energy needs."""
 CONFIDENCE = 0.95
+FAR = 0.25
+"""Relative difference from the prediction from which a measured energy is of something else."""
+FAR_FROM_RECORDED = 0.15
+"""The same from the energy that was measured in the recording, of the same motion."""
 MARGIN = 1.02
 """Factor on the largest values of the recorded cycle, for the interpolation between samples."""
 
@@ -82,6 +86,11 @@ class Proof:
     def pattern(self) -> tuple[bool, ...]:
         """Which cycles of one repetition are the new one."""
         return (False, True, True, False) if self.cycles % 2 == 0 else (False, True)
+
+    @property
+    def positions(self) -> Array:
+        """Positions of the recorded cycle [k, n], rad."""
+        return self.before.sample(np.arange(0.0, self.before.duration, TEMPLATE_STEP))[0]
 
     @property
     def order(self) -> tuple[bool, ...]:
@@ -172,6 +181,37 @@ def saving_of(cycles: CycleEnergies, source: str) -> MeasuredSaving:
     return MeasuredSaving(
         before, after, saving, (saving - half, saving + half), len(pairs), temperature
     )
+
+
+def require_predicted(
+    measured: MeasuredSaving, optimized: OptimizedCycle, bag: str | Path
+) -> MeasuredSaving:
+    """The measured saving, if its energies are those that were predicted and recorded.
+
+    Raises:
+        RecordingError: they are far from it: it was another arm, load or state.
+    """
+    recorded = optimized.cycle.measured_energy
+    compared = (
+        (
+            "the recorded cycle",
+            measured.energy,
+            recorded,
+            FAR_FROM_RECORDED,
+            "measured in the recording",
+        ),
+        ("the recorded cycle", measured.energy, optimized.energy, FAR, "predicted"),
+        ("the new cycle", measured.new_energy, optimized.new_energy, FAR, "predicted"),
+    )
+    for name, energy, expected, limit, origin in compared:
+        if expected is not None and not abs(energy - expected) <= limit * abs(expected):
+            raise RecordingError(
+                bag,
+                f"no saving is proven: {name} took {energy:.0f} J where {expected:.0f} J were "
+                f"{origin}, {100.0 * (energy / expected - 1.0):+.0f} %",
+                "check arm, load and tool, and warm the arm up as it was when recorded (--warm-up)",
+            )
+    return measured
 
 
 def cycle_energies(telemetry: Telemetry, proof: Proof) -> CycleEnergies:

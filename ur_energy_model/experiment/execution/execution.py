@@ -7,12 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
 import numpy as np
 
-from ur_energy_model.errors import ControllerError, MotionRefusedError, RecordingError
+from ur_energy_model.errors import (
+    ControllerError,
+    MotionRefusedError,
+    RecordingError,
+    WrongRobotError,
+)
 from ur_energy_model.experiment.execution.approach import plan_approach
 from ur_energy_model.experiment.execution.execution_plan import (
     ExecutionPlan,
@@ -26,13 +32,27 @@ from ur_energy_model.experiment.execution.motion_process import (
     MoveTo,
 )
 from ur_energy_model.experiment.execution.safety_monitor import SafetyMonitor
+from ur_energy_model.experiment.execution.same_arm import (
+    KnownArm,
+    arm_in,
+    both_arms,
+    differences,
+    refusal,
+    unknown,
+)
 from ur_energy_model.experiment.export import APPROACH_ACCELERATION, APPROACH_SPEED
 from ur_energy_model.experiment.limits import TrajectoryVerdict, check
 from ur_energy_model.experiment.periodic_motion import PeriodicMotion, sample_period
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.modes import BRAKES_RELEASED, NORMAL_SAFETY, PLAYING, SAFETY_MODES
 from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.rtde.dashboard_client import (
+    ControllerIdentity,
+    description_name,
+    identify_controller,
+)
 from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array, Progress
 
 MARGIN = 0.5
@@ -67,8 +87,9 @@ def execute(
         The result; check `completed`.
 
     Raises:
-        MotionRefusedError: the trajectory does not pass the checks, the robot is not ready, the
-            motion was not approved, or the start cannot be reached safely.
+        MotionRefusedError: the trajectory does not pass the checks, the robot is not ready or
+            another one than the plan's, the motion was not approved, or the start cannot be
+            reached safely.
         ControllerError: no connection.
         RecordingError: the bag exists or cannot be written.
         KeyboardInterrupt: Ctrl-C, after the robot has stopped and the bag is complete.
@@ -80,12 +101,16 @@ def execute(
         raise MotionRefusedError(f"the trajectory is not safe: {'; '.join(verdict.problems)}")
     robot = plan.limits.dynamics.robot
     monitor = SafetyMonitor()
+    identity = identify_controller(host)
+    _check_model(plan, host, identity)
     with (
         RtdeSource(host, robot=robot.name) as source,
         Recorder(source, tap=monitor) as recorder,
     ):
         here = _ready(host, monitor)
-        summary = _summary(plan, verdict, host, source.info.serial, here, monitor)
+        info = source.info
+        _check_generation(plan, info, identity)
+        summary = _summary(plan, verdict, info, here, monitor)
         if not approve(summary):
             raise MotionRefusedError("not approved, nothing moved")
         with _one_interrupt(), MotionProcess(host, robot.rate) as mover:
@@ -234,16 +259,16 @@ def _ready(host: str, monitor: SafetyMonitor) -> Array:
 def _summary(
     plan: ExecutionPlan,
     verdict: TrajectoryVerdict,
-    host: str,
-    serial: str | None,
+    info: RecordingInfo,
     here: Array,
     monitor: SafetyMonitor,
 ) -> MotionSummary:
     _, q, qd, _ = sample_period(plan.trajectory, 100.0)
+    other, remarks = _compared(plan, info, here, monitor.batch)
     return MotionSummary(
-        host=host,
+        host=info.source,
         robot=plan.trajectory.robot,
-        serial=serial,
+        serial=info.serial,
         here=here,
         start=plan.trajectory.start,
         travel=np.ptp(q, axis=0),
@@ -253,7 +278,77 @@ def _summary(
         duration=plan.duration,
         warm_up=plan.warm_up,
         program_running=monitor.code("runtime_state") == PLAYING,
+        other_arm=other,
+        remarks=remarks,
     )
+
+
+def _check_model(plan: ExecutionPlan, host: str, identity: ControllerIdentity) -> None:
+    """Refuse an arm of another model; shape and limits of the checks would be wrong for it.
+
+    Raises:
+        MotionRefusedError: it is one.
+    """
+    robot = plan.limits.dynamics.robot.name
+    try:
+        identity.check(host, robot, ControllerIdentity())
+    except WrongRobotError as error:
+        raise _wrong_model(plan, host, identity.serial, str(identity.model)) from error
+
+
+def _check_generation(
+    plan: ExecutionPlan, info: RecordingInfo, identity: ControllerIdentity
+) -> None:
+    """Refuse a UR5 for a UR5e and the reverse, which have the same name on the dashboard.
+
+    Raises:
+        MotionRefusedError: it is the other one.
+    """
+    robot = plan.limits.dynamics.robot
+    major = (info.controller_version or "").partition(".")[0]
+    if identity.model is None or not major.isdecimal():
+        return
+    found = description_name(identity.model, (int(major),))
+    if robot.name.upper().startswith("UR") and found.upper() != robot.name.upper():
+        raise _wrong_model(plan, info.source, identity.serial, found)
+
+
+def _wrong_model(
+    plan: ExecutionPlan, host: str, serial: str | None, model: str
+) -> MotionRefusedError:
+    robot = plan.limits.dynamics.robot.name
+    expected = plan.arm or KnownArm("the trajectory", robot)
+    text = both_arms(expected, KnownArm(host, model, serial))
+    return MotionRefusedError(
+        f"{host}: {text}; connect the right one: a motion is never run on another model"
+    )
+
+
+def _compared(
+    plan: ExecutionPlan, info: RecordingInfo, here: Array, batch: Telemetry | None
+) -> tuple[str, tuple[str, ...]]:
+    """How the connected arm differs from the plan's ("" if it does not), and remarks.
+
+    Raises:
+        MotionRefusedError: it differs, and the plan is for that arm only.
+    """
+    expected = plan.arm
+    if expected is None or batch is None:
+        return "", ()
+    found = arm_in(
+        replace(batch, info=info),
+        plan.limits.dynamics.robot,
+        info.source,
+        positions=here[None],
+        mounting=expected.gravity,
+    )
+    problems = differences(expected, found)
+    if problems and not plan.another_arm:
+        raise refusal(expected, found, problems)
+    missing = unknown(expected, found)
+    remarks = [f"{both_arms(expected, found)}; not compared: {', '.join(missing)}"]
+    other = f"{both_arms(expected, found)}: {'; '.join(problems)}" if problems else ""
+    return other, tuple(remarks if missing else ())
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ur_energy_model.experiment.execution.same_arm import KnownArm
 from ur_energy_model.experiment.limits import SafetyLimits
 from ur_energy_model.experiment.periodic_motion import PeriodicMotion
 from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
@@ -20,12 +21,16 @@ class ExecutionPlan:
         limits: limits of the arm in its workplace.
         warm_up: time to run the trajectory before recording, to warm up the joints [s].
         speed_fraction: fraction of the designed speed, at most 1.
+        arm: the one that the motion was recorded on or planned for; None if nothing is known.
+        another_arm: run on another arm, too, if it is of the same model.
     """
 
     trajectory: PeriodicMotion
     limits: SafetyLimits
     warm_up: float = 0.0
     speed_fraction: float = 1.0
+    arm: KnownArm | None = None
+    another_arm: bool = False
 
     @property
     def duration(self) -> float:
@@ -46,6 +51,8 @@ class MotionSummary:
         clearance: smallest distance found by the check [m].
         duration, warm_up: s.
         program_running: whether a running program will be replaced.
+        other_arm: how the robot differs from the expected one, "" if it does not.
+        remarks: on what could not be compared.
     """
 
     host: str
@@ -60,6 +67,8 @@ class MotionSummary:
     duration: float
     warm_up: float
     program_running: bool
+    other_arm: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

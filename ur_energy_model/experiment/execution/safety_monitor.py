@@ -69,11 +69,16 @@ class SafetyMonitor:
 
     def latest(self, name: str) -> Array | None:
         """Latest value of a field [width]; None if it is not known yet."""
-        with self._lock:
-            batch = self._batch
+        batch = self.batch
         if batch is None or name not in batch:
             return None
         return np.atleast_1d(batch[name][-1])
+
+    @property
+    def batch(self) -> Telemetry | None:
+        """The latest samples; None before the first."""
+        with self._lock:
+            return self._batch
 
     def code(self, name: str) -> int | None:
         """Latest value of a field that contains a code; None if it is unknown."""

@@ -1,0 +1,133 @@
+"""The connected arm is the recorded one, or the motion is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.experiment.design.problem import DesignRequest, limits_of
+from ur_energy_model.experiment.execution.execution import execute
+from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, MotionSummary
+from ur_energy_model.experiment.execution.same_arm import (
+    KnownArm,
+    arm_in,
+    arm_of_recording,
+    differences,
+    unknown,
+)
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
+from ur_energy_model.resources import config_file
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.simulation.control.kinematics import compose
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.trajectory.fourier import load_trajectory
+from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.trajectory.named_motions import named_motion
+from ur_energy_model.trajectory.planner import home_position
+from ur_energy_model.typing import Array
+
+ROBOT = load_robot("ur5e")
+MINE, OTHER = "20195500123", "20195500124"
+PAYLOAD = Payload(1.5, np.array([0.0, 0.0, 0.06]))
+
+
+def telemetry(
+    *,
+    serial: str | None = MINE,
+    tilt: float = 0.0,
+    payload: Payload = PAYLOAD,
+    tool: tuple[float, ...] = (0.0, 0.0, 0.12, 0.0, 0.0, 0.0),
+    at: Array | None = None,
+    seconds: float = 0.05,
+) -> Telemetry:
+    """A simulated arm, as an arm or its recording shows itself."""
+    setup = Setup(gravity_of_mounting(np.deg2rad(tilt), 0.3), payload)
+    motion = named_motion("pick_and_place", ROBOT, setup) if at is None else Hold(at)
+    seen = record_arm(SimulatedArm(ROBOT, motion=motion, seed=3, setup=setup), seconds)
+    poses = np.stack([compose(pose, np.array(tool)) for pose in seen["actual_TCP_pose"]])
+    info = replace(seen.info, serial=serial, gravity=None)
+    return replace(seen, info=info, columns={**seen.columns, "actual_TCP_pose": poses})
+
+
+@pytest.fixture(scope="module")
+def recorded() -> KnownArm:
+    seen = telemetry(seconds=6.0)
+    return arm_in(seen, ROBOT, "monday", positions=seen["target_q"])
+
+
+AWAY = home_position(ROBOT) + np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+CASES = {
+    "same arm": ({}, ""),
+    "same arm later in its cycle": ({"seconds": 2.5}, ""),
+    "serial": ({"serial": OTHER}, "serial"),
+    "wall": ({"tilt": 90.0}, "mounting"),
+    "slope": ({"tilt": 15.0}, "mounting"),
+    "mass": ({"payload": Payload(3.0, PAYLOAD.center_of_mass)}, "payload"),
+    "no payload": ({"payload": Payload()}, "payload"),
+    "centre": ({"payload": Payload(1.5, np.array([0.05, 0.0, 0.06]))}, "payload"),
+    "longer tool": ({"tool": (0.0, 0.0, 0.16, 0.0, 0.0, 0.0)}, "tool"),
+    "turned tool": ({"tool": (0.0, 0.0, 0.12, 0.0, 0.5, 0.0)}, "tool"),
+    "pose": ({"at": AWAY}, "stands"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_difference_is_seen_alone(recorded: KnownArm, case: str) -> None:
+    options, word = CASES[case]
+    live = telemetry(**options)  # type: ignore[arg-type]
+    here = live["actual_q"][-1:]
+    found = arm_in(live, ROBOT, "cell", positions=here, mounting=recorded.gravity)
+    problems = differences(recorded, found)
+    assert len(problems) == bool(word), problems
+    assert all(word in problem for problem in problems)
+    assert unknown(recorded, found) == []
+
+
+def test_what_a_recording_does_not_hold_is_named(tmp_path: Path) -> None:
+    seen = telemetry(serial=None)
+    columns = {name: seen[name] for name in ("target_q", "actual_q")}
+    with BagWriter(tmp_path / "bag", seen.info, tuple(columns)) as writer:
+        writer.write(replace(seen, columns=columns))
+    expected = arm_of_recording(tmp_path / "bag", ROBOT, seen["target_q"])
+    found = arm_in(telemetry(serial=OTHER, tilt=90), ROBOT, "cell", positions=seen["target_q"])
+    assert differences(expected, found) == []
+    assert len(unknown(expected, found)) == 4
+
+
+def test_another_arm_is_refused_with_both_serials_unless_insisted(
+    simulate, fresh_host, tmp_path: Path
+) -> None:
+    host = fresh_host()
+    simulate(host, "--motion", "hold", "--seed", "7")
+    home = home_position(ROBOT)
+    plan, other_model = (
+        ExecutionPlan(
+            load_trajectory(config_file("excitation", f"{name}.yaml")),
+            limits_of(DesignRequest(load_robot(name))),
+            arm=KnownArm("monday", name, MINE, positions=home[None]),
+        )
+        for name in ("ur5e", "ur10e")
+    )
+    shown: list[MotionSummary] = []
+
+    def decline(summary: MotionSummary) -> bool:
+        shown.append(summary)
+        return False
+
+    for refused in (plan, other_model, replace(other_model, another_arm=True)):
+        with pytest.raises(MotionRefusedError) as error:
+            execute(refused, host, tmp_path / "bag", approve=decline)
+        assert MINE in str(error.value)
+        assert "20000000007" in str(error.value)
+    assert not shown
+    with pytest.raises(MotionRefusedError, match="not approved"):
+        execute(replace(plan, another_arm=True), host, tmp_path / "bag", approve=decline)
+    assert MINE in shown[0].other_arm
+    assert "20000000007" in shown[0].other_arm
