@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -64,7 +65,8 @@ def interrupted(
             while child.poll() is None:
                 if time.monotonic() > deadline:
                     child.kill()
-                child.send_signal(signal.SIGINT)
+                with suppress(ProcessLookupError):  # to the whole group, as a terminal does
+                    os.killpg(child.pid, signal.SIGINT)
                 with suppress(subprocess.TimeoutExpired):
                     child.wait(_AGAIN)
             return child.returncode, child.stdout.read()

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from test.identification.exact_arm import ExactArm
 from test.interrupting import assert_quiet, interrupted
 from ur_energy_model import interrupts
 
@@ -131,14 +132,18 @@ def test_interrupts_stay_ignored_at_exit():
     [
         ["record", "--robot", "ur5e", "--wait", "60", "-o", "bag"],
         ["excite", "--robot", "ur5e", "--time-limit", "60", "-o", "motion.yaml"],
+        ["estimate", "bag", "bag", "--robot", "ur5e", "--workers", "2"],
     ],
-    ids=["record", "excite"],
+    ids=["record", "excite", "workers"],
 )
 def test_a_command_ends_quietly_whenever_it_is_interrupted(
     arguments: list[str], tmp_path: Path, fresh_host
 ) -> None:
+    """Nothing is left behind: the output's pipe is closed only when all of its processes end."""
     if arguments[0] == "record":
         arguments = [*arguments, "--host", fresh_host()]
-    delays = np.linspace(0.0, 1.5, 8).tolist()
+    elif arguments[0] == "estimate":
+        ExactArm().bag(tmp_path, seed=1, seconds=20)
+    delays = np.linspace(0.0, 2.0, 10).tolist()
     ends = interrupted("ur_energy", arguments, delays, tmp_path, code=130)
     assert_quiet(ends, 130)

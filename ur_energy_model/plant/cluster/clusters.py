@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
 from ur_energy_model.interrupts import postponed
@@ -50,12 +51,13 @@ def local_workers(count: int) -> Iterator[DaskBags]:
         opened.enter_context(_quiet())
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ur_energy-workers-"))
         opened.enter_context(dask.config.set({**_SETTINGS, "temporary-directory": folder}))
-        cluster = _scheduler(folder)
-        opened.callback(_closed, cluster)
-        opened.push(lambda kind, *_: _kill_workers(cluster) if kind else None)
-        cluster.scale(count)
-        client = Client(cluster, set_as_default=False)
-        opened.callback(_closed, client)
+        with postponed():  # an interrupt half-way would leave processes behind
+            cluster = _scheduler(folder)
+            opened.callback(_closed, cluster)
+            opened.push(lambda kind, *_: _kill_workers(cluster) if kind else None)
+            cluster.scale(count)
+            client = Client(cluster, set_as_default=False)
+            opened.callback(_closed, client)
         yield DaskBags(client, "the processes of this machine")
 
 
@@ -124,6 +126,8 @@ def _scheduler(folder: str) -> LocalCluster:
     """
     from distributed import LocalCluster, Security
 
+    # The thread that starts the tracker of multiprocessing sees SIGINT afterwards: not a worker's.
+    resource_tracker.ensure_running()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         return LocalCluster(
