@@ -81,6 +81,7 @@ def run(options: argparse.Namespace) -> None:
         "rate": telemetry.info.rate,
         "gaps": len(bag.gaps),
         "lost": sum(gap.missing for gap in bag.gaps),
+        "repeated": telemetry.repeated,
         "fields": list(telemetry.fields),
         "time_zone": telemetry.info.extra.get("time_zone"),
     }

@@ -60,6 +60,8 @@ class EnergyCalculator:
         self.options = PowerOptions() if options is None else options
         self.refused = 0
         """Samples left out so far because of values that are not finite or impossible."""
+        self.repeated = 0
+        """Samples left out so far because the recording has them twice."""
         self.gaps = GapRule(self.options.gap_limit)
         self.conditions = OperatingConditions(model.setup)
         self.standby = StandbyTracker(
@@ -101,6 +103,7 @@ class EnergyCalculator:
         Raises:
             MissingFieldError: a field that the method needs is missing.
         """
+        self.repeated += batch.repeated
         current = self.currents(batch)
         good = self._usable(batch, current)
         if not good.all():

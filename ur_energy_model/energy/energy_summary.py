@@ -36,6 +36,7 @@ class EnergySummary(JointEnergies):
         duration: time integrated over, gaps left out [s].
         unaccounted: time in gaps [s].
         refused: number of samples left out because of values that are not finite or impossible.
+        repeated: number of samples left out because the recording has them twice.
         electrical_total_std: of the sum of the joints' electrical energies [J].
         copper, friction: losses per joint [n], J.
         regenerated: electrical energy returned by each joint [n], J.
@@ -49,6 +50,7 @@ class EnergySummary(JointEnergies):
     duration: float
     unaccounted: float
     refused: int
+    repeated: int
     electrical_total_std: float
     copper: Array
     friction: Array
@@ -82,6 +84,7 @@ class EnergySummary(JointEnergies):
             "duration": self.duration,
             "unaccounted_time": self.unaccounted,
             "refused_samples": self.refused,
+            "repeated_samples": self.repeated,
             **self.energy_json(joints, total),
             "bus_energy": self.bus,
             "states": {
@@ -118,6 +121,7 @@ def summarise(
         duration=reading.accounted,
         unaccounted=reading.unaccounted,
         refused=calculator.refused,
+        repeated=calculator.repeated,
         names=channels.joints,
         mechanical=net[joint["mechanical_power"]],
         electrical=net[joint["electrical_power"]],

@@ -29,6 +29,7 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
         duration=sum(s.duration for s in summaries),
         unaccounted=sum(s.unaccounted for s in summaries),
         refused=sum(s.refused for s in summaries),
+        repeated=sum(s.repeated for s in summaries),
         electrical_total_std=sum(s.electrical_total_std for s in summaries),
         copper=_sum(s.copper for s in summaries),
         friction=_sum(s.friction for s in summaries),

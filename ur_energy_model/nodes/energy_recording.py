@@ -6,7 +6,6 @@ keeps them: the thread that reads the samples never waits for them.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +16,14 @@ from ur_energy_model import topics_and_services as topics
 from ur_energy_model.nodes.diagnostics import OK, WARN, status
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.polled_subscription import PolledSubscription
+from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET
 from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
 from ur_energy_model.telemetry.bag.message_types import DIAGNOSTIC_ARRAY, JOINT_STATE
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.runs import equal_runs
 
 RECORDED = (
-    (topics.ENERGY_STAMPED, JointState, JOINT_STATE),
+    (topics.ENERGYSTAMPED, JointState, JOINT_STATE),
     (topics.ENERGY_SUMMARY, DiagnosticArray, DIAGNOSTIC_ARRAY),
     (topics.ENERGY_CYCLE, DiagnosticArray, DIAGNOSTIC_ARRAY),
     (topics.ENERGY_PREDICTION, DiagnosticArray, DIAGNOSTIC_ARRAY),
@@ -33,9 +33,6 @@ DEPTH = 1000
 """Messages of a topic that may wait."""
 MOST_AWAY_NS = 10_000_000_000
 """Stamps further from the present are not of this arm's samples; the present counts instead."""
-_STAMP = struct.Struct("<iI")
-_STAMP_OFFSET = 4
-"""Behind the encapsulation header; the header of the message comes first in all these types."""
 
 
 @dataclass
@@ -74,7 +71,7 @@ class EnergyRecording:
             messages, numbers = recorded.subscription.take(DEPTH)
             if numbers:
                 self._count(recorded, numbers)
-            messages = [each for each in messages if len(each) >= _STAMP_OFFSET + _STAMP.size]
+            messages = [each for each in messages if len(each) >= STAMP_OFFSET + STAMP.size]
             self.recorded += len(messages)
             for part in equal_runs([len(each) for each in messages]):
                 stamps = np.array([_log_time(each, now) for each in messages[part]])
@@ -100,6 +97,6 @@ class EnergyRecording:
 
 def _log_time(message: bytes, now: int) -> int:
     """Time of the sample that a message belongs to [ns since the epoch]."""
-    seconds, nanoseconds = _STAMP.unpack_from(message, _STAMP_OFFSET)
+    seconds, nanoseconds = STAMP.unpack_from(message, STAMP_OFFSET)
     stamp = int(seconds) * 1_000_000_000 + int(nanoseconds)
     return stamp if abs(stamp - now) < MOST_AWAY_NS else now

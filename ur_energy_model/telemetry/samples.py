@@ -131,6 +131,8 @@ class Telemetry:
         gaps: missing stretches, in order.
         stamp: host time of each sample mapped from the controller clock [n], ns since the
             epoch (int64), or None if it was not recorded.
+        repeated: number of samples left out here because an earlier sample has the same controller
+            time and host time: they are in the recording twice.
     """
 
     time: Array
@@ -138,6 +140,7 @@ class Telemetry:
     info: RecordingInfo = RecordingInfo()
     gaps: tuple[Gap, ...] = ()
     stamp: NDArray[np.int64] | None = None
+    repeated: int = 0
 
     def __post_init__(self) -> None:
         n = len(self.time)
@@ -229,6 +232,7 @@ class Telemetry:
                 if number[gap.index] < count or gap.index == len(keep)
             ),
             stamp=None if self.stamp is None else self.stamp[keep],
+            repeated=self.repeated,
         )
 
     def cut(self, part: slice) -> Telemetry:
@@ -296,4 +300,5 @@ def concatenate(parts: Sequence[Telemetry], *, cause: str | None = None) -> Tele
         info=first.info,
         gaps=tuple(sorted(gaps, key=lambda gap: gap.index)),
         stamp=np.concatenate(stamps) if len(stamps) == len(parts) else None,
+        repeated=sum(part.repeated for part in parts),
     )

@@ -25,11 +25,9 @@ TABLES = (
 )
 
 
-@pytest.fixture(scope="module")
-def intact(tmp_path_factory):
-    """A bag with sqlite3 storage, and the samples in it."""
-    telemetry = make_telemetry(1000, fields=("actual_q", "payload"))
-    path = write_bag(tmp_path_factory.mktemp("sqlite") / "bag", telemetry)
+def in_sqlite(path, telemetry):
+    """A bag with sqlite3 storage."""
+    write_bag(path, telemetry)
     blocks = list(McapReader(path / "bag_0.mcap").blocks(TELEMETRY_TOPIC))
     with closing(sqlite3.connect(path / "bag_0.db3")) as file, file:
         for table in TABLES:
@@ -48,7 +46,14 @@ def intact(tmp_path_factory):
     metadata = metadata.replace("storage_identifier: mcap", "storage_identifier: sqlite3")
     (path / "metadata.yaml").write_text(metadata.replace("bag_0.mcap", "bag_0.db3"))
     (path / "bag_0.mcap").unlink()
-    return path, telemetry
+    return path
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory):
+    """A bag with sqlite3 storage, and the samples in it."""
+    telemetry = make_telemetry(1000, fields=("actual_q", "payload"))
+    return in_sqlite(tmp_path_factory.mktemp("sqlite") / "bag", telemetry), telemetry
 
 
 @pytest.fixture

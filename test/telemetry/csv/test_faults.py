@@ -247,12 +247,50 @@ def test_wide_files_are_refused(tmp_path):
 
 def test_batches_are_small_and_make_the_whole(tmp_path):
     path = write(tmp_path / "x.csv", table(10_000))
-    reading = CsvReader([path, path], "ur5e", CsvOptions())
+    another = write(tmp_path / "y.csv", table(10_000, start=11.0))
+    reading = CsvReader([path, another], "ur5e", CsvOptions())
     parts = list(reading)
     assert max(map(len, parts)) <= 4096
     assert sum(map(len, parts)) == 20_000
     assert reading.duration == pytest.approx(2 * 9999 * 0.02)
     assert [gap.cause for part in parts for gap in part.gaps] == ["next file"]
+
+
+@pytest.mark.parametrize(
+    ("change", "repeated"),
+    [
+        (lambda rows: [row for row in rows for _ in range(2)], 400),
+        (lambda rows: rows[:201] + rows[200:], 1),
+        (lambda rows: rows[:300] + rows[200:], 100),
+        (lambda rows: rows + rows[100:250], 150),
+        (lambda rows: rows + rows, 400),
+    ],
+    ids=["each", "one", "beside", "at the end", "all"],
+)
+def test_repeated_rows_count_once(tmp_path, change, repeated):
+    once = read_csv([changed(tmp_path / "x.csv", list)], "ur5e")
+    said = []
+    telemetry = read_csv([changed(tmp_path / "x.csv", change)], "ur5e", note=said.append)
+    assert telemetry.time.tolist() == once.time.tolist()
+    assert telemetry["actual_q"].tobytes() == once["actual_q"].tobytes()
+    assert telemetry.gaps == ()
+    assert [line for line in said if f": {repeated} rows repeat" in line]
+
+
+def test_a_file_named_twice_counts_once(tmp_path):
+    path = write(tmp_path / "x.csv", table(400))
+    assert len(read_csv([path, path], "ur5e")) == 400
+
+
+def test_a_clock_that_starts_again_repeats_no_rows(tmp_path):
+    first = table(400)
+    rng = np.random.default_rng(5)
+    again = {name: values + 1e-6 * rng.normal(size=values.shape) for name, values in first.items()}
+    again["timestamp"] = first["timestamp"]
+    both = {name: np.concatenate([first[name], again[name]]) for name in first}
+    telemetry = read_csv([write(tmp_path / "x.csv", both)], "ur5e")
+    assert len(telemetry) == 800
+    assert [gap.index for gap in telemetry.gaps] == [400]
 
 
 def test_damaged_rows_at_the_beginning_are_left_out(tmp_path):

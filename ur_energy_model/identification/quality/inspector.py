@@ -31,7 +31,7 @@ class Inspector:
         info: what made the recording.
         robot: its arm, for the condition number; None for no condition number.
         fields: names of the recorded fields.
-        samples, gaps, lost: numbers so far.
+        samples, gaps, lost, repeated: numbers so far.
         steps: of time, about the first 100 000 [s].
         repeats: of the noisy channels, by name.
         offline_simulator: check for the fingerprint of the manufacturer's simulator.
@@ -49,6 +49,7 @@ class Inspector:
     samples: int = 0
     gaps: int = 0
     lost: int = 0
+    repeated: int = 0
     steps: list[Array] = field(default_factory=list)
     _extremes: dict[str, Extremes] = field(default_factory=dict)
     repeats: dict[str, Repeats] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class Inspector:
             part.require("actual_q", purpose="judging a recording without currents")
         self.info, self.fields = part.info, self.fields | set(part.columns)
         self.samples += len(part)
+        self.repeated += part.repeated
         limits = ANY_ARM if self.robot is None else rated_limits(self.robot)
         part, impossible, first = possible(part, limits)
         self.impossible += int(np.count_nonzero(impossible))

@@ -89,6 +89,7 @@ class Quality:
         rate: samples per second found [Hz].
         irregular: the time step varies by more than 2 % of its median (due to the recorder).
         gaps, lost: numbers of gaps and of missing samples.
+        repeated: number of samples left out because the recording has them twice.
         joints: excitation per joint.
         frozen, clipped: names of channels (with joint index) that do not change or hit a limit.
         not_finite: number of values that are not finite, by field.
@@ -113,6 +114,7 @@ class Quality:
     irregular: bool
     gaps: int
     lost: int
+    repeated: int
     joints: tuple[JointQuality, ...]
     frozen: tuple[str, ...]
     clipped: tuple[str, ...]

@@ -118,6 +118,7 @@ class _Judge:
             irregular=self.irregular,
             gaps=found.gaps,
             lost=found.lost,
+            repeated=found.repeated,
             joints=self.joints,
             frozen=self.frozen,
             clipped=self.clipped,
@@ -230,6 +231,11 @@ class _Judge:
             yield (
                 f"{found.lost} samples ({100 * found.lost / total:.1f} %) are missing in "
                 f"{found.gaps} gaps"
+            )
+        if found.repeated:
+            yield (
+                f"{found.repeated} samples are in the recording twice (the same controller time "
+                "and host time); each is used once"
             )
         if found.impossible:
             yield (

@@ -20,6 +20,10 @@ from numpy.typing import NDArray
 from ur_energy_model.typing import Array, Bytes, Mask
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
+STAMP = struct.Struct("<iI")
+"""Seconds and nanoseconds."""
+STAMP_OFFSET = len(ENCAPSULATION)
+"""Place of the stamp in messages that begin with it or with a header."""
 MAX_STRINGS = 4096
 MAX_VALUES = 1 << 20
 

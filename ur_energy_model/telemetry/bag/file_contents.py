@@ -13,7 +13,11 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, decode_event
 from ur_energy_model.telemetry.bag.mcap_chunk import ChunkUnpacker
-from ur_energy_model.telemetry.bag.mcap_definitions import DEFINITIONS
+from ur_energy_model.telemetry.bag.mcap_definitions import (
+    DEFINITIONS,
+    MAX_DEFINITION,
+    McapDefinitions,
+)
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 
@@ -53,6 +57,34 @@ def file_contents(path: Path) -> FileContents:
         return _summarised(path, summary) if summary else _scanned(path)
     except (struct.error, CdrError) as error:
         raise RecordingError(path, f"is damaged ({error})", "recover the bag") from None
+
+
+def metadata_behind_chunks(path: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Metadata that follows the last chunk of a file, as in recovered ones; none without a summary.
+
+    Raises:
+        RecordingError: it cannot be read, or a record is malformed.
+    """
+    definitions, last, places = McapDefinitions(path), 0, []
+    try:
+        for op, content in _records(_summary(path)):
+            if op == Op.CHUNK_INDEX:
+                last = max(last, _CHUNK_INDEX.unpack_from(content)[2])
+            elif op == Op.METADATA_INDEX:
+                places.append(struct.unpack_from("<2Q", content))
+        places = [place for place in places if place[0] > last]
+        if not places:
+            return
+        with path.open("rb", buffering=0) as file:
+            for offset, length in places:
+                record = os.pread(file.fileno(), min(length, MAX_DEFINITION), offset)
+                if record[:1] == bytes([Op.METADATA]):
+                    definitions.note(Op.METADATA, record[PREFIX.size :])
+                yield from definitions.take_metadata()
+    except (struct.error, OverflowError):
+        return
+    except OSError as error:
+        raise definitions.refuse(f"cannot be read ({error.strerror})", "check the file") from None
 
 
 def _summary(path: Path) -> bytes:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.cdr import CdrError
+from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError
 from ur_energy_model.telemetry.bag.intact_records import IntactRecords
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
 from ur_energy_model.telemetry.bag.mcap_definitions import McapDefinitions
 from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX, Op, Summary
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.message_decoder import MAX_LAYOUTS, MAX_MESSAGE
+from ur_energy_model.telemetry.bag.message_decoder import MAX_LAYOUTS, MAX_MESSAGE, SeenSamples
 from ur_energy_model.telemetry.bag.message_encoder import TOPICS, channel_of
+from ur_energy_model.telemetry.bag.message_places import Positions
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
     MAX_GAPS,
@@ -32,7 +35,7 @@ from ur_energy_model.telemetry.bag.provenance import (
 from ur_energy_model.telemetry.bag.recovered_gaps import SampleTimes, place_gaps
 from ur_energy_model.telemetry.samples import Gap
 from ur_energy_model.temporary_files import remove_abandoned, temporary_name
-from ur_energy_model.typing import Indices
+from ur_energy_model.typing import Array, Indices
 
 MAX_PROBLEMS = 100
 """Most problems of a file that are named; more are counted."""
@@ -61,15 +64,28 @@ class Salvage:
     damaged: bool
 
 
-def rewrite(path: Path) -> Salvage:
-    """Rewrite a file with what is intact in it; it is left alone if nothing is."""
+@dataclass
+class SeenContent:
+    """What the files of a bag had so far: samples, and checksums and sizes of chunks."""
+
+    samples: SeenSamples = field(default_factory=SeenSamples)
+    chunks: set[tuple[int, int]] = field(default_factory=set)
+
+
+def rewrite(path: Path, seen: SeenContent) -> Salvage:
+    """Rewrite a file with what is intact in it; it is left alone if nothing is.
+
+    Args:
+        path: of the file.
+        seen: what the files before it had, and is left out here; brought up to date.
+    """
     remove_abandoned(path.parent)
     temporary = temporary_name(path, "recovering")
     with suppress(FileNotFoundError):
         temporary.unlink()
     writer = McapWriter(temporary)
     try:
-        salvage = _Rewriter(path, writer).run()
+        salvage = _Rewriter(path, writer, seen).run()
         writer.close()
         if salvage.samples or not salvage.damaged:
             temporary.replace(path)
@@ -110,15 +126,18 @@ class _Rewriter:
     Attributes:
         path: of the damaged file.
         writer: of the new one.
+        seen: what the bag had so far.
     """
 
     path: Path
     writer: McapWriter
+    seen: SeenContent
     _problems: list[str] = field(default_factory=list)
     _times: SampleTimes = field(default_factory=SampleTimes)
     _offsets: dict[int, int] = field(default_factory=dict)
     _metadata: _Metadata = field(default_factory=_Metadata)
     _more_problems: int = 0
+    _repeated: int = 0
     _damaged: bool = False
 
     def run(self) -> Salvage:
@@ -147,7 +166,12 @@ class _Rewriter:
             self._report(f"{self._metadata.left_out} metadata records are left out", False)
         samples = len(self._times)
         gaps = tuple(gap for gap in self._metadata.gaps if gap.index <= samples)
-        if self._damaged and samples:
+        if self._repeated:
+            self._report(
+                f"{self._repeated} samples were in the bag twice; each is kept once", False
+            )
+            gaps = ()
+        if (self._damaged or self._repeated) and samples:
             rate = None
             with suppress(RecordingError):  # the samples are worth saving without it
                 rate = info_of_custom(custom, str(self.path)).rate
@@ -172,17 +196,43 @@ class _Rewriter:
             if lost:
                 body = _without(body, [places[n] for n in lost])
                 places = reader.message_positions(body)
+            repeated = self._take_samples(reader, body, places)
+            if repeated is not None:
+                chunk = zlib.crc32(body), len(body)
+                if chunk in self.seen.chunks:
+                    return
+                body = _without(body, [repeated])
+                places = reader.message_positions(body)
+            self.seen.chunks.add((zlib.crc32(body), len(body)))
             index = {}
-            for channel, (starts, lengths) in places.items():
+            for channel, (starts, _) in places.items():
                 times = [MESSAGE_HEAD.unpack_from(body, start)[2] for start in starts.tolist()]
                 index[channel] = np.stack([np.array(times, np.int64), starts - PREFIX.size], axis=1)
-                if reader.definitions.channels[channel].topic == TELEMETRY_TOPIC:
-                    self._keep_times(body, starts.tolist(), lengths.tolist())
         except (RecordingError, CdrError, struct.error, KeyError, OverflowError) as error:
             self._report(f"a chunk is malformed ({error})", True)
             return
         if index:
             self.writer.write_body(body, index)
+
+    def _take_samples(
+        self, reader: McapReader, body: bytes, places: Mapping[int, Positions]
+    ) -> Positions | None:
+        """Keep the times of the new samples of a chunk; returns the places of the repeated ones."""
+        found = [
+            places[number]
+            for number in places
+            if reader.definitions.channels[number].topic == TELEMETRY_TOPIC
+        ]
+        if not found:
+            return None
+        starts, lengths = (np.concatenate(each) for each in zip(*found, strict=True))
+        times, stamps = self._times_of(body, starts.tolist(), lengths.tolist())
+        new = self.seen.samples.are_new(times, stamps)
+        self._times.append(times[new])
+        if new.all():
+            return None
+        self._repeated += int(np.count_nonzero(~new))
+        return starts[~new], lengths[~new]
 
     def _know_channel(self, definitions: McapDefinitions, number: int) -> bool:
         """Define a channel in the new file; a lost definition of ours follows from its number.
@@ -205,9 +255,11 @@ class _Rewriter:
         self.writer.add_channel(channel, schema)
         return True
 
-    def _keep_times(self, body: bytes, starts: list[int], lengths: list[int]) -> None:
-        """Controller timestamps of telemetry messages."""
-        times = np.empty(len(starts))
+    def _times_of(
+        self, body: bytes, starts: list[int], lengths: list[int]
+    ) -> tuple[Array, NDArray[np.int64]]:
+        """Controller times [n], s, and stamps [n], ns, of telemetry messages."""
+        times, stamps = np.empty(len(starts)), np.empty(len(starts), np.int64)
         for i, (start, length) in enumerate(zip(starts, lengths, strict=True)):
             first = start + MESSAGE_HEAD.size
             if length not in self._offsets:
@@ -217,7 +269,9 @@ class _Rewriter:
                 layout = TelemetryLayout.of_message(message)
                 self._offsets[length] = layout.offset_of("timestamp")
             times[i] = struct.unpack_from("<d", body, first + self._offsets[length])[0]
-        self._times.append(times)
+            seconds, nanoseconds = STAMP.unpack_from(body, first + STAMP_OFFSET)
+            stamps[i] = seconds * 1_000_000_000 + nanoseconds
+        return times, stamps
 
 
 def _without(body: bytes, messages: Sequence[tuple[Indices, Indices]]) -> bytes:

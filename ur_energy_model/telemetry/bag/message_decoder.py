@@ -1,12 +1,15 @@
-"""TelemetryDecoder: telemetry messages of a bag as columns."""
+"""TelemetryDecoder: telemetry messages of a bag as columns, and SeenSamples: each sample once."""
 
 from __future__ import annotations
 
+import tempfile
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import zstandard
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import MissingFieldError, RecordingError
@@ -14,7 +17,7 @@ from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
 from ur_energy_model.telemetry.bag.mcap_format import RECOVER
 from ur_energy_model.telemetry.samples import join_columns
-from ur_energy_model.typing import Array, Bytes
+from ur_energy_model.typing import Array, Bytes, Mask
 
 MAX_MESSAGE = 1 << 18
 """Largest telemetry message in bytes; with all fields it has 20 kB."""
@@ -22,6 +25,14 @@ MAX_LAYOUTS = 64
 """Most layouts of the messages of a bag."""
 MAX_CHANGES = 50_000
 """Most changes from one layout to another in a bag."""
+_BLOCK = 4096
+"""Samples whose times are kept together."""
+_IN_MEMORY = 32 << 20
+"""Size of the kept times from which they are in a temporary file [bytes]."""
+_MOST_KEYS = 1000
+"""Blocks whose times are kept ready to be compared."""
+_MIX = (np.int64(0x1E3779B97F4A7C15), np.int64(0x42B2AE3D27D4EB4F))
+"""Odd factors that make one key of two times."""
 
 
 @dataclass
@@ -34,8 +45,8 @@ class DecodedSamples:
     def __len__(self) -> int:
         return len(self.stamp)
 
-    def cut(self, part: slice) -> DecodedSamples:
-        """Part of the samples; the arrays are views."""
+    def cut(self, part: slice | Mask) -> DecodedSamples:
+        """Part of the samples; the arrays of a slice are views."""
         columns = {name: values[part] for name, values in self.columns.items()}
         return DecodedSamples(self.stamp[part], columns)
 
@@ -144,3 +155,89 @@ def _same(layout: TelemetryLayout, messages: Bytes) -> int:
             return start + int(np.argmin(same))
         start, stop = stop, 8 * stop
     return len(messages)
+
+
+class SeenSamples:
+    """Tells the samples of a bag that came before from new ones.
+
+    A repeated sample has the controller time and the host time of an earlier one; a controller that
+    started again has new host times. The times seen are kept compressed, some bytes a sample, and
+    are compared only where host times do not all advance.
+
+    Attributes:
+        in_order: whether the host times of all samples so far advanced.
+    """
+
+    def __init__(self) -> None:
+        self.in_order = True
+        self._newest = np.iinfo(np.int64).min
+        self._waiting: list[NDArray[np.int64]] = []
+        self._count = 0
+        self._lows, self._highs, self._ends = array("q"), array("q"), array("q")
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+        self._keys: dict[int, NDArray[np.int64]] = {}
+
+    def are_new(self, time: Array, stamp: NDArray[np.int64]) -> Mask:
+        """Which samples [n >= 1] are new; they count as seen from now on.
+
+        Args:
+            time: controller times [n], s.
+            stamp: host times [n], ns; samples without one (not positive) are new.
+        """
+        rows = np.stack([np.ascontiguousarray(time, float).view(np.int64), stamp])
+        new = np.ones(len(stamp), bool)
+        if stamp[0] <= self._newest or (np.diff(stamp) <= 0).any():
+            self.in_order = False
+            new = self._compare(_keys(rows), int(stamp.min()), int(stamp.max())) | (stamp <= 0)
+        self._newest = max(self._newest, int(stamp.max()))
+        self._waiting.append(rows if new.all() else rows[:, new])
+        self._count += int(np.count_nonzero(new))
+        if self._count >= _BLOCK:
+            self._keep()
+        return new
+
+    def close(self) -> None:
+        """Release memory or file."""
+        self._file.close()
+
+    def _compare(self, keys: NDArray[np.int64], low: int, high: int) -> Mask:
+        """Which keys [n] of samples between two host times [ns] come for the first time."""
+        new = np.zeros(len(keys), bool)
+        new[np.unique(keys, return_index=True)[1]] = True
+        for rows in self._waiting:
+            if rows.size and rows[1].min() <= high and rows[1].max() >= low:
+                new &= ~np.isin(keys, _keys(rows))
+        lows, highs = (np.frombuffer(each, np.int64) for each in (self._lows, self._highs))
+        for number in np.flatnonzero((lows <= high) & (highs >= low)).tolist():
+            new &= ~np.isin(keys, self._block(number))
+        return new
+
+    def _keep(self) -> None:
+        """Compress the times that wait; their differences repeat."""
+        rows = np.concatenate(self._waiting, axis=1)
+        self._waiting, self._count = [], 0
+        steps = np.diff(rows, axis=1, prepend=0).view(np.uint8).reshape(-1, 8)
+        packed = zstandard.ZstdCompressor(level=1).compress(steps.T.tobytes())
+        self._lows.append(int(rows[1].min()))
+        self._highs.append(int(rows[1].max()))
+        self._file.write(packed)
+        self._ends.append(self._file.tell())
+
+    def _block(self, number: int) -> NDArray[np.int64]:
+        """Keys of the samples of a block."""
+        if number not in self._keys:
+            start, stop = self._ends[number - 1] if number else 0, self._ends[number]
+            self._file.seek(start)
+            unpacked = zstandard.ZstdDecompressor().decompress(self._file.read(stop - start))
+            self._file.seek(0, 2)
+            steps = np.frombuffer(unpacked, np.uint8).reshape(8, -1).T.copy().view(np.int64)
+            if len(self._keys) == _MOST_KEYS:
+                self._keys.clear()
+            self._keys[number] = _keys(np.cumsum(steps.reshape(2, -1), axis=1))
+        return self._keys[number]
+
+
+def _keys(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One number [n] for the bits of controller time and the host time of each sample [2, n]."""
+    keys: NDArray[np.int64] = rows[0] * _MIX[0] + rows[1] * _MIX[1]
+    return keys

@@ -11,6 +11,7 @@ import numpy as np
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.cdr import CdrError
+from ur_energy_model.telemetry.bag.file_contents import metadata_behind_chunks
 from ur_energy_model.telemetry.bag.files import bag_files
 from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC, decode_event
 from ur_energy_model.telemetry.bag.mcap_format import RECOVER
@@ -18,6 +19,7 @@ from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
 from ur_energy_model.telemetry.bag.message_decoder import (
     DecodedSamples,
+    SeenSamples,
     TelemetryDecoder,
     join_samples,
 )
@@ -42,7 +44,7 @@ MISSING_FILE = "a file between is no longer part of the bag"
 
 
 def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry:
-    """All samples of a bag, bit for bit as they were recorded.
+    """All samples of a bag, each once and bit for bit as it was recorded.
 
     Args:
         path: rosbag2 directory, or one of its .mcap files.
@@ -58,7 +60,7 @@ def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry
 def iterate_bag(
     path: Path | str, fields: Sequence[str] | None = None, samples: int = BATCH
 ) -> Iterator[Telemetry]:
-    """Samples of a bag in batches of bounded size, with constant memory.
+    """Samples of a bag in batches of bounded size, each sample once, with constant memory.
 
     A gap at index 0 of a batch lies in front of its first sample.
 
@@ -130,7 +132,10 @@ class _BagReader:
     _file_starts: list[int] = field(default_factory=list)
     _has_own_gaps: bool = False
     _info: RecordingInfo | None = None
+    _seen: SeenSamples = field(default_factory=SeenSamples)
     _decoded: int = 0
+    _repeated: int = 0
+    _reported: int = 0
     _returned: int = 0
     _last_time: float = math.nan
 
@@ -142,10 +147,18 @@ class _BagReader:
         """
         files, metadata = bag_files(self.path)
         decoder = TelemetryDecoder(self.path, self.wanted)
-        count = 0
-        for part in self._parts(files, metadata, decoder):
-            count += len(part)
-            yield part
+        try:
+            for part in self._parts(files, metadata, decoder):
+                new = self._seen.are_new(part.columns["timestamp"], part.stamp)
+                self._decoded += int(np.count_nonzero(new))
+                if new.all():
+                    yield part
+                else:
+                    self._repeated += int(np.count_nonzero(~new))
+                    yield part.cut(new)
+        finally:
+            self._seen.close()
+        count = self._decoded + self._repeated
         if count == 0:
             raise RecordingError(
                 self.path,
@@ -178,14 +191,18 @@ class _BagReader:
         definitions, first = reader.definitions, self._decoded
         if first:
             self._file_starts.append(first)
+        behind = list(metadata_behind_chunks(reader.path))
+        self._take_metadata(behind, first)
         for block in reader.blocks(TELEMETRY_TOPIC):
             self._take_metadata(definitions.take_metadata(), first)
             schema = definitions.schemas.get(definitions.channels[block.channel].schema_id)
             if schema is not None and schema.name == DYNAMIC_JOINT_STATE.name:
-                self._decoded += len(block.payload)
                 own = definitions.library == LIBRARY
                 yield from decoder.decode(block.payload, constant_layout=own)
-        self._take_metadata(definitions.take_metadata(), first)
+        if not behind:
+            self._take_metadata(definitions.take_metadata(), first)
+        # Gaps among samples that an earlier file has too must not fall into the next one.
+        self._gaps = [gap for gap in self._gaps if gap.index <= self._decoded]
 
     def _take_metadata(self, records: Iterable[tuple[str, Mapping[str, str]]], first: int) -> None:
         """Provenance and gaps of a file whose first sample has index `first` in the bag."""
@@ -220,10 +237,18 @@ class _BagReader:
                 if first <= gap.index < stop + last
             )
             self._gaps = [gap for gap in self._gaps if gap.index >= stop]
+            if self._repeated:
+                gaps = self._matching(gaps, time)
             gaps = self._with_missing_files(gaps, time, self._info.rate)
+            if not self._seen.in_order:
+                known = {gap.index for gap in gaps}
+                found = self._found_gaps(time, self._info.rate)
+                more = [gap for gap in found if gap.index not in known]
+                gaps = tuple(sorted([*gaps, *more], key=lambda gap: gap.index))
         else:
             gaps = self._found_gaps(time, self._info.rate)
         self._returned, self._last_time = stop, float(time[-1])
+        repeated, self._reported = self._repeated - self._reported, self._repeated
         host = self._custom.get("stamps", "host") == "host"
         wanted = None if self.wanted is None else set(self.wanted)
         columns = {
@@ -231,7 +256,14 @@ class _BagReader:
             for name, values in part.columns.items()
             if wanted is None or name in wanted
         }
-        return Telemetry(time, columns, self._info, gaps, part.stamp if host else None)
+        return Telemetry(time, columns, self._info, gaps, part.stamp if host else None, repeated)
+
+    def _matching(self, gaps: tuple[Gap, ...], time: Array) -> tuple[Gap, ...]:
+        """Gaps of a batch that belong between its samples: repeated ones shift the numbers."""
+        before, after = np.append(self._last_time, time), np.append(time, np.nan)
+        return tuple(
+            gap for gap in gaps if gap.start == before[gap.index] or gap.end == after[gap.index]
+        )
 
     def _with_missing_files(
         self, gaps: tuple[Gap, ...], time: Array, rate: float | None

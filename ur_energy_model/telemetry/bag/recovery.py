@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.file_recovery import Salvage, rewrite
+from ur_energy_model.telemetry.bag.file_recovery import Salvage, SeenContent, rewrite
 from ur_energy_model.telemetry.bag.files import bag_files, file_number
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.metadata import (
@@ -46,15 +47,16 @@ def recover_bag(path: Path) -> Recovery:
     Raises:
         RecordingError: no bag, nothing readable in it, or the disk fails.
     """
-    files = [path] if path.is_file() else sorted(path.glob("*.mcap"), key=file_number)
+    files = [path] if path.is_file() else _files_of(path)
     if not files:
         bag_files(path)  # raises if the path is the problem
         raise RecordingError(path, "has no .mcap files", "name a bag that ur_energy recorded")
     salvages: list[tuple[Path, Salvage]] = []
     problems: list[str] = []
+    seen = SeenContent()
     try:
         for file in files:
-            salvage = rewrite(file)
+            salvage = rewrite(file, seen)
             problems += [f"{file.name}: {problem}" for problem in salvage.problems]
             if salvage.samples or not salvage.damaged:
                 salvages.append((file, salvage))
@@ -68,7 +70,19 @@ def recover_bag(path: Path) -> Recovery:
     except OSError as error:
         reason = error.strerror or str(error)
         raise RecordingError(path, f"cannot be rewritten ({reason})", "check the disk") from None
+    finally:
+        seen.samples.close()
     return Recovery(samples, len(salvages), tuple(problems))
+
+
+def _files_of(folder: Path) -> list[Path]:
+    """Files of a bag in the order of its metadata, by number where that does not list all."""
+    files = sorted(folder.glob("*.mcap"), key=file_number)
+    with suppress(RecordingError):
+        listed = [folder / entry.name for entry in read_metadata(folder).files]
+        if set(listed) == set(files):
+            return listed
+    return files
 
 
 def _rebuild_metadata(folder: Path, salvages: list[tuple[Path, Salvage]]) -> list[str]:

@@ -6,12 +6,14 @@ Python client write it, or by options; they are separated by commas, semicolons,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ur_energy_model.telemetry.bag.message_decoder import SeenSamples
 from ur_energy_model.telemetry.csv.csv_file import CsvFile
 from ur_energy_model.telemetry.csv.header import TIME
 from ur_energy_model.telemetry.csv.open_csv import CsvOptions
@@ -26,6 +28,8 @@ from ur_energy_model.telemetry.samples import (
 from ur_energy_model.typing import Array
 
 NEXT_FILE = "next file"
+_FACTOR = np.int64(0x1E3779B97F4A7C15)
+"""Odd, with mixed bits."""
 
 
 def read_csv(
@@ -82,6 +86,7 @@ class CsvReader:
         info: provenance of the recording.
         fields: names of the columns: those that all files have.
         duration: time covered by the samples so far, without gaps [s].
+        repeated: rows left out so far because an earlier one has the same time and values.
 
     Raises:
         RecordingError: an unusable file, with place and remedy; some faults show only while
@@ -109,7 +114,8 @@ class CsvReader:
         extra = {"imported_from": first.path.name}
         if first.time_zone is not None:
             extra["time_zone"] = first.time_zone
-        self.duration = 0.0
+        self.duration, self.repeated = 0.0, 0
+        self._note = tell
         self.info = RecordingInfo(
             source=str(first.path),
             robot=robot,
@@ -121,12 +127,19 @@ class CsvReader:
     def __iter__(self) -> Iterator[Telemetry]:
         """Samples in order; a gap at index 0 lies in front of the batch."""
         end: float | None = None
-        self.duration = 0.0
+        self.duration, self.repeated = 0.0, 0
+        seen = SeenSamples()
         for file in self._files:
             clock = _Clock(file.period, file.typical_step)
-            last = end
+            last, before = end, self.repeated
             for columns in file.batches(list(self.fields)):
+                new = seen.are_new(_contents(columns), _order(columns[TIME]))
+                if not new.all():
+                    self.repeated += int(np.count_nonzero(~new))
+                    columns = {name: values[new] for name, values in columns.items()}
                 time = columns[TIME]
+                if not len(time):
+                    continue
                 gaps = clock.gaps(time)
                 if last is not None:
                     gaps = (Gap(0, last, float(time[0]), 0, NEXT_FILE), *gaps)
@@ -137,3 +150,23 @@ class CsvReader:
                     self.duration += float(time[0]) - end
                 end = float(time[-1])
                 yield batch
+            if self.repeated > before:
+                self._note(
+                    f"{file.path}: {self.repeated - before} rows repeat the time and all values of "
+                    "earlier ones; each is kept once"
+                )
+        seen.close()
+
+
+def _contents(columns: Mapping[str, Array]) -> Array:
+    """A number [n] for all values of each row; its bits are a hash."""
+    total = np.zeros(len(columns[TIME]), np.int64)
+    for values in columns.values():
+        for column in values.reshape(len(values), -1).T:
+            total = total * _FACTOR + np.ascontiguousarray(column).view(np.int64)
+    return total.view(float)
+
+
+def _order(time: Array) -> NDArray[np.int64]:
+    """Times [n], s, as positive numbers in the same order."""
+    return np.rint((time + 2.0) * 1e8).astype(np.int64)

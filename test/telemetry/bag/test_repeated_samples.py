@@ -1,0 +1,174 @@
+"""Nothing twice within one bag: files, chunks and messages that a bag has more than once."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from test.telemetry.bag.bag_files import write_bag
+from test.telemetry.bag.test_sqlite_bags import in_sqlite
+from test.telemetry.conftest import assert_same_samples, make_telemetry
+from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader
+from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
+from ur_energy_model.telemetry.bag.message_decoder import SeenSamples
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
+from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.samples import find_gaps
+
+RESTART = 1100
+"""First sample after the controller started again."""
+
+
+@pytest.fixture(scope="module")
+def telemetry():
+    """Three seconds with a gap; the controller starts again, and repeats its clock."""
+    whole = make_telemetry(1500, fields=("actual_q", "payload"))
+    time = whole.time.copy()
+    time[RESTART:] = time[: len(time) - RESTART]
+    whole = replace(whole, time=time, columns={**whole.columns, "timestamp": time})
+    kept = whole.select((np.arange(1500) < 700) | (np.arange(1500) >= 760))
+    return replace(kept, gaps=find_gaps(kept.time, 0.002))
+
+
+@pytest.fixture(scope="module")
+def intact(telemetry, tmp_path_factory):
+    """A bag of three files."""
+    path = tmp_path_factory.mktemp("intact") / "bag"
+    return write_bag(path, telemetry, split=FileSplit(seconds=0.9))
+
+
+@pytest.fixture
+def bag(intact, tmp_path):
+    return shutil.copytree(intact, tmp_path / "bag")
+
+
+def records_of(reader):
+    """The messages of a file as records, in order."""
+    for body in reader.bodies():
+        for starts, lengths in reader.message_positions(body).values():
+            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+                yield start, body[start - PREFIX.size : start + length]
+
+
+def rewrite(bag, change):
+    """Rewrite the middle file with its messages in another order, or repeated."""
+    file = bag / "bag_1.mcap"
+    reader = McapReader(file)
+    records = [record for _, record in records_of(reader)]
+    records.sort(key=lambda record: MESSAGE_HEAD.unpack_from(record, PREFIX.size)[2])
+    file.unlink()
+    writer = McapWriter(file)
+    for channel in reader.definitions.channels.values():
+        writer.add_channel(channel, reader.definitions.schemas[channel.schema_id])
+    for name, values in reader.definitions.take_metadata():
+        writer.add_metadata(name, values)
+    changed = change(records)
+    for start in range(0, len(changed), 200):
+        part, index, place = changed[start : start + 200], {}, 0
+        for record in part:
+            channel, _, time, _ = MESSAGE_HEAD.unpack_from(record, PREFIX.size)
+            index.setdefault(channel, []).append((time, place))
+            place += len(record)
+        writer.write_body(b"".join(part), {key: np.array(rows) for key, rows in index.items()})
+    writer.close()
+
+
+def copy_file(bag, name):
+    (bag / "metadata.yaml").unlink()
+    shutil.copy(bag / "bag_1.mcap", bag / name)
+
+
+def list_copy(bag):
+    shutil.copy(bag / "bag_1.mcap", bag / "copy.mcap")
+    text = (bag / "metadata.yaml").read_text()
+    (bag / "metadata.yaml").write_text(text.replace("- bag_2.mcap", "- copy.mcap\n  - bag_2.mcap"))
+
+
+DAMAGES = {
+    "file at the end": lambda bag: copy_file(bag, "bag_7.mcap"),
+    "file in between": list_copy,
+    "all messages of a file": lambda bag: rewrite(bag, lambda all_: all_ + all_),
+    "chunk beside itself": lambda bag: rewrite(bag, lambda all_: all_[:400] + all_[200:]),
+    "chunk at the end": lambda bag: rewrite(bag, lambda all_: all_ + all_[200:400]),
+    "one message": lambda bag: rewrite(bag, lambda all_: all_[:250] + all_[240:]),
+    "each message": lambda bag: rewrite(bag, lambda all_: [r for r in all_ for _ in range(2)]),
+}
+ORDERS = {
+    "file first": lambda bag: copy_file(bag, "copy.mcap"),
+    "chunk ahead": lambda bag: rewrite(bag, lambda all_: all_[:40] + all_[200:300] + all_[40:]),
+    "backwards again": lambda bag: rewrite(bag, lambda all_: all_ + all_[-200:][::-1]),
+}
+
+
+@pytest.mark.parametrize("recovered", [False, True], ids=["as it is", "recovered"])
+@pytest.mark.parametrize("damage", [*DAMAGES, *ORDERS])
+def test_each_sample_counts_once(bag, telemetry, damage, recovered):
+    {**DAMAGES, **ORDERS}[damage](bag)
+    repeated = sum(batch.repeated for batch in iterate_bag(bag, (), 100))
+    assert repeated > 0
+    if recovered:
+        assert any("twice" in problem for problem in recover_bag(bag).problems)
+    read = read_bag(bag)
+    assert read.repeated == (0 if recovered else repeated)
+    if damage in DAMAGES:
+        assert_same_samples(read, telemetry)
+        for batches in (read,), iterate_bag(bag, (), 100):
+            found = [gap for batch in batches for gap in batch.gaps]
+            assert [(g.start, g.end, g.missing, g.cause) for g in found] == [
+                (g.start, g.end, g.missing, g.cause) for g in telemetry.gaps
+            ]
+    else:  # the same samples in another order, with a gap at each step back
+        assert read.stamp is not None
+        assert sorted(read.stamp.tolist()) == telemetry.stamp.tolist()
+        back = set(np.flatnonzero(np.diff(read.time) < 0) + 1)
+        assert back <= {gap.index for gap in read.gaps}
+
+
+@pytest.mark.parametrize("stamped", ["as before", "at another time"])
+def test_rows_of_sqlite_bags_count_once(tmp_path, telemetry, stamped):
+    bag = in_sqlite(tmp_path / "bag", telemetry)
+    shift = 0 if stamped == "as before" else 10**10
+    with closing(sqlite3.connect(bag / "bag_0.db3")) as file, file:
+        file.execute(
+            "INSERT INTO messages(topic_id, timestamp, data) SELECT topic_id, timestamp + ?, data "
+            "FROM messages WHERE rowid BETWEEN 300 AND 700",
+            (shift,),
+        )
+    read = read_bag(bag)
+    assert_same_samples(read, telemetry)
+    assert read.repeated == 401
+
+
+def test_an_intact_bag_has_no_repetition(intact, telemetry):
+    read = read_bag(intact)
+    assert_same_samples(read, telemetry)
+    assert read.repeated == 0
+    assert [gap.index for gap in read.gaps] == [gap.index for gap in telemetry.gaps]
+
+
+def test_samples_without_host_times_are_never_taken_for_repeated_ones():
+    seen, time = SeenSamples(), np.arange(10.0)
+    for _ in range(3):
+        assert seen.are_new(time, np.zeros(10, np.int64)).all()
+
+
+def test_long_recordings_are_compared_whole_in_little_memory():
+    seen, count = SeenSamples(), 300_000
+    time = np.asarray(40.0 + 0.002 * np.arange(count), np.float64)
+    stamp = 1_700_000_000_000_000_000 + np.arange(count) * 2_000_000 + np.arange(count) % 7
+    for start in range(0, count, 250):
+        part = slice(start, start + 250)
+        assert seen.are_new(time[part], stamp[part]).all()
+    assert sum(len(rows[0]) for rows in seen._waiting) < 5000
+    rng = np.random.default_rng(1)
+    places = rng.permutation(count)[:1000]
+    assert not seen.are_new(time[places], stamp[places]).any()
+    assert seen.are_new(time[places], stamp[places] + 1).all()
+    seen.close()
