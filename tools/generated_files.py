@@ -18,7 +18,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.node_command import EXECUTABLES
 from ur_energy_model.nodes.parameters import NODES
 from ur_energy_model.resources import share_directory
-from ur_energy_model.topics_and_services import SERVICES, TOPICS
+from ur_energy_model.topics_and_services import PLANNED_TRAJECTORY, SERVICES, TOPICS
 
 PURPOSE: dict[str, str] = {
     "logger": "Records RTDE into bags without loss and publishes joint_states.",
@@ -125,6 +125,34 @@ Status `model` on `/diagnostics`:
 
 The last seven are absent with `learn:=off`."""
 
+PLANS = """
+## Plans
+
+Every message on `energy/planned_trajectory` is answered on `energy/prediction`. Status
+`prediction: total` has:
+
+| Key | Value |
+|---|---|
+| `plan_stamp` | stamp of the plan's header, as `seconds.nanoseconds`: says which plan it is about |
+| `refused` | why the plan cannot be used (level ERROR; no other keys): names, values that are not finite, no points, times that do not increase, too long, beyond the limits, arm not yet known |
+| `energy_J`, `energy_std_J`, `duration_s`, `peak_power_W` | of the plan as it is, at the present speed scaling |
+| `optimized_energy_J`, `optimized_energy_std_J`, `optimized_peak_power_W`, `optimized_saving_percent` | of the trajectory on `energy/optimized_trajectory`, seconds later |
+| `not_optimized` | why there is none, such as no timing with less energy, or a newer plan |
+| `measured_energy_J`, `measured_bus_energy_J`, `measured_duration_s` | of the motion, after it |
+| `not_measured` | why there is no measurement |
+
+When a plan comes, an optimized trajectory of an older one is replaced by an empty one with the new
+plan's header. A plan may be answered again after a newer one, with what was measured; the newest
+plan's answer is then repeated, so that the latched message is always the newest plan's. Up to ten
+plans may wait; further ones are refused.
+
+A motion is measured only if it was that of the plan: it starts from rest, at the latest 60 s after
+the plan, and every joint is at the planned position at the planned time within 5 % of its way (at
+least 0.01 rad, at most 0.05 rad), where one shift of at most 0.1 s applies to the whole motion.
+Times are those of the prediction, speed scaling included: a motion at 50 % of the predicted speed,
+or with a pause, is reported in `not_measured` with its duration. Several plans may be expected at
+once. It takes a `publish_rate` above 10 Hz and measured positions."""
+
 LAUNCH_INTRODUCTION = """
 ## Launch files
 
@@ -165,6 +193,8 @@ def _document() -> Iterator[str]:
                 yield f"| `{service.name}` | {service.description} |"
         yield ""
         yield from markdown_table(node)
+        if PLANNED_TRAJECTORY in TOPICS[node]:
+            yield PLANS
     yield LAUNCH_INTRODUCTION
     for name in LAUNCH_FILES:
         yield ""

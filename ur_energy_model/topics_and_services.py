@@ -135,9 +135,10 @@ ENERGY_CYCLE = Topic(
 ENERGY_PREDICTION = Topic(
     "energy/prediction",
     _ARRAY,
-    "after a plan, and after its motion",
-    "predicted energy of the plan, with that of `energy/optimized_trajectory` as soon as it is "
-    "known, and then its measured energy",
+    "after each plan, and what is found out later",
+    "answer to the plan with the stamp in `plan_stamp`: predicted energy and peak power, then "
+    "those of `energy/optimized_trajectory` or `not_optimized`, then the measured energy of its "
+    "motion or `not_measured`; or one status at level ERROR with `refused`",
     latched=True,
 )
 ENERGY_MARKERS = Topic(
@@ -157,8 +158,8 @@ OPTIMIZED_TRAJECTORY = Topic(
     "energy/optimized_trajectory",
     "trajectory_msgs/JointTrajectory",
     "after a plan",
-    "the plan with the same path, duration and joints for less energy; nothing if no timing with "
-    "less energy is found",
+    "the plan with the same path, duration, joints and header for less energy; without points as "
+    "soon as a newer plan comes, until that has one too",
     latched=True,
 )
 DRIVER_JOINT_STATES = replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,10 @@ def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(
 
     publisher.publish(request(last_speed=0.3))  # not at rest: predicted, but not optimized
     observer.wait(lambda: "/energy/prediction" in observer.latest, "the prediction")
-    assert "optimized_energy_J" not in observer.status("/energy/prediction", "total")
+    observer.wait(
+        lambda: "not_optimized" in observer.status("/energy/prediction", "total"), "the reason"
+    )
+    assert "at rest" in observer.status("/energy/prediction", "total")["not_optimized"]
     wanted = request()
     publisher.publish(wanted)
     observer.wait(
@@ -77,3 +81,18 @@ def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(
     figures = observer.status("/energy/prediction", "total")
     assert float(figures["optimized_energy_J"]) < float(figures["energy_J"])
     assert 0.0 < float(figures["optimized_saving_percent"]) < 50.0
+    for key in ("peak_power_W", "optimized_peak_power_W"):
+        assert 20.0 < float(figures[key]) < 1000.0
+
+    # The trajectory does not stand for a plan that is refused.
+    bad = request()
+    bad.header.stamp.sec, bad.points[3].positions[0] = 77, math.nan
+    publisher.publish(bad)
+    observer.wait(
+        lambda: not observer.latest["/energy/optimized_trajectory"].points, "the empty trajectory"
+    )
+    assert observer.latest["/energy/optimized_trajectory"].header.stamp.sec == 77
+    observer.wait(
+        lambda: "refused" in observer.status("/energy/prediction", "total"), "the refusal"
+    )
+    assert observer.status("/energy/prediction", "total")["plan_stamp"] == "77.000000000"

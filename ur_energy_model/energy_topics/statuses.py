@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from ur_energy_model.diagnostic_status import OK, WARN, Status
+from ur_energy_model.diagnostic_status import ERROR, OK, WARN, Status
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycles import Cycle
@@ -140,51 +142,64 @@ def cycle_status(cycle: Cycle, channels: Channels) -> Status:
 
 
 def prediction_statuses(
+    stamp: str,
     plan: PlanEnergy,
     joints: tuple[str, ...],
-    measured: MeterReading | None,
-    channels: Channels,
+    measured: MeterReading | None = None,
+    channels: Channels | None = None,
     optimized: PlanEnergy | None = None,
+    reasons: Mapping[str, str] | None = None,
 ) -> list[Status]:
     """Predicted energy per joint and in total, and the measured energy after the motion.
 
     Args:
+        stamp: of the plan.
         plan: as planned.
         joints: names, prefix included.
-        measured: None before the motion.
+        measured: None before the motion, or if there was none.
         channels: of the measurement.
         optimized: the same path and duration for less energy; None if there is no such plan yet.
+        reasons: why something is missing, by key.
     """
     out = []
+    part = None if channels is None else channels.per_joint["electrical_power"]
     for i, joint in enumerate(joints):
         values: dict[str, object] = {
             "electrical_energy_J": plan.electrical[i],
             "electrical_energy_std_J": plan.electrical_std[i],
             "mechanical_energy_J": plan.mechanical[i],
         }
-        if measured is not None:
-            values["measured_electrical_energy_J"] = measured.net[
-                channels.per_joint["electrical_power"]
-            ][i]
+        if measured is not None and part is not None:
+            values["measured_electrical_energy_J"] = measured.net[part][i]
         out.append(Status(f"prediction: {joint}", OK, f"{plan.electrical[i]:.1f} J", values))
     total: dict[str, object] = {
+        "plan_stamp": stamp,
         "energy_J": plan.total,
         "energy_std_J": plan.total_std,
         "duration_s": plan.duration,
         "peak_power_W": plan.peak_power,
     }
+    text = f"{plan.total:.0f} J in {plan.duration:.1f} s, at most {plan.peak_power:.0f} W"
     if optimized is not None:
         total["optimized_energy_J"] = optimized.total
         total["optimized_energy_std_J"] = optimized.total_std
         total["optimized_peak_power_W"] = optimized.peak_power
         total["optimized_saving_percent"] = 100.0 * (1.0 - optimized.total / plan.total)
-    if measured is not None:
+        text += f"; optimized {optimized.total:.0f} J, at most {optimized.peak_power:.0f} W"
+    if measured is not None and channels is not None:
         total["measured_energy_J"] = measured.net[channels.arm["total"]]
         total["measured_bus_energy_J"] = measured.net[channels.arm["bus"]]
         total["measured_duration_s"] = measured.accounted + measured.unaccounted
-    text = f"{plan.total:.0f} J in {plan.duration:.1f} s"
+        text += f"; measured {measured.net[channels.arm['total']]:.0f} J"
+    total |= {key: reason for key, reason in (reasons or {}).items() if reason}
     out.append(Status("prediction: total", OK, text, total))
     return out
+
+
+def refusal_statuses(stamp: str, reason: str) -> list[Status]:
+    """The answer to a plan that cannot be used."""
+    values = {"plan_stamp": stamp, "refused": reason}
+    return [Status("prediction: total", ERROR, f"refused: {reason}", values)]
 
 
 def interval_energies(

@@ -60,6 +60,10 @@ def plan_of(message: JointTrajectory, names: Sequence[str], start: Array | None)
             "name all joints of the arm",
             field="joint_names",
         )
+    if len(index) < len(message.joint_names):
+        raise InputError(
+            "trajectory", "names a joint twice", "name each joint once", field="joint_names"
+        )
     if not message.points:
         raise InputError("trajectory", "has no points", "send the whole trajectory")
     order = [index[name] for name in names]

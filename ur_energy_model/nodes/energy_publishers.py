@@ -17,13 +17,13 @@ from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy_topics.joint_interfaces import joint_interfaces
 from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
 from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
 from ur_energy_model.energy_topics.statuses import (
     cycle_status,
     prediction_statuses,
+    refusal_statuses,
     summary_statuses,
 )
 from ur_energy_model.nodes.conversions import joint_state
@@ -116,13 +116,20 @@ class EnergyPublishers:
         statuses = ros_statuses([cycle_status(cycle, channels)])
         self._cycle.publish(diagnostic_array(stamp, statuses))
 
-    def publish_prediction(
-        self, answer: PlanAnswer, stamp: Time, measured: MeterReading | None, channels: Channels
-    ) -> None:
-        """Publish energy/prediction; `measured` is None before the motion."""
-        statuses = prediction_statuses(
-            answer.energy, self._joints, measured, channels, answer.optimized_energy
-        )
+    def publish_prediction(self, answer: PlanAnswer, stamp: Time) -> None:
+        """Publish energy/prediction: the answer to a plan."""
+        if answer.energy is None:
+            statuses = refusal_statuses(answer.stamp, answer.refused)
+        else:
+            statuses = prediction_statuses(
+                answer.stamp,
+                answer.energy,
+                self._joints,
+                answer.measured,
+                answer.channels,
+                answer.optimized_energy,
+                {"not_optimized": answer.not_optimized, "not_measured": answer.not_measured},
+            )
         self._prediction.publish(diagnostic_array(stamp, ros_statuses(statuses)))
 
     def publish_optimized(self, trajectory: JointTrajectory) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -31,7 +32,8 @@ from ur_energy_model.nodes.estimator_sources import joint_states_source, source_
 from ur_energy_model.nodes.joint_states_source import DEPTH
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
-from ur_energy_model.nodes.plan_answer import PlanAnswer
+from ur_energy_model.nodes.parameter_wording import explain
+from ur_energy_model.nodes.plan_answer import PlanAnswer, header_of
 from ur_energy_model.nodes.plan_predictions import PlanPredictions
 from ur_energy_model.nodes.terminal.estimator_lines import EstimatorLines
 from ur_energy_model.nodes.watched_model import WatchedModel
@@ -40,6 +42,7 @@ from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import TelemetrySource
+from ur_energy_model.terminal_text import printable
 
 SWITCH_INTERVAL = 0.0002
 """Longest time for which another thread may delay the reading of a packet [s]."""
@@ -149,8 +152,8 @@ class EstimatorNode(ManagedNode):
             model.robot,
             self._joints,
             self._lock,
-            on_plan=self._on_prediction,
-            on_problem=self._on_useless_plan,
+            on_answer=self._on_answer,
+            on_trajectory=self._energy.publish_optimized,
         )
         self._lines.robot = model.robot.name
         self.say(self._lines.model(model.path, model.first))
@@ -221,10 +224,7 @@ class EstimatorNode(ManagedNode):
         if self._stamp is not None and self.value("source") == "rtde":
             self._health.record_publication(self._stamp)
         self._energy.publish_live(snapshot, stamp, calculator.joint_positions)
-        done = self._plans.finished(snapshot)
-        if done is not None:
-            plan, measured = done
-            self._energy.publish_prediction(plan, stamp, measured, snapshot.channels)
+        self._plans.follow(snapshot)
 
     def _report(self) -> None:
         """Publish summary and diagnostics, save the counters, use changed and learned models."""
@@ -273,15 +273,13 @@ class EstimatorNode(ManagedNode):
         try:
             self._plans.submit(message, self._estimator())
         except UrEnergyError as error:
-            self._on_useless_plan(error)
+            self._on_answer(PlanAnswer(header_of(message), refused=str(error)))
 
-    def _on_useless_plan(self, error: UrEnergyError) -> None:
-        self.say(self._lines.useless_plan(self.explain(error)))
-
-    def _on_prediction(self, answer: PlanAnswer) -> None:
-        self._energy.publish_prediction(answer, self._now(), None, self._estimator().channels)
-        if answer.optimized is not None:
-            self._energy.publish_optimized(answer.optimized)
+    def _on_answer(self, answer: PlanAnswer) -> None:
+        answer = replace(answer, refused=printable(explain(answer.refused, self.get_name())))
+        self._energy.publish_prediction(answer, self._now())
+        if answer.refused:
+            self.say(self._lines.useless_plan(answer.refused))
 
     def _now(self) -> Time:
         """Stamp of the newest sample, or time of the node's clock if samples have no stamp."""

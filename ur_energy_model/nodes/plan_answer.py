@@ -1,13 +1,18 @@
-"""A planned trajectory and its answer: the energy, and the same motion for less."""
+"""The answer to a planned trajectory: its energy, the same motion for less, what was measured."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, replace
 
+from builtin_interfaces.msg import Time
+from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
+from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
-from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.energy_cycle.joint_trajectory import trajectory_points
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -22,14 +27,31 @@ class PlanAnswer:
     """What is known of a plan.
 
     Attributes:
-        energy: predicted for the plan as it is.
+        header: of the plan.
+        refused: why it cannot be used; empty if it can.
+        energy: predicted for the plan as it is; None if it is refused.
         optimized: the same path and duration for less energy; None if not (yet) found.
         optimized_energy: predicted for it.
+        not_optimized: why there is none; empty if there is one, or not yet.
+        measured: energy of its motion; None if not (yet) measured.
+        channels: of the measurement.
+        not_measured: why there is none; empty if there is one, or not yet.
     """
 
-    energy: PlanEnergy
+    header: Header
+    refused: str = ""
+    energy: PlanEnergy | None = None
     optimized: JointTrajectory | None = None
     optimized_energy: PlanEnergy | None = None
+    not_optimized: str = ""
+    measured: MeterReading | None = None
+    channels: Channels | None = None
+    not_measured: str = ""
+
+    @property
+    def stamp(self) -> str:
+        """Stamp of the plan as `seconds.nanoseconds`."""
+        return f"{self.header.stamp.sec}.{self.header.stamp.nanosec:09d}"
 
 
 @dataclass(frozen=True)
@@ -62,26 +84,34 @@ class PlanRequest:
         """
         return self._energy_of(self.plan)
 
-    def optimized(self, energy: PlanEnergy) -> PlanAnswer | None:
-        """The same path and duration for less energy.
+    def expected(self) -> Plan:
+        """The plan with the times of its prediction: at the present speed scaling."""
+        scale, plan = self.speed_scaling, self.plan
+        return replace(
+            plan,
+            time=(plan.time - plan.time[0]) / scale,
+            qd=None if plan.qd is None else plan.qd * scale,
+            qdd=None if plan.qdd is None else plan.qdd * scale**2,
+        )
+
+    def optimized(self, energy: PlanEnergy) -> tuple[JointTrajectory, PlanEnergy]:
+        """The same path and duration for less energy, and how much it takes.
 
         Args:
             energy: of the plan as it is.
 
-        Returns:
-            None if the plan is not from rest to rest, too long, or no timing takes less energy.
+        Raises:
+            UrEnergyError: the plan is not from rest to rest, too long, or no timing takes less.
         """
-        try:
-            motion = optimize_moves(
-                self.model, self.plan, dynamics=self.dynamics, temperature=self.temperature
-            )
-            points = trajectory_points(motion)
-            better = self._energy_of(points)
-        except UrEnergyError:
-            return None  # its energy was predicted; there is just nothing to offer
+        motion = optimize_moves(
+            self.model, self.plan, dynamics=self.dynamics, temperature=self.temperature
+        )
+        points = trajectory_points(motion)
+        better = self._energy_of(points)
         if better.total >= energy.total:
-            return None
-        return PlanAnswer(energy, joint_trajectory(points, self.joints, self.trajectory), better)
+            problem = "no timing within the limits takes less energy in this time"
+            raise InputError(self.plan.source, problem, "give it more time")
+        return joint_trajectory(points, self.joints, self.trajectory), better
 
     def _energy_of(self, plan: Plan) -> PlanEnergy:
         return predict_energy(
@@ -91,3 +121,13 @@ class PlanRequest:
             temperature=self.temperature,
             speed_scaling=self.speed_scaling,
         )
+
+
+def header_of(message: bytes) -> Header:
+    """Header with the stamp of a serialized plan, which need not be readable; else with zeros."""
+    try:  # behind four bytes of encapsulation, the second of which has the order of bytes
+        order = "<" if message[1] & 1 else ">"
+        seconds, nanoseconds = struct.unpack_from(f"{order}iI", message, 4)
+        return Header(stamp=Time(sec=seconds, nanosec=min(nanoseconds, 999_999_999)))
+    except (IndexError, struct.error):
+        return Header()

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.plan_follower import PlanFollower
+from ur_energy_model.energy.live.plan_follower import MOST_PLANS, PlanFollower
 from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.nodes.conversions import plan_of
-from ur_energy_model.nodes.plan_answer import PlanAnswer, PlanRequest
+from ur_energy_model.nodes.plan_answer import PlanAnswer, PlanRequest, header_of
 
 LARGEST_MESSAGE = 8 << 20
 """Largest plan as a serialized message [bytes], some 40,000 points with all derivatives."""
@@ -24,15 +26,16 @@ LARGEST_MESSAGE = 8 << 20
 class PlanPredictions:
     """Predicts and lowers the energy of plans in a thread, and measures that of their motions.
 
-    One plan is answered at a time, which takes seconds for a plan of an hour: first with its
-    energy, then with the same motion for less. A plan that waits is replaced by a newer one.
+    Plans are answered one after the other, which takes seconds for a plan of an hour: first with
+    the energy or a refusal, then with the same motion for less if no newer plan has come.
 
     Args:
         robot: description of the arm.
         joints: joint names of the arm, prefix included.
         lock: guards the estimator against the thread that reads the samples.
-        on_plan: called in the thread with each prediction, and again once it is optimized.
-        on_problem: called with the error of a plan that cannot be used.
+        on_answer: called with each answer, and again with all that is found out later.
+        on_trajectory: called with trajectories that take less, and with an empty one as soon as
+            a plan comes for which the last one does not stand.
     """
 
     def __init__(
@@ -41,27 +44,35 @@ class PlanPredictions:
         joints: tuple[str, ...],
         lock: threading.Lock,
         *,
-        on_plan: Callable[[PlanAnswer], None],
-        on_problem: Callable[[UrEnergyError], None],
+        on_answer: Callable[[PlanAnswer], None],
+        on_trajectory: Callable[[JointTrajectory], None],
     ) -> None:
         self._robot, self._joints, self._lock = robot, joints, lock
-        self._on_plan, self._on_problem = on_plan, on_problem
+        self._on_answer, self._on_trajectory = on_answer, on_trajectory
         self._follower = PlanFollower()
         self._state = threading.Lock()
-        self._waiting: tuple[bytes, LiveEstimator] | None = None
+        self._waiting: deque[tuple[bytes, LiveEstimator, float | None]] = deque()
         self._thread: threading.Thread | None = None
-        self._stopped = False
-        self._latest: PlanAnswer | None = None
+        self._stopped = self._offering = False
+        self._answers: list[PlanAnswer] = []
+        """Of the plans whose motions may be measured, and of the newest one."""
 
     def submit(self, message: bytes, estimator: LiveEstimator) -> None:
         """Predict a plan, a serialized JointTrajectory that begins where the arm is now."""
-        if len(message) > LARGEST_MESSAGE:
-            limit = f"is larger than {LARGEST_MESSAGE / 1e6:.0f} MB"
-            self._on_problem(InputError("trajectory", limit, "send fewer points"))
-            return
         with self._state:
-            self._waiting = (message, estimator)
-            if self._thread is None and not self._stopped:
+            if self._stopped:
+                return
+            problem = None
+            if len(message) > LARGEST_MESSAGE:
+                problem = f"is larger than {LARGEST_MESSAGE / 1e6:.0f} MB", "send fewer points"
+            elif len(self._waiting) >= MOST_PLANS:
+                problem = f"comes while {MOST_PLANS} others wait", "send it after their answers"
+            if problem is not None:
+                refused = str(InputError("trajectory", *problem))
+                self._give(PlanAnswer(header_of(message), refused=refused))
+                return
+            self._waiting.append((message, estimator, self._follower.now))
+            if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="plan predictions", daemon=True
                 )
@@ -70,52 +81,79 @@ class PlanPredictions:
     def stop(self) -> None:
         """Predict no more; a prediction that is being computed has no effect."""
         with self._state:
-            self._stopped, self._waiting = True, None
+            self._stopped = True
+            self._waiting.clear()
 
-    def finished(self, snapshot: Snapshot) -> tuple[PlanAnswer, MeterReading] | None:
-        """The plan and its measured energy when its motion has ended, else None."""
+    def follow(self, snapshot: Snapshot) -> None:
+        """Measure the motions of plans; gives the answers that this completes."""
         with self._lock:
-            done = self._follower.update(snapshot)
-        if done is None:
-            return None
-        energy, measured = done
-        latest = self._latest
-        if latest is None or latest.energy is not energy:
-            latest = PlanAnswer(energy)
-        return latest, measured
+            verdicts = self._follower.update(snapshot)
+        if not verdicts:
+            return
+        with self._state:
+            for key, found in verdicts:
+                answer = next((each for each in self._answers if each.header is key), None)
+                if answer is None or self._stopped:
+                    continue
+                if isinstance(found, str):
+                    self._give(replace(answer, not_measured=found))
+                else:
+                    done = replace(
+                        answer, measured=found, channels=snapshot.channels, not_measured=""
+                    )
+                    self._give(done)
 
     def _run(self) -> None:
         while True:
             with self._state:
-                if self._waiting is None:
+                if not self._waiting:
                     self._thread = None
                     return
-                (message, estimator), self._waiting = self._waiting, None
+                message, estimator, since = self._waiting.popleft()
             try:
                 request = self._read(message, estimator)
-                answer = PlanAnswer(request.energy())
+                answer = PlanAnswer(request.trajectory.header, energy=request.energy())
+                expected = request.expected()
             except UrEnergyError as error:
-                with self._state:
-                    if not self._stopped:
-                        self._on_problem(error)
+                self._answer(PlanAnswer(header_of(message), refused=str(error)))
                 continue
-            if not self._answer(answer, first=True):
-                return
-            better = request.optimized(answer.energy)
-            if better is not None and not self._answer(better, first=False):
-                return
+            with self._lock:
+                self._follower.expect(answer.header, expected, since)
+            self._answer(answer)
+            assert answer.energy is not None
+            try:
+                found = None if self._waiting else request.optimized(answer.energy)
+                if found is None or self._waiting:
+                    raise InputError("trajectory", "gave way to a newer plan", "send it again")
+            except UrEnergyError as error:
+                self._answer(answer, not_optimized=str(error))
+            else:
+                self._answer(answer, optimized=found[0], optimized_energy=found[1])
 
-    def _answer(self, answer: PlanAnswer, *, first: bool) -> bool:
-        """Hand an answer over; returns whether more are wanted."""
+    def _answer(self, answer: PlanAnswer, **found: Any) -> None:
+        """Give an answer, with what was found out since and meanwhile."""
         with self._state:
-            if self._stopped:
-                return False
-            if first:
-                with self._lock:
-                    self._follower.expect(answer.energy)
-            self._latest = answer
-            self._on_plan(answer)
-        return True
+            if not self._stopped:
+                known = next((a for a in self._answers if a.header is answer.header), answer)
+                self._give(replace(known, **found))
+
+    def _give(self, answer: PlanAnswer) -> None:
+        """Hand an answer over; the newest plan's is the last one that is handed over."""
+        place = [each.header is answer.header for each in self._answers]
+        if any(place):
+            self._answers[place.index(True)] = answer
+        else:
+            self._answers = [*self._answers[-MOST_PLANS:], answer]
+            if self._offering:
+                self._offering = False
+                self._on_trajectory(JointTrajectory(header=answer.header))
+        self._on_answer(answer)
+        newest = self._answers[-1]
+        if newest is not answer:
+            self._on_answer(newest)
+        elif answer.optimized is not None and not self._offering:
+            self._offering = True
+            self._on_trajectory(answer.optimized)
 
     def _read(self, message: bytes, estimator: LiveEstimator) -> PlanRequest:
         """The plan of a message, and the arm as it is now.
