@@ -134,12 +134,17 @@ Every message on `energy/planned_trajectory` is answered on `energy/prediction`.
 | Key | Value |
 |---|---|
 | `plan_stamp` | stamp of the plan's header, as `seconds.nanoseconds`: says which plan it is about |
-| `refused` | why the plan cannot be used (level ERROR; no other keys): names, values that are not finite, no points, times that do not increase, too long, beyond the limits, arm not yet known |
-| `energy_J`, `energy_std_J`, `duration_s`, `peak_power_W` | of the plan as it is, at the present speed scaling |
-| `optimized_energy_J`, `optimized_energy_std_J`, `optimized_peak_power_W`, `optimized_saving_percent` | of the trajectory on `energy/optimized_trajectory`, seconds later |
+| `refused` | why the plan cannot be used; level ERROR, and no other keys |
+| `energy_J`, `energy_std_J`, `duration_s`, `peak_power_W` | of the plan, at the speed of now |
+| `optimized_energy_J`, `optimized_energy_std_J` | of the optimized trajectory, later |
+| `optimized_peak_power_W`, `optimized_saving_percent` | the same |
 | `not_optimized` | why there is none, such as no timing with less energy, or a newer plan |
 | `measured_energy_J`, `measured_bus_energy_J`, `measured_duration_s` | of the motion, after it |
 | `not_measured` | why there is no measurement |
+
+Refused are plans with other or repeated joint names, values that are not finite, fewer than two
+points, times that do not increase, over an hour, beyond the arm's limits, and those that come
+before the arm is known.
 
 When a plan comes, an optimized trajectory of an older one is replaced by an empty one with the new
 plan's header. A plan may be answered again after a newer one, with what was measured; the newest
