@@ -177,6 +177,46 @@ def test_stated_units_are_converted(tmp_path):
     assert "cannot be converted to rad" in refusal(plain(tmp_path / "y.csv", time, q, header=wrong))
 
 
+FORMS = (
+    "{} [%s]",
+    "{}[%s]",
+    "{} (%s)",
+    "{}_[%s]",
+    "[%s] {}",
+    "{}_%s",
+    "{} %s",
+    "{}.%s",
+    "{} in %s",
+)
+UNITS = [("deg", 57.29577951308232), ("DEG", 57.29577951308232), ("\xb0", 57.29577951308232)]
+
+
+@pytest.mark.parametrize("stated", [range(6), [0], [5], [1, 2], range(5)], ids=str)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_unit_counts_for_all_joints_or_is_refused(tmp_path, form, stated):
+    time, q, _ = swings()
+    speeds = [("deg/s", 57.29577951308232), ("rpm", 9.549296585513721)]
+    for field, choices in (("actual_q", UNITS), ("actual_qd", speeds)):
+        for unit, per_si in choices:
+            names, values = [f"{field}_{i}" for i in range(6)], q.copy()
+            for i in stated:
+                names[i] = form.format(names[i]) % unit
+                values[:, i] *= per_si
+            path = plain(tmp_path / "x.csv", time, values, header="t," + ",".join(names))
+            if len(stated) == 6:
+                assert read_csv([path], "ur5e")[field] == pytest.approx(q, abs=1e-8)
+            else:
+                assert "state the unit of each" in refusal(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_si_units_may_stand_anywhere(tmp_path, form):
+    time, q, _ = swings()
+    names = [form.format("actual_q_0") % "rad", *(f"actual_q_{i}" for i in range(1, 6))]
+    path = plain(tmp_path / "x.csv", time, q, header="t," + ",".join(names))
+    assert read_csv([path], "ur5e")["actual_q"] == pytest.approx(q, abs=1e-8)
+
+
 @pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
 @pytest.mark.parametrize(("factor", "unit"), [(1.0, None), (1e3, "ms"), (1e6, "us"), (1e9, "ns")])
 def test_the_unit_of_time_shows_in_its_steps(tmp_path, rate, factor, unit):

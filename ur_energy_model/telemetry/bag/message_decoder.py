@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import zstandard
@@ -174,7 +175,7 @@ class SeenSamples:
         self._waiting: list[NDArray[np.int64]] = []
         self._count = 0
         self._lows, self._highs, self._ends = array("q"), array("q"), array("q")
-        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+        self._file: IO[bytes] | None = None
         self._keys: dict[int, NDArray[np.int64]] = {}
 
     def are_new(self, time: Array, stamp: NDArray[np.int64]) -> Mask:
@@ -198,7 +199,8 @@ class SeenSamples:
 
     def close(self) -> None:
         """Release memory or file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def _compare(self, keys: NDArray[np.int64], low: int, high: int) -> Mask:
         """Which keys [n] of samples between two host times [ns] come for the first time."""
@@ -220,12 +222,14 @@ class SeenSamples:
         packed = zstandard.ZstdCompressor(level=1).compress(steps.T.tobytes())
         self._lows.append(int(rows[1].min()))
         self._highs.append(int(rows[1].max()))
+        if self._file is None:
+            self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
         self._file.write(packed)
         self._ends.append(self._file.tell())
 
     def _block(self, number: int) -> NDArray[np.int64]:
         """Keys of the samples of a block."""
-        if number not in self._keys:
+        if number not in self._keys and self._file is not None:
             start, stop = self._ends[number - 1] if number else 0, self._ends[number]
             self._file.seek(start)
             unpacked = zstandard.ZstdDecompressor().decompress(self._file.read(stop - start))

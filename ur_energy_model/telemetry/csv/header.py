@@ -63,11 +63,13 @@ def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader
     """Columns of a recording from the names in its header line.
 
     Names are RTDE field names with an index from 0 (`actual_q_0`, `actual_q[0]`, `actual_q0`; or
-    from 1 throughout a field), in any case, with or without a unit in brackets.
+    from 1 throughout a field), in any case, with or without a unit: in brackets, or behind the name
+    (`actual_q_0_deg`).
     The time may also be called time, t or datetime.
 
     Raises:
-        RecordingError: no time column, a repeated column, or a unit that cannot be converted.
+        RecordingError: no time column, a repeated column, a unit that cannot be converted, or one
+            to be converted that not all columns of a field state.
     """
     found = _Found()
     known = _spellings(joints)
@@ -77,6 +79,8 @@ def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader
         if column == time_column:
             continue
         element = _element(stem, known)
+        if element is None and unit is None:
+            element, unit = _with_unit(stem, known)
         if element is None:
             found.unknown.append(column)
             continue
@@ -196,6 +200,20 @@ def _element(stem: str, known: Mapping[str, tuple[str, int]]) -> tuple[str, int]
     return known.get(plain) or known.get(re.sub(r"(?<=[a-z])(\d+)$", r"_\1", plain))
 
 
+def _with_unit(
+    stem: str, known: Mapping[str, tuple[str, int]]
+) -> tuple[tuple[str, int] | None, str | None]:
+    """Element and unit of a name that a unit follows without brackets: `actual_qd_0_deg_per_s`."""
+    for separator in re.finditer(r"[\s_.,/]+(?:in\s+)?", stem):
+        element = _element(stem[: separator.start()], known)
+        if element is None:
+            continue
+        tail = re.sub(r"[\s_]+per[\s_]+|_", "/", stem[separator.end() :].strip().lower())
+        if tail and unit_factor(FIELDS[element[0]], tail) is not None:
+            return element, tail
+    return None, None
+
+
 def _assembled(path: Path, names: tuple[str, ...], found: _Found, joints: int) -> CsvHeader:
     """Whole fields in the order of the table."""
     places: dict[str, tuple[int, ...]] = {}
@@ -225,8 +243,17 @@ def _assembled(path: Path, names: tuple[str, ...], found: _Found, joints: int) -
                 )
             if factor != 1.0:
                 factors[column] = factor
-        if any(column in factors for column in places[each.name]):
-            unit = found.units[places[each.name][0]]
+        stated = [column for column in places[each.name] if column in found.units]
+        converted = [column for column in stated if column in factors]
+        if converted:
+            unit = found.units[converted[0]]
+            if len(stated) < size:
+                raise RecordingError(
+                    path,
+                    f"{unit} is stated for {len(stated)} of {size} columns",
+                    "state the unit of each",
+                    field=each.name,
+                )
             remarks.append(f"{each.name} converted from {unit} to {each.unit}")
     unknown = tuple(names[column] for column in found.unknown)
     return CsvHeader(names, places, factors, None, unknown, tuple(incomplete), tuple(remarks))

@@ -7,6 +7,7 @@ Python client write it, or by options; they are separated by commas, semicolons,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -128,34 +129,33 @@ class CsvReader:
         """Samples in order; a gap at index 0 lies in front of the batch."""
         end: float | None = None
         self.duration, self.repeated = 0.0, 0
-        seen = SeenSamples()
-        for file in self._files:
-            clock = _Clock(file.period, file.typical_step)
-            last, before = end, self.repeated
-            for columns in file.batches(list(self.fields)):
-                new = seen.are_new(_contents(columns), _order(columns[TIME]))
-                if not new.all():
-                    self.repeated += int(np.count_nonzero(~new))
-                    columns = {name: values[new] for name, values in columns.items()}
-                time = columns[TIME]
-                if not len(time):
-                    continue
-                gaps = clock.gaps(time)
-                if last is not None:
-                    gaps = (Gap(0, last, float(time[0]), 0, NEXT_FILE), *gaps)
-                    last = None
-                batch = Telemetry(time, columns, self.info, gaps)
-                self.duration += batch.duration
-                if end is not None and not any(gap.index == 0 for gap in gaps):
-                    self.duration += float(time[0]) - end
-                end = float(time[-1])
-                yield batch
-            if self.repeated > before:
-                self._note(
-                    f"{file.path}: {self.repeated - before} rows repeat the time and all values of "
-                    "earlier ones; each is kept once"
-                )
-        seen.close()
+        with closing(SeenSamples()) as seen:
+            for file in self._files:
+                clock = _Clock(file.period, file.typical_step)
+                last, before = end, self.repeated
+                for columns in file.batches(list(self.fields)):
+                    new = seen.are_new(_contents(columns), _order(columns[TIME]))
+                    if not new.all():
+                        self.repeated += int(np.count_nonzero(~new))
+                        columns = {name: values[new] for name, values in columns.items()}
+                    time = columns[TIME]
+                    if not len(time):
+                        continue
+                    gaps = clock.gaps(time)
+                    if last is not None:
+                        gaps = (Gap(0, last, float(time[0]), 0, NEXT_FILE), *gaps)
+                        last = None
+                    batch = Telemetry(time, columns, self.info, gaps)
+                    self.duration += batch.duration
+                    if end is not None and not any(gap.index == 0 for gap in gaps):
+                        self.duration += float(time[0]) - end
+                    end = float(time[-1])
+                    yield batch
+                if self.repeated > before:
+                    self._note(
+                        f"{file.path}: {self.repeated - before} rows repeat time and all values "
+                        "of earlier ones; each is kept once"
+                    )
 
 
 def _contents(columns: Mapping[str, Array]) -> Array:

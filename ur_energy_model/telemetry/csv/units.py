@@ -48,11 +48,14 @@ _UNITS = {name: (unit, factor) for unit, factor, names in _SPELLINGS for name in
 
 
 def split_unit(name: str) -> tuple[str, str | None]:
-    """Split a column's name from the unit in brackets at its end.
+    """Split a column's name from the unit in brackets behind or in front of it.
 
     `actual_q_0 [rad]` is ("actual_q_0", "rad"); digits in brackets are an index and stay.
     """
     match = re.fullmatch(r"(.*?)\s*[\[({]\s*([^\[\](){}]*?)\s*[\])}]\s*", name)
+    first = re.fullmatch(r"\s*[\[({]\s*([^\[\](){}]+?)\s*[\])}]\s*([^\[\](){}]+?)\s*", name)
+    if first is not None:
+        return first.group(2), first.group(1)
     if match is None or not match.group(1) or match.group(2).isdigit():
         return name.strip(), None
     return match.group(1), match.group(2) or None
