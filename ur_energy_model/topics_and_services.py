@@ -90,7 +90,7 @@ TOTAL_POWER = Topic(
     "energy/total/power",
     _NUMBER,
     _LIVE,
-    "power of the whole arm, standby and drivers included [W]",
+    "power of the whole arm: joints, standby, drivers and regeneration [W]",
 )
 TOTAL_ENERGY = Topic(
     "energy/total/energy",
@@ -100,7 +100,25 @@ TOTAL_ENERGY = Topic(
 )
 BUS_POWER = Topic("energy/bus/power", _NUMBER, _LIVE, "measured bus voltage times current [W]")
 BUS_ENERGY = Topic("energy/bus/energy", _NUMBER, _LIVE, "integral of the bus power since reset [J]")
-STANDBY_POWER = Topic("energy/standby/power", _NUMBER, _LIVE, "standby power in use [W]")
+STANDBY_POWER = Topic("energy/standby/power", _NUMBER, _LIVE, "standby power [W]")
+STANDBY_ENERGY = Topic("energy/standby/energy", _NUMBER, _LIVE, "standby energy since reset [J]")
+DRIVERS_POWER = Topic("energy/drivers/power", _NUMBER, _LIVE, "power lost in the drivers [W]")
+DRIVERS_ENERGY = Topic(
+    "energy/drivers/energy", _NUMBER, _LIVE, "energy lost in the drivers since reset [J]"
+)
+REGENERATION_POWER = Topic(
+    "energy/regeneration/power",
+    _NUMBER,
+    _LIVE,
+    "what the supply cannot take back [W]: positive while it is stored or burnt, negative while "
+    "the bus capacitor feeds the arm; joints, standby, drivers and regeneration sum to the total",
+)
+REGENERATION_ENERGY = Topic(
+    "energy/regeneration/energy",
+    _NUMBER,
+    _LIVE,
+    "its energy since reset [J], which may rise and fall",
+)
 RESIDUAL_POWER = Topic(
     "energy/residual/power", _NUMBER, _LIVE, "model minus measured bus power [W]"
 )
@@ -111,13 +129,20 @@ ENERGY_JOINTS = Topic(
     "all powers and energies of one instant, per joint and for `total`; only if control_msgs is "
     "installed",
 )
-ENERGY_STAMPED = Topic(
-    "energy/stamped",
+ENERGY = Topic(
+    "energy",
     "sensor_msgs/JointState",
     _LIVE,
-    "all of one instant, stamped with its sample: for each joint, `total`, `bus`, `standby` and "
-    "`residual` the energy since reset [J] as position, the power [W] as velocity, and the "
-    "standard uncertainty of the energy [J] as effort; NaN where unknown",
+    "all of one instant, stamped with its sample: for each joint, `standby`, `drivers`, "
+    "`regeneration`, `total`, `bus` and `residual` the energy since reset [J] as position, the "
+    "power [W] as velocity, and the standard uncertainty of the energy [J] as effort; NaN where "
+    "unknown. Joints, standby, drivers and regeneration sum to the total",
+)
+ENERGY_STAMPED = replace(
+    ENERGY,
+    name="energy/stamped",
+    description="`energy` under its earlier name, with its earlier content: joints, `total`, "
+    "`bus`, `standby` and `residual`, in this order; the next release does not have it",
 )
 ENERGY_SUMMARY = Topic(
     "energy/summary",
@@ -178,16 +203,17 @@ CLOCK = Topic(
 
 RECORDED_ENERGY: tuple[Topic, ...] = tuple(
     replace(topic, rate="", description="for bags (record_energy)", subscribed=True, latched=False)
-    for topic in (ENERGY_STAMPED, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION)
+    for topic in (ENERGY, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION)
 )
 
 TOPICS: dict[str, tuple[Topic, ...]] = {
     "logger": (JOINT_STATES, DIAGNOSTICS, EVENT_MARKS, *RECORDED_ENERGY),
     "identification": (IDENTIFICATION_RESULT, DIAGNOSTICS),
     "estimator": (
-        JOINT_POWER, JOINT_ENERGY, TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY, STANDBY_POWER,
-        RESIDUAL_POWER, ENERGY_STAMPED, ENERGY_JOINTS, ENERGY_SUMMARY, ENERGY_CYCLE,
-        ENERGY_PREDICTION, ENERGY_MARKERS, PLANNED_TRAJECTORY, OPTIMIZED_TRAJECTORY,
+        ENERGY, JOINT_POWER, JOINT_ENERGY, STANDBY_POWER, STANDBY_ENERGY, DRIVERS_POWER,
+        DRIVERS_ENERGY, REGENERATION_POWER, REGENERATION_ENERGY, TOTAL_POWER, TOTAL_ENERGY,
+        BUS_POWER, BUS_ENERGY, RESIDUAL_POWER, ENERGY_STAMPED, ENERGY_JOINTS, ENERGY_SUMMARY,
+        ENERGY_CYCLE, ENERGY_PREDICTION, ENERGY_MARKERS, PLANNED_TRAJECTORY, OPTIMIZED_TRAJECTORY,
         DRIVER_JOINT_STATES,        ROBOT_DESCRIPTION, CLOCK, DIAGNOSTICS,
     ),
     "simulated_robot": (DIAGNOSTICS,),
@@ -219,8 +245,8 @@ SERVICES: dict[str, tuple[Service, ...]] = {
 
 
 def live_topics(joints: Sequence[str]) -> dict[str, str]:
-    """Types of the topics that the estimator always publishes, by absolute name."""
-    optional = (ENERGY_JOINTS, ROBOT_DESCRIPTION, CLOCK)
+    """Types of the topics that the estimator and bags of it always have, by absolute name."""
+    optional = (ENERGY_STAMPED, ENERGY_JOINTS, ROBOT_DESCRIPTION, CLOCK)
     return {
         topic.for_joint(joint).absolute_name: topic.type
         for topic in TOPICS["estimator"]

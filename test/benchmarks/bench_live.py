@@ -77,7 +77,7 @@ def samples(page: str) -> float:
 
 def follow(client: FoxgloveClient) -> None:
     """Take everything that a Foxglove server sends, in a thread of its own."""
-    client.advertised("/energy/stamped")
+    client.advertised("/energy")
     client.subscribe(*client.channels)
 
     def take() -> None:

@@ -47,7 +47,7 @@ def test_estimate_writes_the_energy_topics(
         counts = {each.topic: each.msgcount for each in reader.connections}
         (energy,) = [each for each in reader.connections if each.topic == "/energy/total/energy"]
         *_, (_, _, raw) = reader.messages([energy])
-    assert counts["/energy/stamped"] == pytest.approx(300, abs=2)
+    assert counts["/energy"] == pytest.approx(300, abs=2)
     last = struct.unpack_from("<d", raw, 4)[0]
     assert last == pytest.approx(content["total"]["supply_energy"], rel=1e-6)
     refused(command, capsys, "exists already")

@@ -15,7 +15,7 @@ def test_layouts_of_an_arm_in_a_cell(tmp_path: Path, capsys: Capture) -> None:
     command = ["layouts", "--namespace", "cell1", "--tf-prefix", "left_", "-o", str(tmp_path)]
     assert main([*command, "--json"]) == DONE
     content = json.loads(capsys.readouterr().out)
-    assert content["topic"] == "/cell1/energy/stamped"
+    assert content["topic"] == "/cell1/energy"
     written = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     assert sorted(map(Path, content["files"])) == written
     assert {path.relative_to(tmp_path).parts[0] for path in written} == {
@@ -26,7 +26,7 @@ def test_layouts_of_an_arm_in_a_cell(tmp_path: Path, capsys: Capture) -> None:
         "prometheus",
     }
     curves = plotjuggler_curves((tmp_path / "plotjuggler" / "energy_bag.xml").read_text())
-    assert "/cell1/energy/stamped/left_wrist_1_joint/position" in curves
+    assert "/cell1/energy/left_wrist_1_joint/position" in curves
     refused(command, capsys, "exists already")
     assert main([*command, "--overwrite"]) == DONE
     assert "Foxglove" in capsys.readouterr().out

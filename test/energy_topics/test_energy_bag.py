@@ -14,8 +14,8 @@ from rosbags.typesys import Stores, get_typestore
 
 from test.energy.known_arm import ROBOT, electrical, known_model, motion, total
 from test.telemetry.bag.bag_files import write_bag
+from ur_energy_model.energy_topics.arm_energies import energy_names
 from ur_energy_model.energy_topics.energy_bag import write_energy_bag
-from ur_energy_model.energy_topics.stamped import stamped_names
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.topics_and_services import live_topics
 
@@ -57,14 +57,14 @@ def test_values_are_the_integrals_at_the_times_of_samples(tmp_path: Path) -> Non
     telemetry = stamped(motion(SECONDS))
     found = written(tmp_path, telemetry)
     stamps = np.asarray(telemetry.stamp)
-    rows = [np.flatnonzero(stamps == time)[0] for time, _ in found["/energy/stamped"]]
+    rows = [np.flatnonzero(stamps == time)[0] for time, _ in found["/energy"]]
     assert np.diff(rows)[:-1] == pytest.approx(10, abs=1)  # the last one takes the rest
     joints = np.stack([electrical(telemetry)[:, j] for j in range(6)])
     powers = dict(zip(ROBOT.joint_names, joints, strict=True)) | {"total": total(telemetry)}
-    for i, (time, message) in zip(rows, found["/energy/stamped"], strict=True):
+    for i, (time, message) in zip(rows, found["/energy"], strict=True):
         header = message.header.stamp
         assert header.sec * 10**9 + header.nanosec == time
-        assert tuple(message.name) == stamped_names(ROBOT.joint_names)
+        assert tuple(message.name) == energy_names(ROBOT.joint_names)
         for name, position in zip(message.name, message.position, strict=True):
             if name in powers:
                 energy = np.trapezoid(powers[name][: i + 1], telemetry.time[: i + 1])
@@ -74,7 +74,7 @@ def test_values_are_the_integrals_at_the_times_of_samples(tmp_path: Path) -> Non
 
 def test_number_topics_agree_with_the_stamped_one(tmp_path: Path) -> None:
     found = written(tmp_path, stamped(motion(SECONDS)), rate=20.0)
-    for i, (time, message) in enumerate(found["/energy/stamped"]):
+    for i, (time, message) in enumerate(found["/energy"]):
         for name, energy, power in zip(
             message.name, message.position, message.velocity, strict=True
         ):
@@ -106,5 +106,5 @@ def test_cycles_of_the_program_are_in_the_bag(tmp_path: Path) -> None:
 
 def test_a_recording_without_host_stamps_has_controller_times(tmp_path: Path) -> None:
     telemetry = motion(SECONDS)
-    found = written(tmp_path, telemetry)["/energy/stamped"]
+    found = written(tmp_path, telemetry)["/energy"]
     assert found[-1][0] == pytest.approx(telemetry.time[-1] * 1e9, abs=1e3)

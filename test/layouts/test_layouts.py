@@ -31,7 +31,7 @@ from ur_energy_model.layouts.plotjuggler import SUBSCRIBER
 from ur_energy_model.sinks.open_sinks import FOXGLOVE_PORT
 
 JOINTS = tuple(ROBOT.joint_names)
-CURVES = 2 * len(JOINTS) + 6
+CURVES = 20
 PLOTJUGGLER = [name for name in PURPOSES if name.startswith("plotjuggler/")]
 
 
@@ -73,14 +73,13 @@ def test_both_viewers_show_the_same_values(recorded: Messages) -> None:
 def test_namespace_and_prefix_are_in_every_name(namespace: str) -> None:
     files = layout_files(ArmTopics(JOINTS, namespace, "left_"))
     live = files["plotjuggler/energy.xml"]
-    assert plotjuggler_subscriptions(live) == ["/cell1/energy/stamped"]
+    assert plotjuggler_subscriptions(live) == ["/cell1/energy"]
     curves = plotjuggler_curves(live)
     assert curves == plotjuggler_curves(files["plotjuggler/energy_bag.xml"])
-    assert "/cell1/energy/stamped/left_elbow_joint/velocity" in curves
-    assert all(curve.startswith("/cell1/energy/stamped/") for curve in curves)
+    assert "/cell1/energy/left_elbow_joint/velocity" in curves
+    assert all(curve.startswith("/cell1/energy/") for curve in curves)
     assert all(
-        path.startswith("/cell1/energy/stamped.")
-        for path in foxglove_paths(files["foxglove/energy.json"])
+        path.startswith("/cell1/energy.") for path in foxglove_paths(files["foxglove/energy.json"])
     )
     assert foxglove_topics(files["foxglove/energy.json"]) == {
         "/cell1/energy/markers",
@@ -99,7 +98,7 @@ def test_the_live_layout_states_all_settings_of_the_subscriber() -> None:
     (plugin,) = root.iter("plugin")
     assert plugin.attrib["ID"] == "ROS2 Topic Subscriber"
     settings = {child.tag: child.attrib["value"] for child in plugin}
-    assert settings == {**SUBSCRIBER, "selected_topics": "/energy/stamped"}
+    assert settings == {**SUBSCRIBER, "selected_topics": "/energy"}
     assert int(settings["max_array_size"]) > 0
 
 
@@ -108,7 +107,7 @@ def test_the_server_layout_subscribes_at_the_default_address() -> None:
     (client,) = root.iter("foxglove_client")
     assert client.attrib["address"] == "127.0.0.1"
     assert int(client.attrib["port"]) == FOXGLOVE_PORT
-    assert [topic.attrib["name"] for topic in client.iter("topic")] == ["/energy/stamped"]
+    assert [topic.attrib["name"] for topic in client.iter("topic")] == ["/energy"]
     (plugin,) = root.iter("plugin")
     streamer = root.find("previouslyLoaded_Streamer")
     assert streamer is not None

@@ -62,10 +62,10 @@ def message(stamp: int) -> bytes:
 
 def test_log_times_are_those_of_the_samples(node: Node, recording: EnergyRecording) -> None:
     stamps = [HOST_CLOCK.stamp() - age for age in (90_000_000, 70_000_000)]
-    node.subscriptions["energy/stamped"].waiting = [message(s) for s in stamps], [1, 2]
+    node.subscriptions["energy"].waiting = [message(s) for s in stamps], [1, 2]
     taken = recording.take()
     assert [int(stamp) for each in taken for stamp in each.stamp] == stamps
-    assert {each.topic.name for each in taken} == {"/cell1/energy/stamped"}
+    assert {each.topic.name for each in taken} == {"/cell1/energy"}
     assert recording.take() == []
 
 
@@ -78,7 +78,7 @@ def test_times_of_a_replayed_bag_are_replaced(node: Node, recording: EnergyRecor
 
 
 def test_lost_messages_are_counted(node: Node, recording: EnergyRecording) -> None:
-    subscription, now = node.subscriptions["energy/stamped"], HOST_CLOCK.stamp()
+    subscription, now = node.subscriptions["energy"], HOST_CLOCK.stamp()
     for numbers in ([1, 2, 3], [5, 6], [1, 2], [3]):  # one lost, then a new publisher
         subscription.waiting = [message(now)] * len(numbers), numbers
         recording.take()
@@ -97,7 +97,7 @@ def test_messages_too_short_for_a_stamp_are_left_out(
 def test_the_stamp_is_where_ros_puts_it(node: Node, recording: EnergyRecording) -> None:
     stamp = HOST_CLOCK.stamp()
     encoded = serialize_message(JointState(header=Header(stamp=time_message(stamp)), name=["a"]))
-    node.subscriptions["energy/stamped"].waiting = [encoded], [1]
+    node.subscriptions["energy"].waiting = [encoded], [1]
     (taken,) = recording.take()
     assert int(taken.stamp[0]) == stamp
 
@@ -105,4 +105,4 @@ def test_the_stamp_is_where_ros_puts_it(node: Node, recording: EnergyRecording) 
 def test_a_logger_without_record_energy_subscribes_to_nothing(cell: Cell) -> None:
     cell.start_node(LoggerNode, record_energy=False, robot_ip="127.0.9.9")
     found = dict(cell.observer.node.get_topic_names_and_types())
-    assert "/energy/stamped" not in found
+    assert "/energy" not in found

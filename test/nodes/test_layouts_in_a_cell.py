@@ -21,7 +21,7 @@ from ur_energy_model.layouts.files import layout_files
 from ur_energy_model.model.file.model_file import save_model
 
 TYPES = {
-    "/cell1/energy/stamped": "sensor_msgs/JointState",
+    "/cell1/energy": "sensor_msgs/JointState",
     "/cell1/energy/summary": "diagnostic_msgs/DiagnosticArray",
     "/cell1/energy/markers": "visualization_msgs/MarkerArray",
     "/diagnostics": "diagnostic_msgs/DiagnosticArray",
@@ -55,7 +55,7 @@ def test_every_curve_exists_live_and_in_the_bag(
         "logger", namespace="/cell1", record=True, bag_directory=str(bags), **common
     )
     observer.wait(lambda: list(bags.glob("*/*.mcap")), "bag")
-    observer.wait_for_messages("/cell1/energy/stamped", 100)
+    observer.wait_for_messages("/cell1/energy", 100)
     observer.wait_for_messages("/cell1/energy/summary", 2)
     assert cell.stop(logger)[0] == 0
     (bag,) = bags.iterdir()

@@ -26,7 +26,7 @@ from test.layouts.viewers import (
     plotjuggler_series,
 )
 from test.nodes.conftest import Cell, message_class
-from ur_energy_model.energy_topics.stamped import stamped_names
+from ur_energy_model.energy_topics.arm_energies import energy_names
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.conversions import seconds_of
 from ur_energy_model.resources import config_file
@@ -104,9 +104,9 @@ def test_total_energy_never_decreases(cell: Cell) -> None:
 
 
 def test_stamped_energies_have_the_times_of_samples(cell: Cell) -> None:
-    cell.observer.wait_for_messages("/energy/stamped", 30)
-    messages = cell.observer.history["/energy/stamped"][-30:]
-    assert all(tuple(message.name) == stamped_names(JOINTS) for message in messages)
+    cell.observer.wait_for_messages("/energy", 30)
+    messages = cell.observer.history["/energy"][-30:]
+    assert all(tuple(message.name) == energy_names(JOINTS) for message in messages)
     stamps = [seconds_of(message.header.stamp) for message in messages]
     assert np.median(np.diff(stamps)) == pytest.approx(0.02, abs=0.003)
     totals = cell.observer.history["/energy/total/energy"]
@@ -214,10 +214,10 @@ def assert_energies_are_recorded(bag: Path, telemetry: Telemetry) -> None:
     assert telemetry.stamp is not None
     times, totals = [], []
     with Reader(bag) as reader:
-        wanted = [each for each in reader.connections if each.topic == "/energy/stamped"]
+        wanted = [each for each in reader.connections if each.topic == "/energy"]
         for connection, time, raw in reader.messages(wanted):
             message = STORE.deserialize_cdr(raw, connection.msgtype)
-            assert tuple(message.name) == stamped_names(JOINTS)
+            assert tuple(message.name) == energy_names(JOINTS)
             times.append(time)
             totals.append(message.position[message.name.index("total")])
     assert len(times) > 20

@@ -241,7 +241,8 @@ def _print(summary: EnergySummary, chosen: ChosenModel) -> None:
     measured = "not recorded" if summary.bus is None else f"{summary.bus:.1f} J"
     note(
         f"at the supply: {summary.supply:.1f} ± {CONFIDENCE * summary.supply_std:.1f} J modelled "
-        f"(standby {summary.standby:.1f} J, drivers {summary.driver:.1f} J), measured: {measured}"
+        f"(standby {summary.standby:.1f} J, drivers {summary.driver:.1f} J, "
+        f"regeneration {summary.regeneration:.1f} J), measured: {measured}"
     )
     session = summary.session
     power = f"{session.power:.1f} ± {CONFIDENCE * session.std:.1f} W"

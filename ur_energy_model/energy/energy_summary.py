@@ -41,7 +41,8 @@ class EnergySummary(JointEnergies):
         copper, friction: losses per joint [n], J.
         regenerated: electrical energy returned by each joint [n], J.
         driver, standby: of the whole arm [J].
-        supply, supply_std: modelled energy at the supply: joints, drivers and standby [J].
+        regeneration: what the supply cannot take back, stored or burnt [J].
+        supply, supply_std: modelled energy at the supply, the sum of all these parts [J].
         bus: measured energy at the supply [J], None without bus power.
         state_time, state_energy: of the whole arm by state [s], [J].
         session: the session's standby power.
@@ -57,6 +58,7 @@ class EnergySummary(JointEnergies):
     regenerated: Array
     driver: float
     standby: float
+    regeneration: float
     supply: float
     supply_std: float
     bus: float | None
@@ -76,6 +78,7 @@ class EnergySummary(JointEnergies):
             "electrical_energy_std": self.electrical_total_std,
             "driver_energy": self.driver,
             "standby_energy": self.standby,
+            "regeneration_energy": self.regeneration,
             "supply_energy": self.supply,
             "supply_energy_std": self.supply_std,
             "supply_energy_interval": interval(self.supply, self.supply_std),
@@ -132,6 +135,7 @@ def summarise(
         regenerated=reading.regenerated[joint["electrical_power"]],
         driver=float(net[arm["driver"]]),
         standby=float(net[arm["standby"]]),
+        regeneration=float(net[arm["regeneration"]]),
         supply=float(net[arm["total"]]),
         supply_std=supply_std,
         bus=float(net[arm["bus"]]) if bus_complete else None,

@@ -36,6 +36,7 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
         regenerated=_sum(s.regenerated for s in summaries),
         driver=sum(s.driver for s in summaries),
         standby=sum(s.standby for s in summaries),
+        regeneration=sum(s.regeneration for s in summaries),
         supply=sum(s.supply for s in summaries),
         supply_std=sum(s.supply_std for s in summaries),
         bus=None if None in bus else sum(value for value in bus if value is not None),

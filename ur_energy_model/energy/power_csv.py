@@ -20,6 +20,7 @@ from ur_energy_model.typing import Array
 ARM_COLUMNS = (
     "driver_power",
     "standby_power",
+    "regeneration_power",
     "total_power",
     "total_power_std",
     "electrical_energy",
@@ -74,6 +75,7 @@ class PowerCsv:
                 power[:, : arm["total"]],
                 power[:, arm["driver"]],
                 power[:, arm["standby"]],
+                power[:, arm["regeneration"]],
                 total,
                 np.linalg.norm(power[:, -n_errors:], axis=1),
                 energy_at(table.steps.bridged, total, meter.reading.net[arm["total"]]),

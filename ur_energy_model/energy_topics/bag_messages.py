@@ -10,8 +10,8 @@ from ur_energy_model import topics_and_services as topics
 from ur_energy_model.diagnostic_status import Status
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy_topics.arm_energies import energy_names, energy_values
 from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
-from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
 from ur_energy_model.energy_topics.statuses import cycle_status, summary_statuses
 from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
 from ur_energy_model.telemetry.bag.layout import joint_state_template
@@ -19,7 +19,7 @@ from ur_energy_model.telemetry.bag.message_types import DIAGNOSTIC_ARRAY, FLOAT6
 from ur_energy_model.telemetry.bag.standard_messages import encode_diagnostics, encode_numbers
 from ur_energy_model.typing import Array
 
-STAMPED = BagTopic(topics.ENERGY_STAMPED.absolute_name, JOINT_STATE)
+ENERGY = BagTopic(topics.ENERGY.absolute_name, JOINT_STATE)
 SUMMARY = BagTopic(topics.ENERGY_SUMMARY.absolute_name, DIAGNOSTIC_ARRAY)
 CYCLE = BagTopic(topics.ENERGY_CYCLE.absolute_name, DIAGNOSTIC_ARRAY)
 
@@ -34,13 +34,13 @@ class EnergyMessages:
 
     def __init__(self, joints: Sequence[str], model: str) -> None:
         self._joints, self._model = tuple(joints), model
-        names = stamped_names(joints)
+        names = energy_names(joints)
         self._template = joint_state_template(names, (len(names),) * 3)
         self._topics = {
             topic.name: BagTopic(topic.absolute_name, FLOAT64) for topic in number_topics(joints)
         }
         self._stamps: list[int] = []
-        self._stamped: list[Array] = []
+        self._energies: list[Array] = []
         self._numbers: dict[str, list[tuple[int, float]]] = {}
         self._diagnostics: list[Messages] = []
 
@@ -50,7 +50,7 @@ class EnergyMessages:
     def keep(self, snapshot: Snapshot, stamp: int) -> None:
         """Keep what is published at publish_rate; `stamp` is the time of the sample [ns]."""
         self._stamps.append(stamp)
-        self._stamped.append(stamped_values(snapshot).ravel())
+        self._energies.append(energy_values(snapshot).ravel())
         numbers = total_numbers(snapshot) | other_numbers(snapshot, self._joints)
         for name, value in numbers.items():
             self._numbers.setdefault(name, []).append((stamp, value))
@@ -68,14 +68,14 @@ class EnergyMessages:
         taken, self._diagnostics = self._diagnostics, []
         if self._stamps:
             stamp = np.array(self._stamps)
-            payload = self._template.encode(stamp, np.stack(self._stamped))
-            taken.append(Messages(STAMPED, stamp, payload))
+            payload = self._template.encode(stamp, np.stack(self._energies))
+            taken.append(Messages(ENERGY, stamp, payload))
         for name, rows in self._numbers.items():
             stamps, values = zip(*rows, strict=True)
             taken.append(
                 Messages(self._topics[name], np.array(stamps), encode_numbers(np.array(values)))
             )
-        self._stamps, self._stamped, self._numbers = [], [], {}
+        self._stamps, self._energies, self._numbers = [], [], {}
         return taken
 
     def _keep_statuses(self, topic: BagTopic, statuses: Sequence[Status], stamp: int) -> None:

@@ -8,6 +8,13 @@ from functools import lru_cache
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.live.snapshot import Snapshot
 
+PARTS: dict[str, tuple[topics.Topic, topics.Topic]] = {
+    "standby": (topics.STANDBY_POWER, topics.STANDBY_ENERGY),
+    "driver": (topics.DRIVERS_POWER, topics.DRIVERS_ENERGY),
+    "regeneration": (topics.REGENERATION_POWER, topics.REGENERATION_ENERGY),
+}
+"""Topics of power and energy by channel; with those of the joints they sum to the total's."""
+
 
 def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:
     """All of these topics, for the joint names of an arm, prefix included."""
@@ -17,7 +24,7 @@ def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:
         *_joint_topics(tuple(joints)).values(),
         topics.BUS_POWER,
         topics.BUS_ENERGY,
-        topics.STANDBY_POWER,
+        *(topic for both in PARTS.values() for topic in both),
         topics.RESIDUAL_POWER,
     )
 
@@ -48,7 +55,9 @@ def other_numbers(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, float]
     electrical = columns.per_joint["electrical_power"]
     of_joints = [*power[electrical].tolist(), *energy[electrical].tolist()]
     values = dict(zip(_joint_topics(tuple(joints)), of_joints, strict=True))
-    values[topics.STANDBY_POWER.name] = snapshot.standby
+    for channel, (of_power, of_energy) in PARTS.items():
+        column = columns.arm[channel]
+        values[of_power.name], values[of_energy.name] = float(power[column]), float(energy[column])
     if snapshot.bus_measured:
         total, bus = columns.arm["total"], columns.arm["bus"]
         values[topics.BUS_POWER.name] = float(power[bus])

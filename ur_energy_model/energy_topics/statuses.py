@@ -13,6 +13,7 @@ from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.prediction import PlanEnergy
+from ur_energy_model.energy_topics.arm_energies import PARTS
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.modes import SAFETY_MODES
 
@@ -67,13 +68,15 @@ def _total_status(snapshot: Snapshot) -> Status:
     values = {
         "power_W": power[arm["total"]],
         "power_std_W": columns.deviations(power)[1],
-        "standby_power_W": snapshot.standby,
+        "standby_power_W": power[arm["standby"]],
         "driver_power_W": power[arm["driver"]],
+        "regeneration_power_W": power[arm["regeneration"]],
         "energy_J": energy[arm["total"]],
         "energy_std_J": columns.deviations(energy)[1],
         "energy_ever_J": snapshot.lifetime.net[arm["total"]],
         "standby_energy_J": energy[arm["standby"]],
         "driver_energy_J": energy[arm["driver"]],
+        "regeneration_energy_J": energy[arm["regeneration"]],
         "motors_energy_J": energy[parts["electrical_power"]].sum(),
         "motors_mechanical_energy_J": energy[parts["mechanical_power"]].sum(),
     }
@@ -211,6 +214,7 @@ def interval_energies(
         "accounted_s": passed.accounted,
         "unaccounted_s": passed.unaccounted,
         "total_J": float(passed.net[columns.arm["total"]]),
+        **{f"{name}_J": float(passed.net[columns.arm[each]]) for name, each in PARTS.items()},
         "bus_J": float(passed.net[columns.arm["bus"]]),
         "joints": {
             joint: {

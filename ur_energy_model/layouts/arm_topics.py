@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.energy_topics.stamped import stamped_names
+from ur_energy_model.energy_topics.arm_energies import PARTS, energy_names
 from ur_energy_model.errors import InputError
 
 COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#17becf", "#7f7f7f", "#000000")
@@ -15,14 +15,14 @@ WINDOW = 60.0
 JOINT_PLOTS = ("Joints [W]", "Joint energy since reset [J]")
 """Titles of the plots with a curve per joint."""
 ENERGY, POWER = "position", "velocity"
-"""Fields of energy/stamped."""
+"""Fields of the topic energy."""
 _NAMESPACE = re.compile(r"(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*/?)?", re.ASCII)
 _PREFIX = re.compile(r"([A-Za-z_]\w*)?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve of energy/stamped.
+    """A curve of the topic energy.
 
     Attributes:
         name: in the message.
@@ -82,12 +82,12 @@ class ArmTopics:
 
     @property
     def energies(self) -> str:
-        """Full name of energy/stamped, which holds every curve."""
-        return self.name_of(topics.ENERGY_STAMPED)
+        """Full name of the topic energy, which holds every curve."""
+        return self.name_of(topics.ENERGY)
 
     def index_of(self, curve: Curve) -> int:
-        """Position of a curve in the arrays of energy/stamped."""
-        return stamped_names(self.joints).index(curve.name)
+        """Position of a curve in the arrays of the topic energy."""
+        return energy_names(self.joints).index(curve.name)
 
     def plots(self) -> dict[str, tuple[Curve, ...]]:
         """Curves of each plot, by its title."""
@@ -95,7 +95,7 @@ class ArmTopics:
             "Whole arm [W]": (
                 Curve("total", POWER, "model"),
                 Curve("bus", POWER, "measured"),
-                Curve("standby", POWER, "standby"),
+                *(Curve(part, POWER, part) for part in PARTS),
             ),
             JOINT_PLOTS[0]: tuple(Curve(joint, POWER, joint) for joint in self.joints),
             "Energy since reset [J]": (

@@ -17,9 +17,9 @@ from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy_topics.arm_energies import energy_names, energy_values, stamped_order
 from ur_energy_model.energy_topics.joint_interfaces import joint_interfaces
 from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
-from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
 from ur_energy_model.energy_topics.statuses import (
     cycle_status,
     prediction_statuses,
@@ -56,8 +56,15 @@ class EnergyPublishers:
         self._numbers = {
             topic.name: add_publisher(Float64, topic) for topic in number_topics(joints)
         }
-        self._stamped = add_publisher(JointState, topics.ENERGY_STAMPED)
-        self._stamped_names = list(stamped_names(joints))
+        names = energy_names(joints)
+        earlier = stamped_order(len(joints))
+        self._energies = [
+            (add_publisher(JointState, topic), order, [names[k] for k in order])
+            for topic, order in (
+                (topics.ENERGY, list(range(len(names)))),
+                (topics.ENERGY_STAMPED, earlier),
+            )
+        ]
         self._summary = add_publisher(DiagnosticArray, topics.ENERGY_SUMMARY)
         self._cycle = add_publisher(DiagnosticArray, topics.ENERGY_CYCLE)
         self._prediction = add_publisher(DiagnosticArray, topics.ENERGY_PREDICTION)
@@ -86,8 +93,10 @@ class EnergyPublishers:
             stamp: time of its newest sample.
             joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
         """
-        if has_subscribers(self._stamped):
-            self._stamped.publish(self._stamped_message(snapshot, stamp))
+        for publisher, order, names in self._energies:
+            if has_subscribers(publisher):
+                energy, power, std = energy_values(snapshot)[:, order]
+                publisher.publish(joint_state(names, stamp, energy, power, std))
         self._publish_numbers(other_numbers(snapshot, self._joints))
         if self._all_joints is not None and has_subscribers(self._all_joints):
             interfaces = joint_interfaces(snapshot, self._joints)
@@ -142,7 +151,3 @@ class EnergyPublishers:
             if has_subscribers(publisher):
                 self._message.data = value
                 publisher.publish(self._message)
-
-    def _stamped_message(self, snapshot: Snapshot, stamp: Time) -> JointState:
-        energy, power, std = stamped_values(snapshot)
-        return joint_state(self._stamped_names, stamp, energy, power, std)

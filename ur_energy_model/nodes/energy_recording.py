@@ -23,12 +23,12 @@ from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.runs import equal_runs
 
 RECORDED = (
-    (topics.ENERGYSTAMPED, JointState, JOINT_STATE),
+    (topics.ENERGY, JointState, JOINT_STATE),
     (topics.ENERGY_SUMMARY, DiagnosticArray, DIAGNOSTIC_ARRAY),
     (topics.ENERGY_CYCLE, DiagnosticArray, DIAGNOSTIC_ARRAY),
     (topics.ENERGY_PREDICTION, DiagnosticArray, DIAGNOSTIC_ARRAY),
 )
-"""Topics in bags; energy/stamped has the values of the Float64 topics in 1/18 of the messages."""
+"""Topics in bags; energy has the values of the Float64 topics in 1/23 of the messages."""
 DEPTH = 1000
 """Messages of a topic that may wait."""
 MOST_AWAY_NS = 10_000_000_000

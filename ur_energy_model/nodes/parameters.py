@@ -64,7 +64,7 @@ LOGGER: tuple[Parameter, ...] = (
         "ones, while all together take more; 0 keeps all", unit="GB", minimum=0.0, maximum=1e6,
     ),
     Parameter(
-        "record_energy", True, "record energy/stamped, energy/summary, energy/cycle and "
+        "record_energy", True, "record energy, energy/summary, energy/cycle and "
         "energy/prediction of an estimator in the same namespace, if there is one",
     ),
     Parameter("publish_joint_states", True, "publish joint_states; false if a driver does"),

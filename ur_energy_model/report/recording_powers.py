@@ -43,7 +43,7 @@ class Powers:
         energy: integral of each joint's electrical power since the start [n, joints].
         total_energy, bus_energy: the same for the arm [n].
         electrical_energy, mechanical_energy, friction_energy, copper_energy: [joints].
-        driver_energy, standby_energy: whole arm.
+        driver_energy, standby_energy, regeneration_energy: whole arm.
         energy_half_width: of the electrical energies' 95 % intervals [joints].
         total_energy_half_width: of the total energy's.
         duration: time that energy was integrated over, without gaps [s].
@@ -70,6 +70,7 @@ class Powers:
     copper_energy: Array
     driver_energy: float
     standby_energy: float
+    regeneration_energy: float
     energy_half_width: Array
     total_energy_half_width: float
     duration: float
@@ -127,6 +128,7 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
         copper_energy=net[joint["copper_loss"]],
         driver_energy=float(net[arm["driver"]]),
         standby_energy=float(net[arm["standby"]]),
+        regeneration_energy=float(net[arm["regeneration"]]),
         energy_half_width=CONFIDENCE * joint_std,
         total_energy_half_width=CONFIDENCE * total_std,
         duration=meter.reading.accounted,

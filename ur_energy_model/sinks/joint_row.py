@@ -1,19 +1,20 @@
-"""JointRow: what views and metrics state about one joint."""
+"""JointRow: what views and metrics state about one joint or another part of the arm."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ur_energy_model.energy.meter import efficiency
+from ur_energy_model.energy_topics.arm_energies import PARTS
 from ur_energy_model.sinks.arm_reading import ArmReading
 
 
 @dataclass(frozen=True)
 class JointRow:
-    """One joint at one moment.
+    """One joint, or another part of the arm, at one moment.
 
     Attributes:
-        name: of the joint, prefix included.
+        name: of the joint, prefix included, or of the part.
         power: electrical [W].
         energy: electrical, since reset [J].
         efficiency: mechanical over electrical energy since reset; NaN where no electrical energy
@@ -45,4 +46,19 @@ def joint_rows(reading: ArmReading) -> tuple[JointRow, ...]:
             known,
             strict=True,
         )
+    )
+
+
+def part_rows(reading: ArmReading) -> tuple[JointRow, ...]:
+    """A row for standby, drivers and regeneration; with the joints they sum to the total."""
+    snapshot = reading.snapshot
+    return tuple(
+        JointRow(
+            name,
+            float(snapshot.power[snapshot.channels.arm[channel]]),
+            float(snapshot.since_reset.net[snapshot.channels.arm[channel]]),
+            float("nan"),
+            None,
+        )
+        for name, channel in PARTS.items()
     )

@@ -98,7 +98,8 @@ def seconds_table(
     )
     standby = STANDBY + 0.2 * random.standard_normal(count)
     driver = np.full(count, DRIVER)
-    total = joint.sum(axis=1) + standby + driver
+    regeneration = np.where(at % arm.cycle == 3, 2.5, -0.5 * (at % arm.cycle == 4))
+    total = joint.sum(axis=1) + standby + driver + regeneration
     bus = total + 1.5 * random.standard_normal(count) if arm.bus else None
     columns = {
         "second": pa.array(_times(start, at), pa.timestamp("us", tz="UTC")),
@@ -120,6 +121,7 @@ def seconds_table(
         "joint_copper_energy": _lists(0.1 * joint),
         "joint_temperature": _lists(np.full((count, n), 31.5)),
         "speed_scaling": np.ones(count),
+        "regeneration_energy": regeneration,
     }
     for state in ArmState:
         here = moving if state is ArmState.MOVING else ~moving & (state is ArmState.STANDSTILL)
@@ -158,7 +160,10 @@ def cycles_table(arm: Arm, seconds: pa.Table, source: str) -> pa.Table:
         "idle_energy": total - motion,
         "joints": _lists(np.tile(np.array(arm.joints, dtype=object), (count, 1)), pa.string()),
         "joint_energy": _lists(joint.reshape(count, arm.cycle, n).sum(axis=1)),
-        "standby_energy": summed("standby_energy"),
+        **{
+            name: summed(name)
+            for name in ("standby_energy", "driver_energy", "regeneration_energy")
+        },
     }
     return _table("cycles", columns)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from test.plant.history.synthetic_plant import Arm, Work, write_plant
@@ -13,7 +14,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.plant.history.database import HistoryDatabase
 from ur_energy_model.plant.history.period import Period, shift_starts
 from ur_energy_model.plant.history.store import HistoryStore
-from ur_energy_model.plant.history.summary import DRIVERS, STANDBY, SUMS, Summary, summarise
+from ur_energy_model.plant.history.summary import PARTS, SUMS, Summary, summarise
 
 BERLIN = Period.from_text(zone="Europe/Berlin")
 SHIFTS = shift_starts("06:00,14:00,22:00")
@@ -76,11 +77,26 @@ def test_joints_drivers_and_standby_are_all_of_the_energy(plant: Path) -> None:
     total = {row["arm"]: row["energy"] for row in ask(plant, "arm").rows}
     for arm, count in (("A1", 6), ("A2", 7), ("A3", 6)):
         rows = [row for row in found.rows if row["arm"] == arm]
-        assert [row["joint"] for row in rows[count:]] == [DRIVERS, STANDBY]
+        assert [row["joint"] for row in rows[count:]] == list(PARTS)
         assert sum(row["energy"] for row in rows) == pytest.approx(total[arm], rel=1e-9)
-    assert [row["joint"] for row in found.rows[8:15]][-1] == "seven"
+    assert [row["joint"] for row in found.rows[9:16]][-1] == "seven"
     every = ask(plant, "joint").rows
     assert sum(row["energy"] for row in every) == pytest.approx(found.total["energy"], rel=1e-9)
+
+
+def test_files_of_versions_without_regeneration_sum_up_to_the_same(tmp_path: Path) -> None:
+    store = write_plant(tmp_path / "plant", [Arm("A1")])
+    new = ask(store, "joint")
+    for path in store.rglob("*.parquet"):
+        rows = pq.ParquetFile(path).read()
+        pq.write_table(rows.drop_columns(["regeneration_energy"]), path)
+    old = ask(store, "joint")
+    assert [row["energy"] for row in old.rows] == pytest.approx(
+        [row["energy"] for row in new.rows], rel=1e-9
+    )
+    assert sum(row["energy"] for row in old.rows) == pytest.approx(old.total["energy"], rel=1e-9)
+    programs = ask(store, "program").rows
+    assert [row["regeneration_energy"] for row in programs] == [None] * len(programs)
 
 
 def test_programs_and_the_rest_are_all_of_the_energy(plant: Path) -> None:

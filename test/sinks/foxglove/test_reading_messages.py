@@ -18,6 +18,7 @@ from test.layouts.viewers import foxglove_paths, foxglove_topics
 from test.sinks.foxglove.decoding import decoded
 from test.sinks.live_readings import START, live_readings
 from ur_energy_model.diagnostic_status import ERROR, OK
+from ur_energy_model.energy_topics.arm_energies import PARTS
 from ur_energy_model.layouts.arm_topics import ArmTopics
 from ur_energy_model.layouts.files import layout_files
 from ur_energy_model.sinks.arm_reading import ArmReading
@@ -128,7 +129,7 @@ def test_values_are_those_of_the_reading(readings: list[ArmReading]) -> None:
         expected = [reading.numbers()[name] for reading in readings]
         assert [each["data"] for each in found[f"/{name}"]] == expected
     joints = found["/energy/joints"][-1]
-    assert joints["joint_names"] == [*ROBOT.joint_names, "total"]
+    assert joints["joint_names"] == [*ROBOT.joint_names, *PARTS, "total"]
     total = joints["interface_values"][-1]
     values = dict(zip(total["interface_names"], total["values"], strict=True))
     numbers = readings[-1].numbers()
@@ -156,7 +157,7 @@ def test_rates(readings: list[ArmReading]) -> None:
 def test_stamps_are_those_of_the_samples(readings: list[ArmReading]) -> None:
     found = all_of(readings[:1])
     stamp = {"sec": START // 10**9, "nanosec": readings[0].stamp % 10**9}
-    assert found["/energy/stamped"][0]["header"]["stamp"] == stamp
+    assert found["/energy"][0]["header"]["stamp"] == stamp
     assert found["/energy/joints"][0]["header"]["stamp"] == stamp
 
 

@@ -176,7 +176,9 @@ def test_numbers_that_are_unknown_are_null() -> None:
     node, store = EdgeNode("plant", "cell"), ReadingStore()
     connected(node)
     reading = made_up_reading(1)
-    snapshot = replace(reading.snapshot, standby=math.nan)
+    power = reading.snapshot.power.copy()
+    power[reading.snapshot.channels.arm["standby"]] = math.nan
+    snapshot = replace(reading.snapshot, power=power)
     store.add(ReadingCompressor()(replace(reading, snapshot=snapshot)))
     (birth,) = node.data(store.oldest(1), NOW)
     metrics = {m.name: m for m in DBirth.decode(birth.payload).metrics}

@@ -10,9 +10,11 @@ from test.sinks.made_up_reading import CHANNELS, POWER, made_up_reading, without
 from ur_energy_model.sinks.opcua.companion import JOULE, SECOND, WATT, WATT_HOUR
 from ur_energy_model.sinks.opcua.measurements import (
     BUS,
+    DRIVERS,
     EXPORT,
     IMPORT,
     MAIN,
+    REGENERATION,
     STANDBY,
     SUM,
     Measurement,
@@ -36,8 +38,9 @@ def test_units_have_the_numbers_of_the_specification() -> None:
 def test_golden_points_after_an_hour() -> None:
     """Powers were constant, so that energies in Wh are powers in W; a tenth was fed back."""
     points = metering_points(made_up_reading(HOUR))
-    assert list(points) == [MAIN, STANDBY, BUS, "shoulder_joint", "elbow_joint"]
-    expected = {MAIN: 9.0, STANDBY: 10.0, BUS: 12.0, "shoulder_joint": 1.0, "elbow_joint": 2.0}
+    joints = {"shoulder_joint": 1.0, "elbow_joint": 2.0}
+    expected = {MAIN: 9.0, STANDBY: 10.0, DRIVERS: 11.0, REGENERATION: 12.0, BUS: 13.0, **joints}
+    assert list(points) == list(expected)
     for point, power in expected.items():
         values = {quantity.name: found.value for quantity, found in points[point].items()}
         assert values == {

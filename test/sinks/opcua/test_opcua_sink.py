@@ -101,7 +101,7 @@ def test_metering_points_below_a_machine(server: OpcuaServer) -> None:
         contains = ua.NodeId(spec.CONTAINS, energy)
         parts = await main.get_referenced_nodes(contains, ua.BrowseDirection.Forward)
         names = [(await node.read_browse_name()).Name for node in parts]
-        assert names == ["Standby", "shoulder_joint", "elbow_joint"]
+        assert names == ["Standby", "Drivers", "Regeneration", "shoulder_joint", "elbow_joint"]
         serial = await machine.get_child(
             [f"{spaces[spec.DI]}:Identification", f"{spaces[spec.DI]}:SerialNumber"]
         )

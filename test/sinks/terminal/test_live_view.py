@@ -72,7 +72,7 @@ def test_all_sinks_are_listed_where_there_is_room() -> None:
 
 
 def test_sinks_share_a_line_where_there_is_little_room() -> None:
-    lines = shown(full(), 60, 18)
+    lines = shown(full(), 60, 21)
     assert [line for line in lines if "sink" in line] == [
         "sinks with a problem: mqtt 127.0.0.1:1883"
     ]
@@ -80,7 +80,7 @@ def test_sinks_share_a_line_where_there_is_little_room() -> None:
 
 def test_blank_lines_go_first() -> None:
     assert "" in shown(state(), 80, 24)
-    assert "" not in shown(state(), 80, 16)
+    assert "" not in shown(state(), 80, 18)
 
 
 def test_while_no_samples_come_it_says_why() -> None:

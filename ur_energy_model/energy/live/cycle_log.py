@@ -66,7 +66,13 @@ class CycleLog:
         with self.path.open("ab", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
             text = io.StringIO(newline="")
-            writer = csv.DictWriter(text, list(self._waiting[0]))
+            names = list(self._waiting[0])
+            if size:  # a log of an earlier version keeps its columns
+                with self.path.open("rb") as before:
+                    header = before.readline(MOST_WAITING).decode(errors="replace").split(",")
+                known = [name.strip() for name in header]
+                names = known if set(known) <= set(names) else names
+            writer = csv.DictWriter(text, names, extrasaction="ignore")
             if size == 0:
                 writer.writeheader()
             writer.writerows(self._waiting)

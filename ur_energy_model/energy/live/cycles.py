@@ -65,6 +65,10 @@ class Cycle:
             "idle_time": float(sum(time.values()) - time[ArmState.MOVING]),
             "idle_energy": float(sum(energy.values()) - energy[ArmState.MOVING]),
             **{f"{name}_energy": float(value) for name, value in joints},
+            **{
+                f"{name}_energy": float(net[channels.arm[name]])
+                for name in ("standby", "driver", "regeneration")
+            },
         }
 
 

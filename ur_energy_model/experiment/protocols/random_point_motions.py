@@ -140,7 +140,7 @@ def _motion_rows(analyses: list[Analysis], published: Mapping[str, Any]) -> list
 
 def _dissipated_row(session: ProtocolRun, energies: EnergySummary) -> Row:
     """Energy that the joints give back and the model counts as burned; warns where it is much."""
-    dissipated = energies.supply - energies.electrical.sum() - energies.driver - energies.standby
+    dissipated = energies.regeneration
     if dissipated > DISSIPATED_SHARE * energies.supply:
         session.warnings.append(
             f"on B the joints regenerate {dissipated:.0f} J that no other joint uses at the time; "

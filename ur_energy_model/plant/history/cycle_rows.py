@@ -83,6 +83,9 @@ class CycleRows:
             "energy_high": ends[:, 1],
             "joints": same_texts(channels.joints, len(cycles)),
             "joint_energy": lists(net[:, channels.per_joint["electrical_power"]]),
-            "standby_energy": net[:, channels.arm["standby"]],
+            **{
+                f"{name}_energy": net[:, channels.arm[name]]
+                for name in ("standby", "driver", "regeneration")
+            },
         }
         return arrow_table("cycles", columns)

@@ -46,6 +46,10 @@ SELECT arm, day, second, unnest(joints) AS joint, unnest(joint_energy) AS energy
     unnest(joint_temperature) AS temperature
 FROM seconds"""
 """One row per second and joint."""
+REGENERATION = """, coalesce(regeneration_energy,
+    total_energy - standby_energy - driver_energy - list_sum(joint_energy)) AS regeneration_energy
+"""
+"""Files of earlier versions lack it: it is what the other parts lack of the total."""
 
 
 class SqlError(InputError):
@@ -106,8 +110,8 @@ class HistoryDatabase:
                 rows = stored_rows(store, table).filter(in_period(table, self.period, arms))
                 self._connection.register(f"{table}_files", rows)
                 self._connection.execute(
-                    f"CREATE VIEW {table} AS SELECT * REPLACE (CAST(day AS DATE) AS day) "
-                    f"FROM {table}_files"
+                    f"CREATE VIEW {table} AS SELECT * REPLACE (CAST(day AS DATE) AS day "
+                    f"{REGENERATION if table == 'seconds' else ''}) FROM {table}_files"
                 )
             self._connection.execute(f"CREATE VIEW joint_seconds AS {JOINT_SECONDS}")
             self._connection.execute(f"SET TimeZone = '{self.period.zone.key}'")

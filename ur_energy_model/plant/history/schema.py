@@ -61,12 +61,15 @@ _SOURCE = (
     Column("model", "text", "", "model in use: first 16 digits of its SHA-256, or generic"),
 )
 _WHOLE_ARM = (
-    Column("total_energy", "number", "J", "model at the supply: joints, drivers and standby"),
+    Column("total_energy", "number", "J", "model at the supply: joints, drivers, standby and "
+           "regeneration"),
     Column("total_std", "number", "J", "standard deviation of total_energy; errors of the model "
            "are common to all rows, so that sums of it are upper bounds"),
     Column("bus_energy", "number", "J", "measured voltage times current", nullable=True),
 )  # fmt: skip
 _PEAK_POWER = Column("peak_power", "number", "W", "largest total power")
+_REGENERATION = Column("regeneration_energy", "number", "J", "what the supply cannot take back, "
+                       "stored or burnt, part of total_energy", nullable=True)  # fmt: skip
 _JOINTS = Column("joints", "texts", "", "names of the joints, the order of all lists")
 _JOINT_ENERGY = Column("joint_energy", "numbers", "J", "electrical energy, regeneration subtracted")
 
@@ -89,6 +92,7 @@ SECONDS: tuple[Column, ...] = (
     Column("joint_copper_energy", "numbers", "J", "copper losses"),
     Column("joint_temperature", "numbers", "degC", "mean temperature", nullable=True),
     Column("speed_scaling", "number", "", "mean of slider times limiter", nullable=True),
+    _REGENERATION,
 )
 """Per second and arm. A second holds the samples whose host time is in it, each with the step that
 ends in it; sums over all rows of a source are its energies."""
@@ -110,6 +114,8 @@ CYCLES: tuple[Column, ...] = (
     _JOINTS,
     _JOINT_ENERGY,
     Column("standby_energy", "number", "J", "standby, part of total_energy", nullable=True),
+    Column("driver_energy", "number", "J", "drivers, part of total_energy", nullable=True),
+    _REGENERATION,
 )
 """Per program cycle."""
 

@@ -75,5 +75,6 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pyarr
         "speed_scaling": np.where(
             scaling[:, 1] > 0, scaling[:, 0] / np.maximum(scaling[:, 1], 1.0), np.nan
         ),
+        "regeneration_energy": net[:, arm["regeneration"]],
     }
     return arrow_table("seconds", columns)

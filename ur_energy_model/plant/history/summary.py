@@ -12,16 +12,18 @@ from ur_energy_model.plant.history.groupings import check_keys, key_columns
 
 Row = dict[str, Any]
 SUMS: tuple[str, ...] = (
-    "energy", "standby_energy", "driver_energy", "motion_energy", "idle_energy", "bus_energy",
-    "duration", "motion_time", "unaccounted",
+    "energy", "standby_energy", "driver_energy", "regeneration_energy", "motion_energy",
+    "idle_energy", "bus_energy", "duration", "motion_time", "unaccounted",
 )  # fmt: skip
-"""Of each row besides its keys, J and s: energy is that at the supply by the model. standby and
-drivers are parts of it at all times; motion and idle (without motion) add up to it. bus_energy is
-the measured one, None unless it was measured throughout. duration is the time accounted for."""
+"""Of each row besides its keys, J and s: energy is that at the supply by the model. standby,
+drivers and regeneration are parts of it at all times, joints are the rest; motion and idle (without
+motion) add up to it. bus_energy is the measured one, None unless it was measured throughout.
+duration is the time accounted for."""
 
 _SECONDS = """
     sum(total_energy) AS energy, sum(standby_energy) AS standby_energy,
-    sum(driver_energy) AS driver_energy, sum(moving_energy) AS motion_energy,
+    sum(driver_energy) AS driver_energy, sum(regeneration_energy) AS regeneration_energy,
+    sum(moving_energy) AS motion_energy,
     sum(total_energy) - sum(moving_energy) AS idle_energy,
     if(count(bus_energy) = count(*), sum(bus_energy), NULL) AS bus_energy,
     sum(accounted) AS duration, sum(moving_time) AS motion_time,
@@ -29,18 +31,22 @@ _SECONDS = """
 _CYCLES = """
     sum(total_energy) AS energy,
     if(count(standby_energy) = count(*), sum(standby_energy), NULL) AS standby_energy,
-    NULL AS driver_energy, sum(motion_energy) AS motion_energy, sum(idle_energy) AS idle_energy,
+    if(count(driver_energy) = count(*), sum(driver_energy), NULL) AS driver_energy,
+    if(count(regeneration_energy) = count(*), sum(regeneration_energy), NULL)
+        AS regeneration_energy,
+    sum(motion_energy) AS motion_energy, sum(idle_energy) AS idle_energy,
     if(count(bus_energy) = count(*), sum(bus_energy), NULL) AS bus_energy,
     sum(motion_time + idle_time) AS duration, sum(motion_time) AS motion_time,
     sum(duration - motion_time - idle_time) AS unaccounted, count(*) AS cycles,
     avg(duration) AS mean_duration, avg(total_energy) AS energy_per_cycle"""
 _ONE_JOINT = """
-    sum(energy) AS energy, 0e0 AS standby_energy, 0e0 AS driver_energy, NULL AS motion_energy,
-    NULL AS idle_energy, NULL AS bus_energy, sum(accounted) AS duration,
-    NULL AS motion_time, sum(unaccounted) AS unaccounted,
+    sum(energy) AS energy, 0e0 AS standby_energy, 0e0 AS driver_energy,
+    0e0 AS regeneration_energy, NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy,
+    sum(accounted) AS duration, NULL AS motion_time, sum(unaccounted) AS unaccounted,
     sum(mechanical) AS mechanical_energy, sum(friction) AS friction_energy,
     sum(copper) AS copper_energy"""
-DRIVERS, STANDBY = "drivers", "standby"
+PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
+         "regeneration": "regeneration_energy"}  # fmt: skip
 """Parts of an arm that are listed beside its joints; together they are all of its energy."""
 
 
@@ -51,7 +57,7 @@ class Summary:
     Attributes:
         rows: SUMS by key, in the order of the keys. By program: also cycles, mean_duration and
             energy_per_cycle, of complete cycles; by joint: mechanical_energy, friction_energy and
-            copper_energy, and rows of drivers and standby.
+            copper_energy, and rows of PARTS.
         total: SUMS of the whole period, and the number of arms.
         outside_cycles: by program, what no complete cycle contains; otherwise None.
     """
@@ -118,7 +124,7 @@ def _ask(
 def _by_joint(
     database: HistoryDatabase, keys: Sequence[str], shifts: Sequence[int]
 ) -> tuple[Row, ...]:
-    """Rows of joints, drivers and standby."""
+    """Rows of joints and PARTS."""
     others = [key for key in keys if key != "joint"]
     columns = key_columns(others, "second", shifts)
     names = "".join(f"{key}, " for key in others)
@@ -133,14 +139,13 @@ def _by_joint(
         f"SELECT {names} joint, min(place) AS place, {_ONE_JOINT} FROM {joints} "
         f"GROUP BY {names} joint"
     )
-    for place, (part, energy) in enumerate(
-        ((DRIVERS, "driver_energy"), (STANDBY, "standby_energy")), start=1000
-    ):
+    for place, (part, energy) in enumerate(PARTS.items(), start=1000):
+        sums = ", ".join(
+            f"{f'sum({name})' if name == energy else '0e0'} AS {name}" for name in PARTS.values()
+        )
         found += database.rows(
             f"SELECT {columns} '{part}' AS joint, {place} AS place, sum({energy}) AS energy, "
-            f"{'sum(standby_energy)' if part == STANDBY else '0e0'} AS standby_energy, "
-            f"{'sum(driver_energy)' if part == DRIVERS else '0e0'} AS driver_energy, "
-            "NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy, "
+            f"{sums}, NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy, "
             "sum(accounted) AS duration, NULL AS motion_time, sum(unaccounted) AS unaccounted "
             f"FROM seconds {f'GROUP BY {places}' if others else ''} HAVING count(*) > 0"
         )

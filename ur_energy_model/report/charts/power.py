@@ -72,15 +72,16 @@ def stack_chart(analysis: Analysis) -> LineChart:
 
 
 def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarChart:
-    """Energy of each joint, of the drivers and of standby; beside the true energy, if known.
+    """Energy of each joint and of the other parts of the arm; beside the true energy, if known.
 
     Args:
         analysis: of the recording.
         truth: true electrical energy of each joint in a simulation [joints], J.
     """
     powers = analysis.powers
-    rest = [powers.driver_energy, powers.standby_energy]
-    no_joint = [np.nan, np.nan]
+    names = ("drivers", "standby", "regeneration")
+    rest = [powers.driver_energy, powers.standby_energy, powers.regeneration_energy]
+    no_joint = [np.nan] * len(names)
     bars = [
         Bars(
             "electrical",
@@ -95,10 +96,10 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         key="energy_split",
         title="Energy by consumer",
         caption="Energy over the whole recording with 95 % intervals; drivers and standby belong "
-        "to no joint.",
+        "to no joint; regeneration is what joints give back and the supply cannot take.",
         y_label="energy [J]",
-        categories=(*(short_name(name) for name in analysis.joint_names), "drivers", "standby"),
-        joints=(*range(analysis.dof), None, None),
+        categories=(*(short_name(name) for name in analysis.joint_names), *names),
+        joints=(*range(analysis.dof), *(None for _ in names)),
         bars=tuple(bars),
     )
 

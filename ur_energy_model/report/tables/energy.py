@@ -35,6 +35,7 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
         ),
         ("drivers", None, summary.driver, None, None, None, None),
         ("standby", None, summary.standby, None, None, None, None),
+        ("regeneration", None, summary.regeneration, None, None, None, None),
         (
             "whole arm",
             None,
@@ -61,7 +62,8 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
         ),
         tuple(rows),
         "Over the whole recording, ± 95 %. Mechanical energy is that at the motor shaft, "
-        f"friction included. {_session_note(summary)}",
+        "friction included. Regeneration is what the supply cannot take back; with motors, drivers "
+        f"and standby it is the whole arm. {_session_note(summary)}",
     )
 
 

@@ -11,7 +11,7 @@ from ur_energy_model.sinks.arm_reading import ArmReading
 from ur_energy_model.sinks.opcua.companion import WATT, WATT_HOUR, Unit
 from ur_energy_model.typing import Array
 
-MAIN, BUS, STANDBY = "Main", "Bus", "Standby"
+MAIN, BUS, STANDBY, DRIVERS, REGENERATION = "Main", "Bus", "Standby", "Drivers", "Regeneration"
 """Metering points besides the joints; Main is the well-known name of OPC 40001-4."""
 JOULES_PER_WATT_HOUR = 3600.0
 ACCURACY_CLASSES: tuple[float, ...] = (
@@ -79,7 +79,8 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement
     snapshot = reading.snapshot
     columns, energy = snapshot.channels, snapshot.since_reset
     power_std, energy_std = _deviations(columns, snapshot.power), _deviations(columns, energy.net)
-    positions = {MAIN: columns.arm["total"], STANDBY: columns.arm["standby"]}
+    channels = {MAIN: "total", STANDBY: "standby", DRIVERS: "driver", REGENERATION: "regeneration"}
+    positions = {point: columns.arm[channel] for point, channel in channels.items()}
     if snapshot.bus_measured:
         positions[BUS] = columns.arm["bus"]
     first = columns.per_joint["electrical_power"].start

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ur_energy_model.energy.arm_state import ArmState
+from ur_energy_model.energy_topics.arm_energies import PARTS
 from ur_energy_model.sinks.arm_reading import ArmReading
 from ur_energy_model.sinks.prometheus import metrics
 from ur_energy_model.sinks.prometheus.metrics import Kind, Metric
@@ -50,7 +51,9 @@ class ArmMetrics:
             metrics.TOTAL_POWER: float(power[columns["total"]]),
             metrics.TOTAL_POWER_STD: channels.deviations(power)[1],
             metrics.TOTAL_ENERGY: float(highest[columns["total"]]),
-            metrics.STANDBY_POWER: snapshot.standby,
+            metrics.STANDBY_POWER: float(power[columns["standby"]]),
+            metrics.DRIVERS_POWER: float(power[columns["driver"]]),
+            metrics.REGENERATION_POWER: float(power[columns["regeneration"]]),
             metrics.SAMPLES: float(snapshot.samples),
             metrics.SAMPLES_LOST: float(self._lost),
             metrics.CYCLES: float(self._cycles),
@@ -63,6 +66,10 @@ class ArmMetrics:
         if self._last_cycle is not None:
             of_arm[metrics.CYCLE_ENERGY], of_arm[metrics.CYCLE_DURATION] = self._last_cycle
         out |= {metric: {(arm,): value} for metric, value in of_arm.items()}
+        net = snapshot.lifetime.net
+        energies = dict(zip(reading.joints, net[parts["electrical_power"]].tolist(), strict=True))
+        energies |= {name: float(net[columns[channel]]) for name, channel in PARTS.items()}
+        out[metrics.PART_ENERGY] = {(arm, part): value for part, value in energies.items()}
         robot = "" if reading.robot is None else reading.robot.name
         out[metrics.INFO] = {(arm, robot, reading.model): 1.0}
         return out

@@ -33,7 +33,7 @@ class Metric:
     help: str
 
 
-_ARM, _JOINT, _STATE = ("arm",), ("arm", "joint"), ("arm", "state")
+_ARM, _JOINT, _STATE, _PART = ("arm",), ("arm", "joint"), ("arm", "state"), ("arm", "part")
 _HIGHEST = (
     "since the state file was made: the highest value so far, so that it never decreases; what is "
     "given back is deducted from later gains"
@@ -65,7 +65,19 @@ TOTAL_POWER_STD = _gauge(
 TOTAL_ENERGY = _counter("total_energy_joules", _ARM, f"Energy of the whole arm {_HIGHEST}.")
 BUS_POWER = _gauge("bus_power_watts", _ARM, "Measured bus voltage times current.")
 BUS_ENERGY = _counter("bus_energy_joules", _ARM, f"Measured energy of the bus {_HIGHEST}.")
-STANDBY_POWER = _gauge("standby_power_watts", _ARM, "Standby power in use.")
+STANDBY_POWER = _gauge("standby_power_watts", _ARM, "Standby power.")
+DRIVERS_POWER = _gauge("drivers_power_watts", _ARM, "Power lost in the drivers.")
+REGENERATION_POWER = _gauge(
+    "regeneration_power_watts",
+    _ARM,
+    "What the supply cannot take back; joints, standby, drivers and this sum to the total power.",
+)
+PART_ENERGY = _gauge(
+    "part_energy_joules",
+    _PART,
+    "Energy since the state file was made, what was given back deducted, of each joint, standby, "
+    "drivers and regeneration; they sum to ur_energy_total_energy_joules_total.",
+)
 RESIDUAL_POWER = _gauge("residual_power_watts", _ARM, "Model minus measured bus power.")
 STATE_POWER = _gauge(
     "state_power_watts", _STATE, "Power of the whole arm while in this state, 0 in any other."
@@ -95,6 +107,9 @@ METRICS: tuple[Metric, ...] = (
     BUS_POWER,
     BUS_ENERGY,
     STANDBY_POWER,
+    DRIVERS_POWER,
+    REGENERATION_POWER,
+    PART_ENERGY,
     RESIDUAL_POWER,
     STATE_POWER,
     STATE_ENERGY,

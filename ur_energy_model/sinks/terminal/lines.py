@@ -12,7 +12,7 @@ from typing import Any
 from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.plain import plain
-from ur_energy_model.sinks.joint_row import joint_rows
+from ur_energy_model.sinks.joint_row import joint_rows, part_rows
 from ur_energy_model.sinks.live_state import LiveState
 from ur_energy_model.sinks.terminal.quantities import joules, watts
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
@@ -78,7 +78,8 @@ def text_line(state: LiveState) -> str:
         for column, energy in zip(columns, _energies(snapshot), strict=False)
     ]
     powers = " ".join(f"{row.power:.1f}" for row in joint_rows(reading))
-    parts.append(f"joints {powers} W")
+    others = ", ".join(f"{row.name} {row.power:.1f}" for row in part_rows(reading))
+    parts.append(f"joints {powers}, {others} W")
     if state.link.lost:
         parts.append(f"{state.link.lost:,} samples lost")
     doing = snapshot.state.name.lower().replace("_", " ")

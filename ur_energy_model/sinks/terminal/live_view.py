@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.joint_row import joint_rows
+from ur_energy_model.sinks.joint_row import joint_rows, part_rows
 from ur_energy_model.sinks.live_state import LiveState
 from ur_energy_model.sinks.sink import NOT_OPEN, SinkStatus
 from ur_energy_model.sinks.terminal.bars import bar, end_of_scale, sparkline
@@ -142,7 +142,7 @@ class LiveView:
             *(name.rjust(small) for name in ("effic.", "temp.") if small),
         ]
         yield Text("".join(cells), "dim")
-        for row in rows:
+        for row in (*rows, *part_rows(state.reading)):
             ratio = percent(row.efficiency) if abs(row.energy) >= LEAST_ENERGY else UNKNOWN
             name = one_line(row.name).removesuffix("_joint")[: NAME - 1]
             line = Text(name.ljust(NAME) + watts(row.power).rjust(POWER) + "  ", quiet)

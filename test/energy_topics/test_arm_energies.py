@@ -1,4 +1,4 @@
-"""energy/stamped against energies known in closed form, and beside the other topics."""
+"""The topic energy against energies known in closed form, and beside the other topics."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from test.energy.known_arm import ROBOT, known_model, motion, packets
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy_topics.arm_energies import energy_names, energy_values, stamped_order
 from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
-from ur_energy_model.energy_topics.stamped import stamped_names, stamped_values
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
@@ -28,11 +28,16 @@ def snapshots(telemetry: Telemetry) -> list[Snapshot]:
 
 
 def rows(snapshot: Snapshot) -> dict[str, Array]:
-    return dict(zip(stamped_names(JOINTS), stamped_values(snapshot).T, strict=True))
+    return dict(zip(energy_names(JOINTS), energy_values(snapshot).T, strict=True))
 
 
 def test_names_are_the_prefixed_joints_and_the_arm() -> None:
-    assert stamped_names(JOINTS) == (*JOINTS, "total", "bus", "standby", "residual")
+    names = energy_names(JOINTS)
+    assert names == (
+        *JOINTS, "standby", "drivers", "regeneration", "total", "bus", "residual"
+    )  # fmt: skip
+    earlier = [names[k] for k in stamped_order(len(JOINTS))]
+    assert earlier == [*JOINTS, "total", "bus", "standby", "residual"]
 
 
 def test_values_are_those_of_the_number_topics() -> None:
@@ -47,13 +52,15 @@ def test_values_are_those_of_the_number_topics() -> None:
     assert values["total"][1] == numbers[topics.TOTAL_POWER.name]
     assert values["bus"][0] == numbers[topics.BUS_ENERGY.name]
     assert values["residual"][1] == numbers[topics.RESIDUAL_POWER.name]
-    assert values["standby"][1] == pytest.approx(numbers[topics.STANDBY_POWER.name])
+    for part in ("standby", "drivers", "regeneration"):
+        assert values[part][0] == numbers[f"energy/{part}/energy"]
+        assert values[part][1] == numbers[f"energy/{part}/power"]
 
 
 def test_power_is_the_slope_of_the_energy() -> None:
     seen = snapshots(motion(2.0))
     time = np.array([snapshot.time for snapshot in seen])
-    energy, power, _ = np.stack([stamped_values(snapshot) for snapshot in seen], axis=1)
+    energy, power, _ = np.stack([energy_values(snapshot) for snapshot in seen], axis=1)
     slope = np.diff(energy, axis=0) / np.diff(time)[:, None]
     assert slope == pytest.approx(power[1:], abs=1e-6)
 
