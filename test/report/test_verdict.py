@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ur_energy_model.identification.quality.recording_quality import Motion
 from ur_energy_model.report.verdict import judge
 
 JOINTS = ("base", "elbow")
@@ -43,24 +44,46 @@ def metrics(
 def test_the_worst_finding_determines_the_grade(
     change: dict[str, float], grade: str, words: str
 ) -> None:
-    verdict = judge([metrics(), metrics(**change)], JOINTS, held_out=True)
+    verdict = judge([metrics(), metrics(**change)], JOINTS, motions={"held out"})
     assert verdict.grade == grade
     assert any(words in statement.text for statement in verdict.statements)
 
 
-def test_fitted_recordings_alone_are_at_most_fair() -> None:
-    verdict = judge([metrics()], JOINTS, held_out=False)
+@pytest.mark.parametrize(
+    ("motions", "words"),
+    [
+        ({"fitted"}, "fitted to"),
+        ({"fitted", "same motion again"}, "the same motion again"),
+        ({"unknown"}, "does not say"),
+    ],
+)
+def test_fitted_motions_alone_are_at_most_fair(motions: set[Motion], words: str) -> None:
+    verdict = judge([metrics()], JOINTS, motions=motions)
     assert verdict.grade == "fair"
-    assert any("another recording" in statement.text for statement in verdict.statements)
+    assert any(words in statement.text for statement in verdict.statements)
+    assert any("another motion" in statement.text for statement in verdict.statements)
+
+
+@pytest.mark.parametrize("good", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_model_of_another_arm_is_never_called_trustworthy(known: bool, good: bool) -> None:
+    line = "the model is of arm 1, the recording of arm 2"
+    found = [metrics()] if good else [metrics(energy=9.0)]
+    another = line if known else None
+    verdict = judge(found, JOINTS, motions={"held out"}, another_arm=another, doubts=[line])
+    assert verdict.grade == ("fair" if good else "poor")
+    assert "trusted" not in verdict.headline
+    assert ("another arm" in verdict.headline) == known
+    assert sum("arm 2" in statement.text for statement in verdict.statements) == 1
 
 
 def test_missing_channels_are_named() -> None:
     empty = {"torque": None, "current": [{"r2": None}, {"r2": None}], "power": None}
-    texts = " ".join(s.text for s in judge([empty], JOINTS, held_out=True).statements)
+    texts = " ".join(s.text for s in judge([empty], JOINTS, motions={"held out"}).statements)
     assert "no information about the joint torques" in texts
     assert "actual_robot_voltage" in texts
 
 
 def test_shares_are_never_rounded_up() -> None:
-    verdict = judge([metrics(torque=0.99899)], JOINTS, held_out=True)
+    verdict = judge([metrics(torque=0.99899)], JOINTS, motions={"held out"})
     assert any("at least 99.89 %" in statement.text for statement in verdict.statements)

@@ -90,6 +90,16 @@ def add_bags(parser: argparse.ArgumentParser, description: str) -> None:
     )
 
 
+def add_same_arm(parser: argparse.ArgumentParser) -> None:
+    """`--same-arm`."""
+    parser.add_argument(
+        "--same-arm",
+        action="store_true",
+        help="the model is of this very arm, whatever the serial numbers are, as after an exchange "
+        "of its control box",
+    )
+
+
 def add_validate(parser: argparse.ArgumentParser) -> None:
     """`--validate`, for held-out recordings."""
     parser.add_argument(

@@ -24,7 +24,7 @@ from ur_energy_model.cli.model_option import (
     chosen_model,
     split_model,
 )
-from ur_energy_model.cli.output import note, print_json, print_table
+from ur_energy_model.cli.output import note, print_json, print_table, warn
 from ur_energy_model.cli.payload_option import add_payload_option, with_given_payload
 from ur_energy_model.errors import InputError
 from ur_energy_model.many_bags import BagResult
@@ -72,6 +72,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     arguments.add_number(parser, "--rate", 50.0, "HZ", "messages per second of --bag, 1 to 500")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing bag OUT")
     add_payload_option(parser, "the model's")
+    arguments.add_same_arm(parser)
     add_cluster(parser)
     arguments.add_json(parser)
 
@@ -93,12 +94,15 @@ def run(options: argparse.Namespace) -> None:
 
     def here(bag: Path, report: Progress) -> EnergySummary:
         with _new_energy_bag(options, bag) as folder:
-            summary = estimate_energy(model, bag, series=options.csv, progress=report)
+            summary = estimate_energy(
+                model, bag, series=options.csv, same_arm=options.same_arm, progress=report
+            )
             if folder is not None:
                 _write_bag(model, chosen, options, folder, report)
             return summary
 
-    results = results_of_bags(options, "estimating", here, partial(estimate_energy, model))
+    work = partial(estimate_energy, model, same_arm=options.same_arm)
+    results = results_of_bags(options, "estimating", here, work)
     if len(results) == 1 and results[0].value is not None:
         _show_one(results[0].value, chosen, options)
     else:
@@ -125,6 +129,7 @@ def _show_one(summary: EnergySummary, chosen: ChosenModel, options: argparse.Nam
     if options.json:
         print_json({"model": chosen.entry, **summary.as_json()})
     else:
+        warn(summary.warnings)
         _print(summary, chosen)
     if options.csv:
         note(f"powers over time written to {options.csv}")
@@ -152,6 +157,7 @@ def _show_many(
             }
         )
     elif good:
+        warn(f"{bag}: {text}" for bag, summary in good for text in summary.warnings)
         _print_many(good, total, chosen)
     report_failed(failed, len(results))
 
@@ -214,6 +220,7 @@ def _write_bag(
         name=options.energy_bag.resolve().name,
         model_path=chosen.words,
         rate=options.rate,
+        same_arm=options.same_arm,
         progress=progress,
     )
 

@@ -17,7 +17,7 @@ from ur_energy_model.cli.cluster_options import (
     report_failed,
     results_of_bags,
 )
-from ur_energy_model.cli.output import note, print_json, print_table
+from ur_energy_model.cli.output import note, print_json, print_table, warn
 from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
@@ -48,17 +48,26 @@ def register(subparsers: arguments.Subparsers) -> None:
         "recording's standstill and first seconds of motion",
     )
     add_payload_option(parser, "the controller's setting, from target_moment")
+    arguments.add_same_arm(parser)
     add_cluster(parser)
     arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Compare and print."""
+    from ur_energy_model.energy.energy_totals import common_serials
     from ur_energy_model.identification.evaluation.evaluation import evaluate
+    from ur_energy_model.identification.quality.recording_quality import MOTION_WORDS
     from ur_energy_model.model.file.model_file import load_model
 
     model, payload = load_model(options.model), payload_given(options.payload)
-    work = partial(evaluate, model, payload=payload, anchor=not options.no_anchor)
+    work = partial(
+        evaluate,
+        model,
+        payload=payload,
+        anchor=not options.no_anchor,
+        same_arm=options.same_arm,
+    )
 
     def here(bag: Path, report: Progress) -> Metrics:
         return work(bag, progress=report)
@@ -74,6 +83,8 @@ def run(options: argparse.Namespace) -> None:
         content: dict[str, Any] = {
             "model": str(options.model),
             "robot": model.robot,
+            "warnings": list(dict.fromkeys(line for e in entries for line in e["warnings"])),
+            "serials": common_serials([entry["serials"] for entry in entries]),
             "results": entries,
         }
         if len(results) > 1:
@@ -81,7 +92,10 @@ def run(options: argparse.Namespace) -> None:
         print_json(content)
     else:
         for entry in entries:
+            warn(f"{entry['bag']}: {text}" for text in entry["warnings"])
             print_metrics(entry)
+            if entry["motion"] != "unknown":
+                note(f"{entry['bag']}: {MOTION_WORDS[entry['motion']]}")
     report_failed(failed, len(results))
 
 

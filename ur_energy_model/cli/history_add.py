@@ -15,7 +15,7 @@ from ur_energy_model.cli.cluster_options import (
 )
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.model_option import chosen_model
-from ur_energy_model.cli.output import note, print_json, progress
+from ur_energy_model.cli.output import note, print_json, progress, warn
 
 if TYPE_CHECKING:
     from ur_energy_model.plant.history.add import Added, BagWork
@@ -61,6 +61,7 @@ def add_history_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="name of the arm in the store (default: serial number in the bag, or else the type)",
     )
+    arguments.add_same_arm(parser)
     arguments.add_choice(
         parser,
         "--cycle-trigger",
@@ -96,6 +97,7 @@ def work_of(options: argparse.Namespace) -> BagWork:
         None if chosen is None else chosen.model,
         model_key(options.model),
         HistoryOptions(arm, options.cycle_trigger, options.cycle_output),
+        same_arm=options.same_arm,
     )
 
 
@@ -110,6 +112,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(as_json(added))
     elif done:
+        warn(added.warnings)
         print_added(added, options.store)
     report_failed(added.failed, done + len(added.failed))
 
@@ -123,6 +126,7 @@ def as_json(added: Added) -> dict[str, object]:
         "seconds": added.seconds,
         "energy": added.energy,
         "left_out": sum(record.left_out for record in added.records),
+        "warnings": added.warnings,
     }
 
 

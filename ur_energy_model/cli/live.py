@@ -61,6 +61,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         metavar="NAME",
         help="name of the robot, such as ur5e (default: as controller, model or bag say)",
     )
+    arguments.add_same_arm(parser)
     parser.add_argument(
         "--state-file",
         type=Path,
@@ -92,7 +93,9 @@ def run(options: argparse.Namespace) -> None:
         str(options.bag or options.host),
         _source(options, min(LONGEST_BATCH, 1.0 / stated.rate)),
         _model(options),
-        LiveOptions(cycle_trigger="program", state_file=options.state_file),
+        LiveOptions(
+            cycle_trigger="program", state_file=options.state_file, same_arm=options.same_arm
+        ),
         clock=HOST_CLOCK if options.bag is None else None,
     )
     stop = threading.Event()

@@ -6,7 +6,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,6 +39,12 @@ def print_line(text: str) -> None:
 def note(text: str) -> None:
     """Print a line for the user on stderr: what happened, what to do next."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(one_line(text), markup=False)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Print warnings on stderr, a line each."""
+    for text in warnings:
+        note(f"warning: {text}")
 
 
 def ask(question: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.model_option import add_optional_model, chosen_model, split_model
-from ur_energy_model.cli.output import note, print_json, print_line, progress
+from ur_energy_model.cli.output import note, print_json, print_line, progress, warn
 from ur_energy_model.cli.payload_option import (
     add_payload_option,
     payload_given,
@@ -52,6 +52,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         help="file format of --figures (default: png; may be repeated)",
     )
     add_payload_option(parser, "the model's")
+    arguments.add_same_arm(parser)
     energy = parser.add_argument_group("energy of a shift")
     add_tariff_options(energy)
     arguments.add_choice(
@@ -88,6 +89,7 @@ def run(options: argparse.Namespace) -> None:
             tariff=tariff,
             trigger=options.cycle,
             output=options.cycle_output,
+            same_arm=options.same_arm,
             progress=show,
         )
         show(0.95, "writing")
@@ -116,9 +118,12 @@ def run(options: argparse.Namespace) -> None:
                 "cost": tariff.cost(report.shift.energy),
                 "co2": tariff.emission(report.shift.energy),
                 "cycles": len(report.shift.cycles),
+                "warnings": report.warnings,
+                "serials": report.serials,
             }
         )
         return
+    warn(report.warnings)
     note(f"model: {chosen.words}")
     print_line(report.verdict.headline)
     for item in report.verdict.statements:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ur_energy_model.energy.arm_state import ArmState
@@ -46,6 +47,8 @@ class EnergySummary(JointEnergies):
         bus: measured energy at the supply [J], None without bus power.
         state_time, state_energy: of the whole arm by state [s], [J].
         session: the session's standby power.
+        warnings: for the user, one line each.
+        serials: of the arms of model and recording, see `recording_checks.serials`.
     """
 
     duration: float
@@ -65,6 +68,8 @@ class EnergySummary(JointEnergies):
     state_time: dict[ArmState, float]
     state_energy: dict[ArmState, float]
     session: SessionStandby
+    warnings: tuple[str, ...] = ()
+    serials: Mapping[str, str | None] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The content of `ur_energy estimate --json`."""
@@ -103,6 +108,8 @@ class EnergySummary(JointEnergies):
                 "standby_std": self.session.std,
                 "still_seconds": self.session.still_seconds,
             },
+            "warnings": self.warnings,
+            "serials": dict(self.serials),
         }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,8 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
     """Sums over recordings of one model, in the form of `EnergySummary.as_json`.
 
     Standard deviations are summed too: the model's errors are the same in all recordings. The
-    measured energy is None where any recording lacks it. There is no entry "session".
+    measured energy is None where any recording lacks it. There is no entry "session". A serial
+    number that differs between the recordings is None.
 
     Args:
         summaries: of one recording or more.
@@ -42,9 +43,20 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
         bus=None if None in bus else sum(value for value in bus if value is not None),
         state_time={state: sum(s.state_time[state] for s in summaries) for state in ArmState},
         state_energy={state: sum(s.state_energy[state] for s in summaries) for state in ArmState},
+        warnings=tuple(dict.fromkeys(line for s in summaries for line in s.warnings)),
+        serials=common_serials([s.serials for s in summaries]),
     ).as_json()
     del total["session"]
     return total
+
+
+def common_serials(serials: Sequence[Mapping[str, str | None]]) -> dict[str, str | None]:
+    """The serial numbers that several recordings have in common, None where they differ."""
+    found: dict[str, str | None] = {}
+    for name in ("model", "recording"):
+        values = {each.get(name) for each in serials}
+        found[name] = values.pop() if len(values) == 1 else None
+    return found
 
 
 def _sum(arrays: Iterable[Array]) -> Array:

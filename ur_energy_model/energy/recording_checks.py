@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.errors import RecordingError, WrongRobotError
+from ur_energy_model.errors import ModelFileError, RecordingError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.generic import is_generic, on_another_arm
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import Session
+from ur_energy_model.telemetry.arm_identity import same_serial
 from ur_energy_model.telemetry.plausibility import possible
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
@@ -40,6 +44,72 @@ def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) 
             f"use a model of a {info.robot} (identify: --robot {info.robot}) or another bag",
             field="robot",
         )
+
+
+UNLIKELY_FRICTION = 2.0
+"""Friction of a session beyond the model's, in spreads between sessions and RMS over the joints,
+that indicates another arm: up to 1.3 for a UR10e over months, 2 to 4 for another UR5e."""
+
+
+def serials(model: EnergyModel, info: RecordingInfo) -> dict[str, str | None]:
+    """Serial numbers of the arms of a model and of a recording, as in JSON output."""
+    own = model.provenance.get("serial")
+    return {"model": str(own) if own else None, "recording": info.serial or None}
+
+
+def model_of_arm(
+    model: EnergyModel, info: RecordingInfo, *, same_arm: bool = False
+) -> tuple[EnergyModel, str | None]:
+    """A model for the arm of a recording, and a warning where it was identified on another one.
+
+    The intervals of a model of another serial number contain the spread between arms.
+
+    Args:
+        model: as it was identified.
+        info: of the recording.
+        same_arm: the arm is the same whatever the serial numbers are, as after an exchange of its
+            control box.
+    """
+    known = serials(model, info)
+    if same_arm or same_serial(*known.values()) is not False:
+        return model, None
+    try:
+        model = on_another_arm(model)
+        intervals = "intervals are widened to the spread between arms"
+    except ModelFileError:
+        intervals = "its intervals do not contain the spread between arms"
+    return model, (
+        f"the model is of arm {known['model']}, the recording of arm {known['recording']}: "
+        f"{intervals}; --same-arm if it is one arm, as with an exchanged control box"
+    )
+
+
+def doubt_about_arm(
+    model: EnergyModel, info: RecordingInfo, session: Session, misfits: Sequence[str] = ()
+) -> str | None:
+    """A warning where serial numbers do not say it, but friction or misfit show another arm.
+
+    Args:
+        model: of the arm, not widened.
+        info: of the recording.
+        session: of the recording.
+        misfits: what else contradicts the model, in words.
+    """
+    if is_generic(model) or same_serial(*serials(model, info).values()) is not None:
+        return None
+    found, spread = list(misfits), model.sessions.friction_of(model.dof)
+    moved = session.friction_std < spread
+    if session.moving_seconds > 0 and moved.any():
+        off = (session.friction_scale - 1.0) / np.where(moved, spread, np.inf)
+        if np.sqrt(np.square(off).sum() / moved.sum()) > UNLIKELY_FRICTION:
+            scales = ", ".join(f"{scale:.2f}" for scale in session.friction_scale)
+            found.insert(0, f"friction is {scales} times the model's")
+    if not found:
+        return None
+    return (
+        f"this may be another arm than the model's (or another payload or mounting): "
+        f"{'; '.join(found)}; intervals do not contain the spread between arms"
+    )
 
 
 def check_width(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:

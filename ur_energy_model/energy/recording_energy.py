@@ -9,22 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.energy_summary import EnergySummary, summarise
-from ur_energy_model.energy.meter import EnergyMeter
+from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.power_csv import new_power_csv
 from ur_energy_model.energy.power_options import FIELDS, PowerOptions
 from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.energy.recording_checks import check_robot, check_width
+from ur_energy_model.energy.recording_checks import (
+    check_robot,
+    check_width,
+    doubt_about_arm,
+    model_of_arm,
+    serials,
+)
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
 from ur_energy_model.telemetry.clock_check import ClockCheck
 from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY, OfflineSimulatorCheck
 from ur_energy_model.typing import Progress
+
+_CONTRADICTION = 3.0
+"""Standard deviations between measured and modelled energy that indicate another arm."""
 
 
 def recording_powers(
@@ -103,6 +113,7 @@ def estimate_energy(
     *,
     options: PowerOptions | None = None,
     series: str | Path | None = None,
+    same_arm: bool = False,
     progress: Progress | None = None,
 ) -> EnergySummary:
     """Energies of a recording, equal to the live estimator's, in constant memory.
@@ -112,12 +123,15 @@ def estimate_energy(
         bag: recording.
         options: how powers are computed.
         series: CSV file for the powers over time, or None.
+        same_arm: see `model_of_arm`.
         progress: called with fraction (NaN if unknown) and text.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    calculator = EnergyCalculator(model, load_robot(model.robot), options)
+    info = read_info(bag)
+    matched, warning = model_of_arm(model, info, same_arm=same_arm)
+    calculator = EnergyCalculator(matched, load_robot(model.robot), options)
     meter = EnergyMeter(len(calculator.channels))
     bus_complete = True
     with ExitStack() as files:
@@ -129,4 +143,19 @@ def estimate_energy(
             bus_complete &= table.bus_measured
             if rows is not None:
                 rows.append(table, meter)
-    return summarise(calculator, meter, bus_complete)
+    found = summarise(calculator, meter, bus_complete)
+    if warning is None and not same_arm:
+        session = calculator.model_in_session().session
+        warning = doubt_about_arm(model, info, session, _misfits(found))
+    warnings = () if warning is None else (warning,)
+    return replace(found, warnings=warnings, serials=serials(model, info))
+
+
+def _misfits(found: EnergySummary) -> list[str]:
+    """In words, where the measured energy at the supply contradicts the modelled one."""
+    if found.bus is None or abs(found.supply - found.bus) <= _CONTRADICTION * found.supply_std:
+        return []
+    half = CONFIDENCE * found.supply_std
+    return [
+        f"{found.bus:.0f} J were measured at the supply, {found.supply:.0f} ± {half:.0f} J modelled"
+    ]

@@ -37,6 +37,7 @@ def write_energy_bag(
     name: str | None = None,
     model_path: str = "",
     rate: float = 50.0,
+    same_arm: bool = False,
     progress: Progress | None = None,
 ) -> None:
     """Write what the estimator would have published of a recording, at the times of its samples.
@@ -50,23 +51,24 @@ def write_energy_bag(
         name: of its storage file, default the directory's.
         model_path: of the model file, for energy/summary.
         rate: of the live topics [Hz].
+        same_arm: see `model_of_arm`.
         progress: called with fraction (NaN if unknown) and text.
 
     Raises:
         UrEnergyError: the recording or the model cannot be used.
         OSError: the disk fails.
     """
-    writer = _EnergyBag(model, model_path, rate)
+    writer = _EnergyBag(model, model_path, rate, same_arm)
     writer.write(recording, bag, bag.name if name is None else name, progress)
 
 
 class _EnergyBag:
     """One pass of the live estimator over a recording."""
 
-    def __init__(self, model: EnergyModel, model_path: str, rate: float) -> None:
+    def __init__(self, model: EnergyModel, model_path: str, rate: float, same_arm: bool) -> None:
         self._model, self._robot = model, load_robot(model.robot)
         self._messages = EnergyMessages(self._robot.joint_names, model_path)
-        self._period = 1.0 / rate
+        self._period, self._same_arm = 1.0 / rate, same_arm
         self._publishing, self._summarising = Decimator(rate), Decimator(SUMMARY_RATE)
         self._cycles: list[Cycle] = []
         self._stamp = 0
@@ -82,7 +84,7 @@ class _EnergyBag:
         estimator = LiveEstimator(
             self._model,
             self._robot,
-            LiveOptions(cycle_trigger=trigger),
+            LiveOptions(cycle_trigger=trigger, same_arm=self._same_arm),
             on_cycle=self._cycles.append,
         )
         with MessageBag(bag, name, custom) as out:

@@ -194,6 +194,7 @@ def recorded_provenance(recordings: Sequence[Recording], power: PowerFitResult) 
                 "cutoff": recording.cutoff,
                 "position_delay": recording.delay,
                 **used_seconds(recording),
+                "visited": recording.quality.visited.as_json(),
             }
             for recording in recordings
         ],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ur_energy_model.energy.recording_checks import serials
 from ur_energy_model.identification.arm_prior import OF_TYPE, ArmPrior
 from ur_energy_model.identification.assembly import (
     BodyResults,
@@ -40,11 +41,13 @@ from ur_energy_model.identification.payload.payload_check import (
 )
 from ur_energy_model.identification.power.power_fit_result import PowerFitResult
 from ur_energy_model.identification.power.power_stage import with_capacitor_energy
+from ur_energy_model.identification.quality.recording_quality import MOTION_WORDS
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.many_bags import BagResult, ForEachBag
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.telemetry.arm_identity import same_serial
 from ur_energy_model.typing import Progress
 
 
@@ -139,10 +142,13 @@ def identify(
         fit, validation = _measure(model, arm, work)
         model = replace(
             model,
-            fit=tuple(entry.as_json() for entry in fit),
-            validation=tuple(entry.as_json() for entry in validation),
+            fit=tuple(entry.for_model_file() for entry in fit),
+            validation=tuple(entry.for_model_file() for entry in validation),
         )
-        warnings = _warnings(model, arm, options, payload, checks)
+        warnings = (
+            *_warnings(model, arm, options, payload, checks),
+            *_validation_warnings(model, arm.held_out, validation),
+        )
     return Identification(
         robot=described,
         model=model,
@@ -280,6 +286,22 @@ def _measure(
         tuple(entry for entry in part if entry) for part in (metrics[:count], metrics[count:])
     )
     return fit, validation
+
+
+def _validation_warnings(
+    model: EnergyModel, held_out: Sequence[Recording], metrics: Sequence[Metrics]
+) -> Iterator[str]:
+    """Where recordings to validate with are of another arm, or repeat a fitted motion."""
+    for recording in held_out:
+        known = serials(model, recording.info)
+        if same_serial(*known.values()) is False:
+            yield (
+                f"{recording.path} is of arm {known['recording']}, the fitted recordings of arm "
+                f"{known['model']}: it does not validate the model"
+            )
+    for entry in metrics:
+        if entry.motion in ("fitted", "same motion again"):
+            yield f"{entry.bag}: {MOTION_WORDS[entry.motion]}"
 
 
 def _warnings(

@@ -86,6 +86,12 @@ class EstimatedArm:
         learned = "" if self.learning is None else self.learning.words
         return words.removesuffix(", not identified") + learned if learned else words
 
+    @property
+    def warning(self) -> str | None:
+        """Why the intervals of another arm's model are wider; None for the arm's own."""
+        warning = self.estimator.arm_warning
+        return None if warning is None else warning.replace("--same-arm", "same_arm:=true")
+
     def problems(self, disk: str | None) -> tuple[str | None, str | None, str | None, str | None]:
         """What is wrong with model file, counters, cycle log and history; None for nothing.
 

@@ -245,7 +245,7 @@ class EstimatorNode(ManagedNode):
         self._save(arm, save)  # without the lock: a slow disk must not delay the samples
         stamp = self._now()
         if snapshot is not None:
-            self.say(self._lines.arm(snapshot.note))
+            self.say(self._lines.arm(snapshot.note, arm.warning))
             self._energy.publish_summary(snapshot, stamp, arm.model_words)
         statuses = *self._health.statuses(snapshot, self._reader, arm), *self._outlets.statuses()
         self.publish_diagnostics(statuses, stamp)

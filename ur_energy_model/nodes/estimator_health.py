@@ -141,6 +141,8 @@ class EstimatorHealth:
             level, text = WARN, f"drifts away from the bus power; {remedy}"
         elif calculator.standby.at_limit:
             level, text = WARN, "standby power is beyond the limit of the model's"
+        if arm.warning is not None:
+            level, text = WARN, arm.warning
         if arm.learning is not None and arm.learning.warning is not None:
             level, text = WARN, arm.learning.warning
         if model_file.problem is not None:

@@ -76,4 +76,5 @@ def live_options(value: Callable[[str], Any]) -> LiveOptions:
         cycle_output=value("cycle_output"),
         state_file=Path(value("state_file")) if value("state_file") else None,
         cycle_log=Path(value("cycle_log")) if value("cycle_log") else None,
+        same_arm=value("same_arm"),
     )

@@ -134,6 +134,10 @@ ESTIMATOR: tuple[Parameter, ...] = (
         "the model file, else the one that the controller or the bag names",
     ),
     LEARN,
+    Parameter(
+        "same_arm", False, "the model is of this very arm, whatever the serial numbers are, as "
+        "after an exchange of its control box",
+    ),
     Parameter("bag", "", "bag to play (source: bag)", only_with=("source", "bag")),
     Parameter(
         "loop", False, "restart the bag at its end (source: bag)", only_with=("source", "bag")

@@ -24,6 +24,7 @@ from ur_energy_model.identification.evaluation.evaluation import (
     anchored_friction,
     read_for_comparison,
 )
+from ur_energy_model.identification.quality.recording_quality import Motion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
@@ -95,7 +96,7 @@ class Analysis:
 
     Attributes:
         label: short name of the recording.
-        held_out: whether the model was fitted without it; None if unknown.
+        motion: relation to the recordings that the model was fitted to.
         info: origin of the recording.
         joint_names: names of the joints.
         flange: path of the flange in the base frame, at some samples of `current` [k, 3], m.
@@ -108,7 +109,7 @@ class Analysis:
     """
 
     label: str
-    held_out: bool | None
+    motion: Motion
     info: RecordingInfo
     joint_names: tuple[str, ...]
     flange: Array
@@ -141,7 +142,7 @@ def analyse(
     bag: str | Path,
     *,
     label: str | None = None,
-    held_out: bool | None = None,
+    motion: Motion = "unknown",
     payload: Payload | None = None,
     seconds: float = DRAWN_SECONDS,
 ) -> Analysis:
@@ -151,7 +152,7 @@ def analyse(
         model: identified model.
         bag: recording; mounting and payload are estimated from it.
         label: short name; by default that of the bag.
-        held_out: whether the model was fitted without it.
+        motion: relation to the recordings that the model was fitted to.
         payload: the actual payload, if the controller's setting was another one.
         seconds: length of the analysed part, from the start.
 
@@ -182,7 +183,7 @@ def analyse(
     every = slice(None, None, max(1, len(current.q) // PATH_POINTS))
     return Analysis(
         label=label or Path(bag).resolve().name,
-        held_out=held_out,
+        motion=motion,
         info=telemetry.info,
         joint_names=tuple(joint.name for joint in model.joints),
         flange=dynamics.flange_pose(current.q[every])[:, :3, 3],

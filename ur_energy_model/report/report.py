@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.energy_summary import EnergySummary
+from ur_energy_model.energy.energy_totals import common_serials
 from ur_energy_model.energy.live.cycles import Trigger
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.recording_checks import model_of_arm
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.evaluation.evaluation import evaluate
+from ur_energy_model.identification.quality.recording_quality import Motion
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.joint_model import short_name
@@ -22,7 +25,7 @@ from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.report.shift import Shift, read_shift
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
-from ur_energy_model.telemetry.bag.bag_hash import bag_hash
+from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.typing import Progress
 
 
@@ -45,6 +48,11 @@ class BagReport:
         """Short name."""
         return self.analysis.label
 
+    @property
+    def warnings(self) -> Sequence[str]:
+        """About the arm: those of the metrics, or else those of the energies."""
+        return self.metrics["warnings"] or self.energy.warnings
+
 
 @dataclass(frozen=True)
 class Report:
@@ -66,6 +74,16 @@ class Report:
     verdict: ModelVerdict
     cycles: bool
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """For the user, one line each."""
+        return tuple(dict.fromkeys(line for bag in self.bags for line in bag.warnings))
+
+    @property
+    def serials(self) -> dict[str, str | None]:
+        """Serial numbers of the arms of model and recordings; None where these differ."""
+        return common_serials([bag.energy.serials for bag in self.bags])
+
 
 def make_report(
     model: EnergyModel,
@@ -75,37 +93,44 @@ def make_report(
     tariff: Tariff | None = None,
     trigger: Trigger = "none",
     output: int = 0,
+    same_arm: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Evaluate recordings with a model.
 
     Args:
         model: identified model.
-        bags: recordings of the arm; those that the model was fitted on are recognised by hash.
+        bags: recordings of the arm; those that the model was fitted to are recognised by hash, and
+            those that repeat their motion by its path.
         payload: the actual payload, if the controller's setting was another one.
         tariff: cost of energy.
         trigger: what starts a cycle, see `energy.live.cycles`.
         output: number of the digital output for that trigger.
+        same_arm: see `model_of_arm`.
         progress: called with fraction and text.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
     """
-    fitted = {entry.get("sha256") for entry in model.provenance.get("bags") or ()}
     labels = _labels(bags)
     reports = []
     for number, (bag, label) in enumerate(zip(bags, labels, strict=True)):
         stage = _Stage(progress, number / (len(bags) + 1), 1 / (len(bags) + 1))
-        reports.append(_bag_report(model, Path(bag), label, fitted, stage, payload))
+        reports.append(_bag_report(model, Path(bag), label, same_arm, stage, payload))
     stage = _Stage(progress, len(bags) / (len(bags) + 1), 1 / (len(bags) + 1))
-    shift = read_shift(model, bags, trigger=trigger, output=output, progress=stage)
-    held_out = [bag for bag in reports if bag.analysis.held_out]
+    infos = [bag.analysis.info for bag in reports]
+    matched = [model_of_arm(model, info, same_arm=same_arm) for info in infos]
+    widest, another = next((each for each in matched if each[1] is not None), (model, None))
+    shift = read_shift(widest, bags, trigger=trigger, output=output, progress=stage)
+    held_out = [bag for bag in reports if bag.analysis.motion == "held out"]
     verdict = judge(
         [bag.metrics for bag in held_out or reports],
         [short_name(joint.name) for joint in model.joints],
-        held_out=bool(held_out),
+        motions={bag.analysis.motion for bag in held_out or reports},
         simulated=any(bag.analysis.info.simulated for bag in reports),
         generic=_generic_statement(model, reports),
+        another_arm=another,
+        doubts=[line for bag in reports for line in bag.warnings],
     )
     return Report(
         model, tuple(reports), shift, tariff or Tariff(), verdict, cycles=trigger != "none"
@@ -116,17 +141,18 @@ def _bag_report(
     model: EnergyModel,
     bag: Path,
     label: str,
-    fitted: set[Any],
+    same_arm: bool,
     stage: _Stage,
     payload: Payload | None,
 ) -> BagReport:
     stage(0.0, f"evaluating {label}")
-    metrics = evaluate(model, bag, payload=payload).as_json()
+    metrics = evaluate(model, bag, payload=payload, same_arm=same_arm).as_json()
     stage(0.4, f"energy of {label}")
-    energy = estimate_energy(model, bag)
+    energy = estimate_energy(model, bag, same_arm=same_arm)
     stage(0.6, f"figures of {label}")
-    held_out = bag_hash(bag) not in fitted if fitted else True if is_generic(model) else None
-    analysis = analyse(model, bag, label=label, held_out=held_out, payload=payload)
+    motion: Motion = "held out" if is_generic(model) else metrics["motion"]
+    model, _ = model_of_arm(model, read_info(bag), same_arm=same_arm)
+    analysis = analyse(model, bag, label=label, motion=motion, payload=payload)
     return BagReport(analysis, metrics, energy)
 
 

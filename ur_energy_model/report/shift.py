@@ -114,7 +114,7 @@ def read_shift(
     """Run the live estimator over recordings, in order.
 
     Args:
-        model: of the arm.
+        model: for the arm of the recordings, see `model_of_arm`.
         bags: recordings.
         trigger: what starts a cycle, see `energy.live.cycles`.
         output: number of the digital output for that trigger.
@@ -124,7 +124,7 @@ def read_shift(
         UrEnergyError: invalid input, with source and remedy.
     """
     cycles: list[Cycle] = []
-    options = LiveOptions(cycle_trigger=trigger, cycle_output=output)
+    options = LiveOptions(cycle_trigger=trigger, cycle_output=output, same_arm=True)
     robot = load_robot(model.robot)
     series = _Series()
     total: MeterReading | None = None

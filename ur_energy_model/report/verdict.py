@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+
+from ur_energy_model.identification.quality.recording_quality import Motion
 
 Grade = Literal["good", "fair", "poor"]
 
@@ -29,11 +31,21 @@ _HEADLINES: dict[Grade, str] = {
     "fair": "The model is usable, with care.",
     "poor": "Do not rely on this model yet.",
 }
+_ANOTHER_ARM: dict[Grade, str] = {
+    "good": "A model of another arm: usable, within its intervals.",
+    "fair": "A model of another arm: usable, within its intervals.",
+    "poor": "A model of another arm that does not fit this one: identify a model of it.",
+}
 _GENERIC_HEADLINES: dict[Grade, str] = {
     "good": "A generic model: usable, within its intervals.",
     "fair": "A generic model: usable, within its intervals.",
     "poor": "A generic model that does not fit this arm: identify a model of it.",
 }
+
+_VALIDATE = (
+    "To validate it, give the report (or identify --validate) a recording of another motion of "
+    "the same arm."
+)
 
 
 @dataclass(frozen=True)
@@ -63,19 +75,24 @@ def judge(
     metrics: Sequence[Mapping[str, Any]],
     joint_names: Sequence[str],
     *,
-    held_out: bool,
+    motions: Set[Motion],
     simulated: bool = False,
     generic: str | None = None,
+    another_arm: str | None = None,
+    doubts: Sequence[str] = (),
 ) -> ModelVerdict:
     """Judge a model by its errors on recordings.
 
     Args:
-        metrics: METRICS of the held-out recordings, or of all if none is held out.
+        metrics: METRICS of the recordings of other motions than the fitted ones, or of all if there
+            are none.
         joint_names: for the findings.
-        held_out: whether the model was fitted without these recordings.
+        motions: of these recordings.
         simulated: whether they are of a simulated controller.
         generic: what is said about a generic model (`generic_statement`); None for an identified
             one.
+        another_arm: the warning if the model is of another arm than the recordings.
+        doubts: other warnings about the arm of the recordings.
     """
     found = [
         *_correlation(metrics, "torque", joint_names, TORQUE_R2),
@@ -85,22 +102,26 @@ def judge(
     ]
     if generic is not None:
         found.insert(0, Statement("fair", generic))
-    if not held_out:
-        found.append(
-            Statement(
-                "fair",
-                "These results are for the recordings that the model was fitted to. To validate "
-                "them, give the report (or identify --validate) another recording of the same "
-                "arm.",
-            )
-        )
+    told = dict.fromkeys(([another_arm] if another_arm else []) + list(doubts))
+    found[:0] = [Statement("fair", f"{line[0].upper()}{line[1:]}.") for line in told]
+    if motions != {"held out"}:
+        found.append(Statement("fair", f"{_not_held_out(motions)}. {_VALIDATE}"))
     if simulated:
         found.append(
             Statement("good", "These recordings are of a simulated controller, not of an arm.")
         )
     grade = worst_of(statement.grade for statement in found)
-    headline = _HEADLINES[grade] if generic is None else _GENERIC_HEADLINES[grade]
-    return ModelVerdict(grade, headline, tuple(found))
+    headlines = _HEADLINES if generic is None else _GENERIC_HEADLINES
+    headlines = headlines if another_arm is None else _ANOTHER_ARM
+    return ModelVerdict(grade, headlines[grade], tuple(found))
+
+
+def _not_held_out(motions: Set[Motion]) -> str:
+    if "same motion again" in motions:
+        return "These recordings are the same motion again that the model was fitted to"
+    if "fitted" in motions:
+        return "These results are for the recordings that the model was fitted to"
+    return "The model does not say which motions it was fitted to"
 
 
 def generic_statement(words: str, half_width: float | None) -> str:

@@ -121,6 +121,7 @@ class LiveArm:
             sinks=self._outlets.statuses,
             cycle=cycle,
             disk_problem=None if estimator is None else estimator.disk_problem,
+            arm_warning=None if estimator is None else estimator.arm_warning,
         )
 
     def _consume(self, batch: Telemetry) -> None:

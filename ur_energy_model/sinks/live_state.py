@@ -21,6 +21,7 @@ class LiveState:
         sinks: state of every sink.
         cycle: the last completed one, None before.
         disk_problem: why the counters cannot be saved, None if they are.
+        arm_warning: that the model is of another arm, None if it is not known to be.
     """
 
     source: str
@@ -29,6 +30,7 @@ class LiveState:
     sinks: tuple[SinkStatus, ...] = ()
     cycle: Cycle | None = None
     disk_problem: str | None = None
+    arm_warning: str | None = None
 
     @property
     def silence(self) -> str | None:
@@ -46,6 +48,7 @@ class LiveState:
         return (
             *(() if silence is None else (f"no samples from {self.source}: {silence}",)),
             *(() if self.disk_problem is None else (self.disk_problem,)),
+            *(() if self.arm_warning is None else (self.arm_warning,)),
             *(
                 f"{sink.name}: {sink.problem}"
                 for sink in self.sinks

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from test.identification.exact_arm import ExactArm
 from ur_energy_model.errors import IdentificationError, MissingFieldError
+from ur_energy_model.identification.quality.recording_quality import motion_of
 from ur_energy_model.identification.quality.verdict import assess
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
@@ -244,3 +247,36 @@ def test_safety_stops_are_named(good: Telemetry, mode: int) -> None:
     quality = assess(changed(good, safety_mode=np.full(len(good), float(mode))))
     assert quality.stopped == 1.0
     assert any("safety stop" in line for line in quality.warnings)
+
+
+FITTED = ExactArm().record(40.0, rate=50.0, seed=1)
+
+
+def _later(made: Telemetry) -> Telemetry:
+    """The same path on another day, a little off, at another rate and with other noise."""
+    q = made["target_q"] + np.array([0.01, -0.01, 0.008, 0.0, 0.01, -0.005])
+    return changed(made, target_q=q, actual_q=q).select(np.arange(len(made)) % 3 == 0)
+
+
+@pytest.mark.parametrize(
+    ("recording", "motion"),
+    [
+        (FITTED, "same motion again"),
+        (_later(FITTED), "same motion again"),
+        (FITTED.cut(slice(500, 1500)), "same motion again"),
+        (ExactArm().record(40.0, rate=50.0, seed=2), "held out"),
+        (changed(FITTED, target_q=FITTED["target_q"] + 0.6), "held out"),
+        (changed(FITTED, target_q=FITTED["target_q"][::-1] * 0.4), "held out"),
+    ],
+)
+def test_a_repeated_path_is_the_same_motion_again(recording: Telemetry, motion: str) -> None:
+    visited = assess(FITTED).visited
+    entry = json.loads(json.dumps({"sha256": "a", "visited": visited.as_json()}))
+    parts = [recording.cut(slice(k, k + 300)) for k in range(0, len(recording), 300)]
+    path = assess(parts).visited
+    assert motion_of(path, "b", [entry]) == motion
+    assert motion_of(path, "a", [entry]) == "fitted"
+    # Models of older versions have no path: hashes decide, or nothing does.
+    assert motion_of(path, "b", [{"sha256": "a"}, entry]) == "held out"
+    assert motion_of(path, "b", []) == "unknown"
+    assert len(visited.poses) <= 200

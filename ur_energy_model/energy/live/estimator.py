@@ -20,9 +20,10 @@ from ur_energy_model.energy.live.residual_monitor import ResidualMonitor
 from ur_energy_model.energy.live.snapshot import Snapshot, code_of
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.power_table import PowerTable
+from ur_energy_model.energy.recording_checks import model_of_arm
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.samples import Telemetry, concatenate
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 
 KEPT_CYCLES = 1000
 PROCESS_AFTER = 0.1
@@ -64,6 +65,9 @@ class LiveEstimator:
         self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
         self.samples = 0
         """Number of samples processed."""
+        self.arm_warning: str | None = None
+        """Why the intervals of another arm's model are wider; None for the arm's own."""
+        self._given, self._info = model, RecordingInfo()
         self._pending: list[Telemetry] = []
         self._on_cycle, self._on_powers = on_cycle, on_powers
         self._detector = CycleDetector(self.options.cycle_trigger, self.options.cycle_output)
@@ -101,6 +105,9 @@ class LiveEstimator:
         if self._pending and batch.columns.keys() != self._pending[0].columns.keys():
             self._process()
         serial = batch.info.serial
+        if serial is not None and serial != self._info.serial:
+            self._info = batch.info
+            self.use_model(self._given)
         if serial is not None and serial != self._counters.serial:
             self._process()
             if self._counters.bind(serial):
@@ -177,12 +184,16 @@ class LiveEstimator:
         self._cycle_requested = True
 
     def use_model(self, model: EnergyModel) -> None:
-        """Continue with another model of the same arm (hot reload); counters are kept.
+        """Continue with another model of the arm (hot reload); counters are kept.
 
         Raises:
             WrongRobotError: it has other joints.
         """
         self._process()
+        self._given = model
+        model, self.arm_warning = model_of_arm(model, self._info, same_arm=self.options.same_arm)
+        if model is self.calculator.model:
+            return
         calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
         calculator.continue_from(self.calculator)
         self.calculator = calculator

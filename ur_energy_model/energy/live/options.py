@@ -31,6 +31,7 @@ class LiveOptions:
         cycle_trigger, cycle_output: what starts a cycle, see CycleDetector.
         state_file: file that keeps the counters over restarts; None for none.
         cycle_log: CSV file with a row per cycle; None for none.
+        same_arm: see `model_of_arm`.
     """
 
     power: PowerOptions = field(default_factory=PowerOptions)
@@ -40,3 +41,4 @@ class LiveOptions:
     cycle_output: int = 0
     state_file: Path | None = None
     cycle_log: Path | None = None
+    same_arm: bool = False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,12 @@ import numpy as np
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.power_options import FIELDS, MEASURED_FIELDS, Method, PowerOptions
 from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.energy.recording_checks import check_joints
+from ur_energy_model.energy.recording_checks import (
+    check_joints,
+    doubt_about_arm,
+    model_of_arm,
+    serials,
+)
 from ur_energy_model.energy.recording_energy import recording_powers
 from ur_energy_model.energy.session.friction_anchor import MeasuredMotion, anchor_friction
 from ur_energy_model.errors import MissingFieldError
@@ -25,14 +30,19 @@ from ur_energy_model.identification.evaluation.error_statistics import (
     PowerStatistics,
     Statistics,
 )
+from ur_energy_model.identification.quality.recording_quality import Motion, motion_of
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.bag.reader import BATCH
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Progress
+
+ANOTHER_ARM = 4.0
+"""Misfit of the currents that indicates a model of another arm (or another payload): 1 to 3 for the
+arm's own model, cold or warm, 7 and more for another arm of the type."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,9 @@ class Metrics:
             95 % intervals, over samples at which the joint moves.
         current_interval_all: the same over all samples.
         session: see `session_json`.
+        motion: relation to the recordings that the model was fitted to.
+        warnings: for the user, one line each.
+        serials: of the arms of model and recording, see `recording_checks.serials`.
     """
 
     bag: str
@@ -72,10 +85,19 @@ class Metrics:
     current_interval: list[Statistics] | None
     current_interval_all: list[Statistics] | None
     session: dict[str, Any]
+    motion: Motion = "unknown"
+    warnings: tuple[str, ...] = ()
+    serials: Mapping[str, str | None] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """METRICS as the command line prints them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def for_model_file(self) -> dict[str, Any]:
+        """METRICS as a model keeps them of its own recordings."""
+        content = self.as_json()
+        del content["warnings"], content["serials"]
+        return content
 
 
 def evaluate(
@@ -84,6 +106,7 @@ def evaluate(
     *,
     payload: Payload | None = None,
     anchor: bool = True,
+    same_arm: bool = False,
     progress: Progress | None = None,
 ) -> Metrics:
     """METRICS of a recording, with the recording's own mounting and payload.
@@ -96,6 +119,7 @@ def evaluate(
         payload: actual payload, where it differs from the one set in the controller.
         anchor: take standby power and friction scales from the recording's own standstill and
             first seconds of motion.
+        same_arm: see `model_of_arm`.
         progress: called with fraction (NaN if unknown) and text.
 
     Raises:
@@ -103,7 +127,12 @@ def evaluate(
     """
     recording, setups = read_for_comparison(model, bag, payload=payload, progress=progress)
     try:
-        return measure(model, recording, setups, anchor=anchor)
+        matched, warning = model_of_arm(model, recording.info, same_arm=same_arm)
+        found = measure(matched, recording, setups, anchor=anchor)
+        if warning is None and not same_arm:
+            warning = _doubt(model, recording.info, found)
+        warnings = () if warning is None else (warning,)
+        return replace(found, warnings=warnings, serials=serials(model, recording.info))
     finally:
         recording.close()
 
@@ -125,6 +154,23 @@ def read_for_comparison(
     recording = read_recording(bag, robot, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
     return recording, RecordingDynamics(robot, recording.info, estimate, None, model.setup, payload)
+
+
+def _doubt(model: EnergyModel, info: RecordingInfo, found: Metrics) -> str | None:
+    """A warning where friction or currents indicate another arm than the model's."""
+    rms = [np.nan if row["rms"] is None else row["rms"] for row in found.current or ()]
+    usual = [joint.current_residual or np.nan for joint in model.joints]
+    ratios = np.array(rms) / np.array(usual[: len(rms)])
+    misfit = float(np.nanmedian(ratios)) if np.isfinite(ratios).any() else 0.0
+    words = f"currents deviate {misfit:.0f} times as much as in the model's own recordings"
+    session = Session(
+        found.session["standby"],
+        found.session["standby_std"],
+        np.array(found.session["friction_scale"]),
+        np.array(found.session["friction_std"]),
+        moving_seconds=found.session["moving_seconds"],
+    )
+    return doubt_about_arm(model, info, session, [words] if misfit > ANOTHER_ARM else [])
 
 
 def measure(
@@ -173,7 +219,14 @@ def measure(
         current_interval=within.entries() if known else None,
         current_interval_all=within_all.entries() if known else None,
         session=session_json(session),
+        motion=recorded_motion(model, recording),
     )
+
+
+def recorded_motion(model: EnergyModel, recording: Recording) -> Motion:
+    """Relation of a recording's motion to those that a model was fitted to."""
+    fitted = model.provenance.get("bags") or ()
+    return motion_of(recording.quality.visited, recording.sha256, fitted)
 
 
 def identify_session(model: EnergyModel, bag: str | Path) -> Session:

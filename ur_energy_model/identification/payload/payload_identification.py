@@ -11,6 +11,7 @@ import numpy as np
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
+from ur_energy_model.identification.evaluation.evaluation import ANOTHER_ARM
 from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
 from ur_energy_model.identification.recording import Recording
@@ -20,10 +21,6 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Progress
-
-_ANOTHER_ARM = 4.0
-"""Misfit that indicates a model of another arm: 1 to 3 for the arm's own model, cold or warm, 7 and
-more for another arm of the type."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def _identified(
 def _warnings(
     bag: str | Path, estimate: PayloadEstimate, told: float, given: float | None
 ) -> Iterator[str]:
-    if estimate.misfit > _ANOTHER_ARM:
+    if estimate.misfit > ANOTHER_ARM:
         yield (
             f"{bag}: the model's error is {estimate.misfit:.0f} times that in the recordings it "
             "was identified from, so do not trust the mass; use a model of this very arm"

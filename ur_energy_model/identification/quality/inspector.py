@@ -8,6 +8,7 @@ import numpy as np
 
 from ur_energy_model.energy.rated_limits import rated_limits
 from ur_energy_model.identification.dynamics.conditioning import Conditioning
+from ur_energy_model.identification.quality.recording_quality import VisitedPath
 from ur_energy_model.identification.regression.usable_samples import RUNNING, freedrive_samples
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.channel_statistics import Extremes, JointActivity, Repeats
@@ -41,6 +42,7 @@ class Inspector:
         first_impossible: the first such value, with its field.
         payloads: masses told to the controller [kg], at most 100.
         conditioning: of the motion, None without a robot.
+        visited: joint angles that it passes through.
     """
 
     info: RecordingInfo = field(default_factory=RecordingInfo)
@@ -61,6 +63,7 @@ class Inspector:
     first_impossible: str | None = None
     payloads: set[float] = field(default_factory=set)
     conditioning: Conditioning | None = None
+    visited: VisitedPath = field(default_factory=VisitedPath)
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part.
@@ -87,6 +90,7 @@ class Inspector:
         if len(part) > 1 and sum(map(len, self.steps)) < _ENOUGH_STEPS:
             self.steps.append(np.diff(part.time))
         self._observe_motion(part)
+        self.visited.observe(part)
         for name, values in part.columns.items():
             wide = values.reshape(len(part), -1)
             self._extremes.setdefault(name, Extremes()).update(wide)

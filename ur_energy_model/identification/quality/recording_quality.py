@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
 Grade = Literal["good", "limited", "no"]
 Activity = Literal["idle", "little", "enough", "unknown"]
@@ -20,6 +25,109 @@ ENOUGH_SECONDS = 5.0
 """Recordings shorter than this get a warning [s]."""
 ILL_CONDITIONED = 3000.0
 """Condition number from which base parameters are not determined (good motions reach 150)."""
+
+Motion = Literal["fitted", "same motion again", "held out", "unknown"]
+"""Relation of a recording's motion to those that a model was fitted to."""
+MOTION_WORDS: dict[Motion, str] = {
+    "fitted": "the model was fitted to this recording: its errors in other motions may be larger",
+    "same motion again": "the same motion again that the model was fitted to: its errors in other "
+    "motions may be larger",
+    "held out": "another motion than the model was fitted to",
+    "unknown": "the model does not say which motions it was fitted to",
+}
+_FINEST, _MOST_POSES = 0.1, 200
+_PATH_PERIOD = 0.05
+_TOLERANCE = 0.02
+"""Distance of a repeated path to the fitted one [rad]."""
+_REPEATED_SHARE = 0.9
+"""Share of a recording's poses on a fitted path that makes it the same motion. Recordings of a
+UR10e that repeat one another have 1.0, others 0.3 at most."""
+
+
+@dataclass
+class VisitedPath:
+    """Joint angles that an arm passed through, coarsely.
+
+    Attributes:
+        within: largest angle of any joint from a pose of the path to the nearest of `poses` [rad].
+        poses: [poses, n], rad; at most 200.
+    """
+
+    within: float = _FINEST
+    poses: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    _last: float = -1.0
+
+    def observe(self, part: Telemetry) -> None:
+        """Add consecutive samples; those without positions are left out."""
+        q = part.columns.get("target_q", part.columns.get("actual_q"))
+        if q is None:
+            return
+        period = np.floor(part.time / _PATH_PERIOD)
+        used = np.diff(period, prepend=self._last) != 0
+        self._last = float(period[-1])
+        used &= np.isfinite(q).all(axis=1)
+        self._add(q[used])
+        while len(self.poses) > _MOST_POSES:
+            poses, self.within = self.poses, 2.0 * self.within
+            self.poses = poses[:0]
+            self._add(poses)
+
+    def _add(self, q: Array) -> None:
+        """Keep poses [samples, n] farther than `within` from those that are kept."""
+        new = list(self.poses)
+        away = self.distance(q)
+        while len(far := np.flatnonzero(away > self.within)):
+            q, away = q[far[0] :], away[far[0] :]
+            new.append(q[0].round(2))
+            away = np.minimum(away, np.abs(q - q[0]).max(axis=1))
+        self.poses = np.array(new).reshape(-1, q.shape[1])
+
+    def distance(self, q: Array) -> Array:
+        """Largest angle of any joint to the nearest of `poses` [samples], rad.
+
+        Args:
+            q: joint angles [samples, n], rad.
+        """
+        if not len(self.poses) or q.shape[1] != self.poses.shape[1]:
+            return np.full(len(q), np.inf)
+        return np.asarray(np.abs(q[:, None] - self.poses).max(axis=2).min(axis=1))
+
+    def as_json(self) -> dict[str, Any]:
+        """For the provenance of a model; `from_json` reads it."""
+        return {"within": self.within, "joint_angles": self.poses.tolist()}
+
+    @classmethod
+    def from_json(cls, content: Any) -> VisitedPath | None:
+        """From a model file; None where that has none."""
+        try:
+            poses = np.array(content["joint_angles"], dtype=np.float64)
+            return cls(float(content["within"]), poses) if poses.ndim == 2 else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def motion_of(path: VisitedPath, sha256: str, fitted: Iterable[Mapping[str, Any]]) -> Motion:
+    """Relation of a recording to those that a model was fitted to.
+
+    Args:
+        path: of the recording.
+        sha256: of its bag.
+        fitted: entries "bags" of the model's provenance; those of older models have no path, and
+            only their hash counts.
+    """
+    entries = [entry for entry in fitted if isinstance(entry, Mapping)]
+    if not entries:
+        return "unknown"
+    if sha256 in (entry.get("sha256") for entry in entries):
+        return "fitted"
+    known = [VisitedPath.from_json(entry.get("visited")) for entry in entries]
+    if None in known or not len(path.poses):
+        return "held out"
+    on_any = np.zeros(len(path.poses), dtype=bool)
+    for other in known:
+        if other is not None:
+            on_any |= other.distance(path.poses) <= other.within + _TOLERANCE
+    return "same motion again" if on_any.mean() >= _REPEATED_SHARE else "held out"
 
 
 @dataclass(frozen=True)
@@ -103,6 +211,7 @@ class Quality:
         condition_number: of the base regressor over the motion; None if the robot is unknown.
         refusal: why identification refuses it, or None.
         warnings: for the user, one line each.
+        visited: joint angles that it passes through.
     """
 
     source: str
@@ -129,6 +238,7 @@ class Quality:
     condition_number: float | None
     refusal: str | None
     warnings: tuple[str, ...]
+    visited: VisitedPath = field(default_factory=VisitedPath)
 
     @property
     def verdict(self) -> str:
@@ -144,8 +254,9 @@ class Quality:
         return made + ("; ".join(parts) or "good for nothing here")
 
     def as_dict(self) -> dict[str, Any]:
-        """All attributes, ready for JSON."""
+        """All attributes but `visited`, ready for JSON."""
         out = dataclasses.asdict(self)
+        del out["visited"]
         for entry, joint in zip(out["joints"], self.joints, strict=True):
             entry["activity"] = joint.activity
         return {**out, "verdict": self.verdict}

@@ -133,6 +133,7 @@ class _Judge:
             condition_number=None if found.conditioning is None else found.conditioning.number,
             refusal=refusal,
             warnings=tuple(self._warnings(seconds)),
+            visited=found.visited,
         )
 
     def _refusal(self, seconds: float) -> str | None:

@@ -39,7 +39,7 @@ class EstimatorLines:
         self._bag = RepeatedLines()
         self._plans = RepeatedLines(Level.WARN)
         self._clock = ClockLines()
-        self._note: str | None = None
+        self._notes: tuple[str | None, ...] = ()
         self._openings = 0
         self._end_told = self._robot_told = False
 
@@ -87,12 +87,10 @@ class EstimatorLines:
             lines.append(Line(Level.ERROR, text))
         return lines
 
-    def arm(self, note: str | None) -> list[Line]:
-        """The line about counters of another arm, once each time; None for nothing to tell."""
-        if note == self._note:
-            return []
-        self._note = note
-        return [] if note is None else [Line(Level.WARN, note)]
+    def arm(self, *notes: str | None) -> list[Line]:
+        """Lines about counters or a model of another arm, once each time; None for nothing."""
+        before, self._notes = self._notes, notes
+        return [Line(Level.WARN, note) for note in notes if note is not None and note not in before]
 
     def end(
         self, reader: SourceReader | None, snapshot: Snapshot | None, problem: str | None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.recording_checks import model_of_arm
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.many_bags import BagResult, ForEachBag, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel
@@ -40,6 +41,7 @@ class BagWork:
         model_name: see `model_key`.
         options: how history is made.
         days: from the begin of a bag on, for which other sources are looked up.
+        same_arm: see `model_of_arm`.
     """
 
     address: str
@@ -47,6 +49,7 @@ class BagWork:
     model_name: str
     options: HistoryOptions
     days: int = FIRST_DAYS
+    same_arm: bool = False
 
     def __call__(self, bag: Path) -> BagHistory | str:
         """History of the bag; only its SHA-256 if the store has it already.
@@ -66,8 +69,11 @@ class BagWork:
             return store.covered(arm, days, besides=source)
 
         model = _generic(bag) if self.model is None else self.model
+        model, warning = model_of_arm(model, read_info(bag), same_arm=self.same_arm)
         calculator = EnergyCalculator(model, load_robot(model.robot))
-        return bag_history(bag, calculator, (source, self.model_name), self.options, covered)
+        names = (source, self.model_name)
+        history = bag_history(bag, calculator, names, self.options, covered)
+        return replace(history, warning=warning)
 
 
 @dataclass
@@ -78,11 +84,13 @@ class Added:
         records: of the bags that were added.
         skipped: bags that the store has already.
         failed: bags that cannot be used, with reasons.
+        warnings: about the added bags, one line each.
     """
 
     records: list[SourceRecord] = field(default_factory=list)
     skipped: list[Path] = field(default_factory=list)
     failed: list[BagResult[Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def seconds(self) -> int:
@@ -159,6 +167,8 @@ def _commit(
             added.skipped.append(bag)
         else:
             added.records.append(record)
+            if history.warning is not None:
+                added.warnings.append(f"{bag}: {history.warning}")
         return
     reason = f"{bag}: others add the same time again and again; add it later"
     added.failed.append(BagResult(bag, None, reason))

@@ -59,11 +59,13 @@ class BagHistory:
         record: of the bag.
         tables: rows by name of the table.
         ranges: host time that the rows cover; nothing where it is not known.
+        warning: that the model is of another arm, None where it is not known to be.
     """
 
     record: SourceRecord
     tables: dict[str, pyarrow.Table]
     ranges: TimeRanges
+    warning: str | None = None
 
     @property
     def days(self) -> int:

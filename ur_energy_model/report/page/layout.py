@@ -43,19 +43,26 @@ def report_page(report: Report) -> Page:
     """The page of a report."""
     model, bags = report.model, report.bags
     labels = tuple(bag.label for bag in bags)
-    serial = model.provenance.get("serial")
-    kinds = {True: "held out", False: "fitted", None: "unknown"}
-    shown = ", ".join(f"{bag.label} ({kinds[bag.analysis.held_out]})" for bag in bags)
+    shown = ", ".join(f"{bag.label} ({bag.analysis.motion})" for bag in bags)
     return Page(
         title=f"Energy of a {arm_name(model.robot_name)}"
         + (" (generic model)" if is_generic(model) else ""),
-        subtitle=(f"Serial number {serial}. " if serial else "") + f"Recordings: {shown}.",
+        subtitle=f"{_arms(report)}Recordings: {shown}.",
         verdict=report.verdict,
         tiles=_tiles(report),
         joint_names=tuple(joint.name for joint in model.joints),
         recordings=labels,
         sections=tuple(section for section in _sections(report) if section.items),
     )
+
+
+def _arms(report: Report) -> str:
+    """Serial numbers of the recordings, and of the model where that is another."""
+    recorded = {bag.energy.serials["recording"] for bag in report.bags}
+    found = sorted(filter(None, recorded))
+    model = report.serials["model"]
+    text = f"Serial number {', '.join(found)}. " if found else ""
+    return text + (f"Model of {model}. " if model and found != [model] else "")
 
 
 def _sections(report: Report) -> Iterable[Section]:

@@ -119,6 +119,7 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
         "seconds_lost": link.lost_seconds,
         "interruptions": link.reconnects,
         "disk_problem": state.disk_problem,
+        "warnings": [] if state.arm_warning is None else [state.arm_warning],
         "sinks": [asdict(sink) for sink in state.sinks],
     }
     if reading is not None:

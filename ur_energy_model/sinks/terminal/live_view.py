@@ -182,6 +182,8 @@ def _below(state: LiveState) -> Iterator[Text]:
         interruptions = f"{link.reconnects} interruption{'' if link.reconnects == 1 else 's'}"
         style = "yellow" if link.lost or link.reconnects else "dim"
         yield Text(f"{one_line(state.source)}: {lost}, {interruptions}", style)
+    if state.arm_warning is not None:
+        yield Text(one_line(state.arm_warning), "yellow")
     if state.disk_problem is not None:
         yield Text(one_line(state.disk_problem), "bold red")
 
