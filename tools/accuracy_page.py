@@ -51,7 +51,7 @@ class Case:
 CASES = (
     Case("UR10e, another motion", "ur10e", "ur10e_excitation_50s", "ur10e_point_to_point_57s",
          "shamilmamedov/dynamic_calibration"),
-    Case("UR10e, the excitation repeated", "ur10e", "ur10e_excitation_50s",
+    Case("UR10e, another excitation", "ur10e", "ur10e_excitation_50s",
          "ur10e_excitation_unloaded_56s", "shamilmamedov/dynamic_calibration"),
     Case("UR5e, tilted by 45 degrees, with payload", "ur5e", "ur5e_pick_place_50hz_24s",
          "ur5e_pick_place_50hz_24s", "INTO-CPS-Association/DTaaS-examples"),
@@ -69,9 +69,10 @@ Accuracy on recordings of real arms. `tools/accuracy_page.py` writes this page f
 recordings (see [Sources](#sources)) that are not part of the repository; no number is edited by
 hand.
 
-**Held out** means that the model was not fitted to the recording. If there is only one public
-recording of an arm, the model is evaluated on the recording it was fitted to, and the table says
-so. These rows show whether the structure of the model fits, not whether it predicts.
+**Held out** means that the model was not fitted to the recording, and that its path is not one of
+the fitted ones. If there is only one public recording of an arm, the model is evaluated on the
+recording it was fitted to, and the table says so. These rows show whether the structure of the model
+fits, not whether it predicts.
 
 ## Torque, current and power
 
@@ -189,7 +190,7 @@ def metrics_row(case: Case, metrics: Mapping[str, Any]) -> tuple[str, ...]:
     power = metrics["power"]
     return (
         case.title,
-        "the fitted recording" if case.judged == case.fitted else "held out",
+        "the fitted recording" if metrics["motion"] == "fitted" else metrics["motion"],
         share(metrics["torque"]),
         share(metrics["current"]),
         "not recorded" if power is None else f"{power['rmse']:.2f}",
