@@ -131,7 +131,7 @@ def test_means_of_one_viewer_do_not_depend_on_others() -> None:
 def test_a_source_without_program_state_has_no_cycles() -> None:
     telemetry = motion(0.5)
     columns = {name: value for name, value in telemetry.columns.items() if name != "runtime_state"}
-    arm = live_arm(Played(packets(replace(telemetry, columns=columns), 10)))
+    arm = live_arm(Played(packets(replace(telemetry, columns=columns), 10)), LiveOptions())
     with closing(arm):
         run(arm)
         assert arm.reader.failure is None

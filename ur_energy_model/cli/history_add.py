@@ -66,7 +66,8 @@ def add_history_options(parser: argparse.ArgumentParser) -> None:
         parser,
         "--cycle-trigger",
         TRIGGERS,
-        "what starts a cycle; auto: program starts, where the bag shows them",
+        "what starts a cycle; auto: program start, digital output or repeated motion, whichever "
+        "shows cycles",
     )
     parser.add_argument(
         "--cycle-output",

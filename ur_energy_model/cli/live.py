@@ -93,9 +93,7 @@ def run(options: argparse.Namespace) -> None:
         str(options.bag or options.host),
         _source(options, min(LONGEST_BATCH, 1.0 / stated.rate)),
         _model(options),
-        LiveOptions(
-            cycle_trigger="program", state_file=options.state_file, same_arm=options.same_arm
-        ),
+        LiveOptions(state_file=options.state_file, same_arm=options.same_arm),
         clock=HOST_CLOCK if options.bag is None else None,
     )
     stop = threading.Event()

@@ -23,7 +23,7 @@ _EXAMPLES = """\
 ur_energy report model.yaml my_bag another_bag -o report.html
 ur_energy report my_bag --robot ur5e -o report.html
 ur_energy report model.yaml monday_shift -o shift.html \\
-    --tariff 0.28 --co2 0.38 --cycle program
+    --tariff 0.28 --co2 0.38
 """
 
 
@@ -58,9 +58,10 @@ def register(subparsers: arguments.Subparsers) -> None:
     arguments.add_choice(
         energy,
         "--cycle",
-        ("none", "program", "digital_output", "int_register"),
-        "event that starts a cycle: program start, edge of a digital output, or change of "
-        "output_int_register_0",
+        ("auto", "none", "program", "digital_output", "int_register"),
+        "what starts a cycle: program start, edge of a digital output, or change of "
+        "output_int_register_0; auto: program start, digital output or repeated motion, whichever "
+        "shows cycles",
     )
     arguments.add_number(
         energy, "--cycle-output", 0, "N", "number of the digital output for --cycle digital_output"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.live.cycles import Cycle, Trigger
+from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LIVE_FIELDS, LiveOptions
 from ur_energy_model.energy_topics.bag_messages import EnergyMessages
@@ -42,7 +42,7 @@ def write_energy_bag(
 ) -> None:
     """Write what the estimator would have published of a recording, at the times of its samples.
 
-    Cycles are those of the program on the controller, if the recording has `runtime_state`.
+    Cycles are those that `CycleDetector` finds by itself.
 
     Args:
         model: of the arm.
@@ -80,11 +80,10 @@ class _EnergyBag:
         first = next(batches)
         stamps = StampRule()
         custom = custom_of_info(first.info, (), host_clock=first.stamp is not None)
-        trigger: Trigger = "program" if "runtime_state" in first.columns else "none"
         estimator = LiveEstimator(
             self._model,
             self._robot,
-            LiveOptions(cycle_trigger=trigger, same_arm=self._same_arm),
+            LiveOptions(same_arm=self._same_arm),
             on_cycle=self._cycles.append,
         )
         with MessageBag(bag, name, custom) as out:

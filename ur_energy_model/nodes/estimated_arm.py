@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.energy.live.cycles import Cycle
+from ur_energy_model.energy.live.cycles import Cycle, Marks
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
@@ -144,7 +144,7 @@ class EstimatedArm:
         self.estimator.close()
         self._close_history()
 
-    def _keep_powers(self, table: PowerTable, starts: Sequence[int]) -> None:
+    def _keep_powers(self, table: PowerTable, starts: Marks) -> None:
         """Powers for the history (called in the reading thread, with the lock held)."""
         if self.history is not None:
             self.history.update(table, starts, self.estimator.calculator)

@@ -61,6 +61,7 @@ def live_options(value: Callable[[str], Any]) -> LiveOptions:
     Args:
         value: returns the value of a parameter by its name.
     """
+    by_motion = value("source") == "joint_states" and value("cycle_trigger") != "none"
     return LiveOptions(
         power=PowerOptions(
             method=value("method"),
@@ -71,8 +72,8 @@ def live_options(value: Callable[[str], Any]) -> LiveOptions:
         ),
         drift_alarm=value("drift_alarm"),
         drift_time=value("drift_time"),
-        # A driver's joint_states carry neither program state nor outputs.
-        cycle_trigger="none" if value("source") == "joint_states" else value("cycle_trigger"),
+        # A driver's joint_states carry neither program state nor outputs, but the motion.
+        cycle_trigger="auto" if by_motion else value("cycle_trigger"),
         cycle_output=value("cycle_output"),
         state_file=Path(value("state_file")) if value("state_file") else None,
         cycle_log=Path(value("cycle_log")) if value("cycle_log") else None,

@@ -182,8 +182,9 @@ ESTIMATOR: tuple[Parameter, ...] = (
         "for the identified standby power", unit="W", minimum=0.0, maximum=200.0, read_only=False,
     ),
     Parameter(
-        "cycle_trigger", "program", "event that starts a new cycle, besides the service "
-        "~/start_cycle", choices=("none", "program", "digital_output", "int_register"),
+        "cycle_trigger", "auto", "what starts a new cycle, besides the service ~/start_cycle; "
+        "auto: program start, digital output or repeated motion, whichever shows cycles",
+        choices=("auto", "none", "program", "digital_output", "int_register"),
     ),
     Parameter(
         "cycle_output", 0, "digital output whose rising edge starts a cycle", minimum=0,

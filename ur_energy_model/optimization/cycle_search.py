@@ -9,24 +9,24 @@ from typing import Literal
 
 import numpy as np
 
-from ur_energy_model.energy.live.cycles import TRIGGER_FIELD, CycleDetector, Trigger
+from ur_energy_model.energy.live.cycles import (
+    MOST,
+    OUTPUTS,
+    SAME_POINT,
+    TRIGGER_FIELD,
+    CycleDetector,
+    Repetition,
+    Trigger,
+)
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.optimization.recorded_motion import RecordedMotion
 from ur_energy_model.optimization.stops import Stretch
-from ur_energy_model.telemetry.runs import equal_runs
 from ur_energy_model.typing import Array
 
 FoundBy = Literal["program", "digital_output", "int_register", "repetition", "whole"]
 
-SAME_POINT = 0.02
-"""Distance within which two points of rest are the same [rad]: targets repeat exactly, taught
-corrections and measured positions nearly."""
 SIGNAL_DELAY = 0.05
 """Time by which a signal may come after the start of the motion that it announces [s]."""
-OUTPUTS = 18
-"""Digital outputs that are looked at: eight standard, eight configurable, two of the tool."""
-MOST = 0.6
-"""Share of the moves that a repetition must cover: approach and retreat may be in the recording."""
 _WHAT_TO_RECORD = (
     "record at least two whole cycles of the running program, from standstill to standstill"
 )
@@ -53,8 +53,7 @@ def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
     """The repeated cycle: by a signal of the program, else by repetition of the points of rest.
 
     A signal counts if at least two complete cycles between its events visit the same points.
-    Repetition is the smallest number of moves after which all points of rest come again. Without
-    repetition the motion from first to last standstill is one cycle.
+    Without repetition (`Repetition`) the motion from first to last standstill is one cycle.
 
     Raises:
         RecordingError: no move from standstill to standstill is in it.
@@ -73,13 +72,13 @@ def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
             return FoundCycles(
                 found_by, tuple(groups), tuple(moves[k].first for k in starts[1:]), True
             )
-    found = _repetition(points, ends)
-    if found is not None:
-        first, period, count = found
-        starts = [first + k * period for k in range(count + 1)]
-        groups = [tuple(moves[a:b]) for a, b in pairwise(starts)]
+    cycles = _repetition(motion, moves)
+    if cycles:
         return FoundCycles(
-            "repetition", tuple(groups), tuple(moves[k].first for k in starts[1:]), True
+            "repetition",
+            tuple(tuple(moves[a:b]) for a, b in cycles),
+            tuple(moves[b].first for _, b in cycles),
+            True,
         )
     closed = bool(np.abs(points[0] - ends[-1]).max() < SAME_POINT)
     return FoundCycles("whole", (tuple(moves),), (moves[-1].last,), closed)
@@ -97,7 +96,7 @@ def _signals(motion: RecordedMotion, moves: list[Stretch]) -> Iterator[tuple[Fou
     for trigger, output in kinds:
         if TRIGGER_FIELD[trigger] not in motion.telemetry:
             continue
-        events = CycleDetector(trigger, output).find(motion.telemetry)
+        events = list(CycleDetector(trigger, output).find(motion.telemetry))
         starts = np.unique(np.searchsorted(rests, events))
         starts = starts[starts < len(moves)]
         if len(starts) >= 3:
@@ -114,25 +113,26 @@ def _alike(points: Array, starts: list[int]) -> bool:
     return bool(np.abs(groups - groups[0]).max() < SAME_POINT)
 
 
-def _repetition(points: Array, ends: Array) -> tuple[int, int, int] | None:
-    """First move, number of moves and number of complete cycles; None without repetition.
+def _repetition(motion: RecordedMotion, moves: list[Stretch]) -> list[tuple[int, int]]:
+    """First move of each complete cycle, and that after its last; none without repetition.
 
-    The smallest number of moves wins whose repetition covers most of the recording. A cycle is
-    complete if the next one has begun, which shows the length of its last dwell.
-
-    Args:
-        points: where each move starts [moves, n], rad.
-        ends: where it ends [moves, n], rad.
+    A cycle is complete if the next one has begun, which shows the length of its last dwell.
     """
-    total = len(points)
-    both = np.concatenate([points, ends], axis=1)
-    for period in range(1, total):
-        same = (np.abs(both[period:] - both[:-period]) < SAME_POINT).all(axis=1)
-        runs = [rows for rows in equal_runs(same) if same[rows.start]]
-        if not runs:
-            continue
-        longest = max(runs, key=lambda rows: rows.stop - rows.start)
-        covered = longest.stop - longest.start + period
-        if covered >= MOST * total:
-            return longest.start, period, (covered - 1) // period
-    return None
+    # A departure after the end lets the last cycle end where the recording does, at standstill.
+    time = np.append(motion.time, motion.time[-1] + motion.period)
+    q = np.concatenate([motion.q, motion.q[-1:]])
+    qd = np.concatenate([motion.qd, np.ones_like(motion.qd[-1:])])
+    marks = Repetition().update(time, q, qd, [], 1.0 / motion.period)
+    places, found = list(marks), list[tuple[int, int]]()
+    for number, ends in enumerate(marks.values()):
+        found += pairwise(places[number - back] for back in (*ends, 0))
+    firsts = np.array([move.first for move in moves])
+    edges = np.searchsorted(firsts, np.array(found, dtype=int).reshape(-1, 2), side="right") - 1
+    whole = edges[np.array([end < len(motion.time) for _, end in found], dtype=bool)]
+    count = np.diff(whole, axis=1).ravel()
+    usual = int(np.median(count)) if len(count) else 0
+    whole = whole[(count == usual) & (whole[:, 0] >= 0)]
+    covered = np.ptp(edges) if len(edges) else 0
+    if not usual or covered < MOST * (len(moves) - 1) or not len(whole):
+        return []
+    return [(int(a), int(b)) for a, b in whole]

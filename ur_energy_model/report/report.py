@@ -91,7 +91,7 @@ def make_report(
     *,
     payload: Payload | None = None,
     tariff: Tariff | None = None,
-    trigger: Trigger = "none",
+    trigger: Trigger = "auto",
     output: int = 0,
     same_arm: bool = False,
     progress: Progress | None = None,
@@ -133,7 +133,12 @@ def make_report(
         doubts=[line for bag in reports for line in bag.warnings],
     )
     return Report(
-        model, tuple(reports), shift, tariff or Tariff(), verdict, cycles=trigger != "none"
+        model,
+        tuple(reports),
+        shift,
+        tariff or Tariff(),
+        verdict,
+        cycles=trigger not in ("auto", "none"),
     )
 
 

@@ -107,7 +107,7 @@ def read_shift(
     model: EnergyModel,
     bags: Sequence[str | Path],
     *,
-    trigger: Trigger = "none",
+    trigger: Trigger = "auto",
     output: int = 0,
     progress: Progress | None = None,
 ) -> Shift:

@@ -51,7 +51,7 @@ class LiveArm:
         open_source: makes the source of samples.
         model_of: the model for what the first samples tell about the arm. A ControllerError means
             that the arm may become known later; any other error ends the reading.
-        options: of the estimator; cycles are counted only if the source has their trigger.
+        options: of the estimator.
         clock: that a live source stamps with; None for recorded samples.
 
     Attributes:
@@ -139,7 +139,7 @@ class LiveArm:
 
     def _meet(self, batch: Telemetry) -> LiveEstimator:
         """The arm is known now: begin to count."""
-        named, options = self._model_of(batch.info), self._options
+        named = self._model_of(batch.info)
         robot = load_robot(named.model.robot)
         if self._live and batch.info.robot not in (None, robot.name):
             raise WrongRobotError(
@@ -148,9 +148,9 @@ class LiveArm:
                 f"state a model of a {batch.info.robot}, or the address of the {robot.name}",
             )
         check_robot(batch.info.source, batch.info, robot)
-        if options.cycle_trigger == "program" and "runtime_state" not in batch.columns:
-            options = replace(options, cycle_trigger="none")
-        estimator = LiveEstimator(named.model, robot, options, on_cycle=self._new_cycles.append)
+        estimator = LiveEstimator(
+            named.model, robot, self._options, on_cycle=self._new_cycles.append
+        )
         self._words, self._last = named.words, batch
         self._estimator = estimator
         return estimator

@@ -56,6 +56,7 @@ class RecordingInfo:
         payload_mass: configured payload [kg], None if unknown.
         payload_center_of_mass: its centre of mass in the flange frame [m], None if unknown.
         simulated: whether a simulated controller made the samples.
+        program: name of the loaded program, None if unknown.
         extra: further key-value pairs, kept as text.
     """
 
@@ -68,6 +69,7 @@ class RecordingInfo:
     payload_mass: float | None = None
     payload_center_of_mass: tuple[float, float, float] | None = None
     simulated: bool = False
+    program: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
 
 

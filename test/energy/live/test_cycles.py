@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
-from ur_energy_model.energy.live.cycles import Cycle, CycleDetector, Trigger
+from test.optimization.simulated_cycle import PICK, PLACE, pick_and_place, recorded
+from ur_energy_model.energy.live.cycles import Cycle, CycleDetector, Mark, Trigger
 from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.resources import config_file
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.trajectory.motions import Chain, Motion, move
+from ur_energy_model.trajectory.named_motions import named_motion
 
 SIGNALS: dict[Trigger, tuple[str, list[float], list[int]]] = {
     "program": ("runtime_state", [2, 2, 1, 2, 2, 4, 2], [3, 6]),
@@ -100,3 +106,141 @@ def test_a_call_starts_a_cycle_with_the_next_sample() -> None:
     (cycle,) = done
     assert cycle.start == pytest.approx(telemetry.time[200])
     assert cycle.duration == pytest.approx(2.0)
+
+
+def found(telemetry: Telemetry, size: int) -> list[tuple[float, float]]:
+    """Starts and ends of the cycles that are found without being asked for."""
+    detector, times, cycles = CycleDetector(), list[float](), list[tuple[float, float]]()
+    for batch in packets(telemetry, size):
+        for index, mark in detector.find(batch).items():
+            times.append(float(batch.time[index]))
+            cycles += pairwise(times[-1 - back] for back in (*mark.ends, 0))
+    return cycles
+
+
+def played(*parts: tuple[Motion, float], rate: float) -> Telemetry:
+    """Targets of motions one after another, each until its time [s]; they begin anew at an end."""
+    samples, begin = [], 0.0
+    for each, seconds in parts:
+        time = np.arange(np.ceil(begin * rate), (begin + seconds) * rate) / rate - begin
+        samples.append(each.sample(np.mod(time, each.duration)))
+        begin += seconds
+    q, qd = (np.concatenate([part[k] for part in samples]) for k in range(2))
+    columns = {"target_q": q, "target_qd": qd}
+    return Telemetry(7.0 + np.arange(len(q)) / rate, columns, RecordingInfo(rate=rate))
+
+
+@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
+@pytest.mark.parametrize("waits", [(0.3, 3.0), (0.6, 1.0), (1.0, 0.0)])
+@pytest.mark.parametrize("begin", [0.0, 1.0])
+def test_motion_that_repeats_is_found(
+    rate: float, waits: tuple[float, float], begin: float
+) -> None:
+    """Every cycle of the recording, whatever part of one it begins with, in any batches."""
+    cycle = pick_and_place(short=waits[0], wait=waits[1])
+    telemetry = recorded(cycle, 10.4 * cycle.duration, rate, begin=begin)
+    cycles = found(telemetry, 1000)
+    assert 9 <= len(cycles) <= 10
+    assert np.diff(cycles) == pytest.approx(cycle.duration, abs=1.01 / rate)
+    if waits[0] > 2.0 / rate:  # every rest is seen
+        assert all(before[1] == after[0] for before, after in pairwise(cycles))
+    assert found(telemetry, 7) == cycles
+
+
+def _there_and_back() -> Motion:
+    """Between two points, faster each time: a friction measurement."""
+    segments = []
+    for speed in np.geomspace(0.15, 2.0, 7):
+        segments += [move(PICK, PLACE, speed, 4.0, 0.2), move(PLACE, PICK, speed, 4.0, 0.2)]
+    return Chain(segments)
+
+
+@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
+@pytest.mark.parametrize(
+    ("motion", "times"),
+    [
+        (lambda: named_motion("hold", ROBOT), 1.0),
+        (lambda: named_motion("trajectory_a", ROBOT), 1.0),
+        (lambda: named_motion("trajectory_b", ROBOT), 1.0),
+        (lambda: named_motion("warm_up", ROBOT), 1.0),
+        (_there_and_back, 1.0),
+        (lambda: named_motion("sinusoids", ROBOT), 3.0),
+        *(
+            (lambda name=name: named_motion(config_file("excitation", f"{name}.yaml"), ROBOT), 2.0)
+            for name in ("ur3e", "ur5e", "ur10e", "ur20")
+        ),
+    ],
+)
+def test_no_cycle_is_found_where_nothing_is_repeated_work(
+    motion: Callable[[], Motion], times: float, rate: float
+) -> None:
+    """Standstill, excitation (whose periods pass through an instant of rest), friction."""
+    made = motion()
+    seconds = min(times * made.duration, 100.0 * times)
+    assert found(played((made, seconds), rate=rate), 500) == []
+
+
+@pytest.mark.parametrize("rate", [50.0, 500.0])
+def test_work_that_is_interrupted_goes_on(rate: float) -> None:
+    """What is no whole cycle is none; one cycle is enough to go on counting."""
+    work = pick_and_place(short=0.3, wait=1.0)
+    jog = Chain([move(PICK, PLACE, 1.0, 2.0, 0.5), move(PLACE, PICK, 0.7, 2.0, 0.5)])
+    long = work.duration
+    telemetry = played((work, 4.5 * long), (jog, jog.duration), (work, 3.2 * long), rate=rate)
+    cycles = found(telemetry, 100)
+    assert np.diff(cycles) == pytest.approx(long, abs=1.01 / rate)
+    assert [round((a - 7.0) / long, 1) for a, _ in cycles[:4]] == pytest.approx([0, 1, 2, 3])
+    assert len(cycles) >= 6
+
+
+def test_a_part_of_the_cycle_that_repeats_is_no_cycle() -> None:
+    """Three times down and up before each of the two places."""
+    up, down = PICK + 0.08, PICK
+    nod = [move(up, down, 1.0, 3.0, 0.2), move(down, up, 1.0, 3.0, 0.2)]
+    cycle = Chain(
+        [move(PLACE, up, 1.0, 2.0, 0.1), *nod, *nod, *nod, move(up, PLACE, 1.0, 2.0, 0.5)]
+    )
+    cycles = found(played((cycle, 6.3 * cycle.duration), rate=125.0), 60)
+    assert np.diff(cycles) == pytest.approx(cycle.duration, abs=0.01)
+    assert len(cycles) >= 5
+
+
+@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
+def test_program_starts_are_cycles_unless_something_repeats_in_between(rate: float) -> None:
+    """Runs that differ are cycles; a pause ends none; runs that loop hold cycles."""
+    other, work = named_motion("trajectory_a", ROBOT), pick_and_place(short=0.4, wait=1.0)
+    telemetry = played((other, 25.0), (work, 6.2 * work.duration), rate=rate)
+    state = np.full(len(telemetry), 2.0)
+    for begin, value in ((0.0, 1.0), (6.0, 1.0), (9.0, 4.0), (13.0, 1.0), (25.0, 1.0)):
+        state[round(begin * rate) : round((begin + 0.4) * rate)] = value
+    cycles = found(changed(telemetry, runtime_state=state), 40)
+    starts = [begin + 7.4 for begin in (0.0, 6.0, 13.0, 25.0)]
+    assert cycles[:3] == [pytest.approx(ends, abs=1.01 / rate) for ends in pairwise(starts)]
+    assert len(cycles) >= 7
+    assert np.diff(cycles[3:]) == pytest.approx(work.duration, abs=1.01 / rate)
+
+
+def test_an_output_shows_the_cycle_of_motion_without_rest() -> None:
+    """Blended motion; an output that is switched at other places in every period is none."""
+    rate, period = 125.0, 4.0
+    time = np.arange(round(41.0 * rate)) / rate
+    phase = 2 * np.pi * time[:, None] / period + np.arange(6)
+    columns = {"target_q": np.sin(phase), "target_qd": 2 * np.pi / period * np.cos(phase)}
+    telemetry = Telemetry(50.0 + time, columns, RecordingInfo(rate=rate))
+    assert found(telemetry, 10) == []
+    bits = 4.0 * (np.mod(time, period) > 3.0) + 1.0 * (np.mod(time, 2.7) > 1.0)
+    cycles = found(changed(telemetry, actual_digital_output_bits=bits), 10)
+    assert np.diff(cycles) == pytest.approx(period, abs=0.01)
+    assert len(cycles) == 9
+    assert cycles[0][0] == pytest.approx(53.0, abs=0.01)
+
+
+def test_the_user_who_starts_cycles_is_followed() -> None:
+    cycle = pick_and_place()
+    detector = CycleDetector()
+    marks = []
+    for number, batch in enumerate(packets(recorded(cycle, 5.1 * cycle.duration, 50.0), 50)):
+        if number in (25, 30):
+            detector.request()
+        marks.append(detector.find(batch))
+    assert [list(each.items()) for each in marks[25:] if each] == [[(0, Mark())], [(0, Mark((1,)))]]

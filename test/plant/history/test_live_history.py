@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, known_model, packets
+from test.identification.exact_arm import write_bag
+from test.optimization.simulated_cycle import pick_and_place, recorded
 from test.plant.history.made_up_bags import (
     HOUR,
     MODEL,
@@ -55,6 +57,36 @@ def feed(target: LiveEstimator, telemetry: Telemetry, size: int = 25) -> None:
             first = int(np.searchsorted(telemetry.time, batch.time[0]))
             part = replace(part, stamp=stamp[first : first + len(batch)])
         target.update(part)
+
+
+@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
+def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path, rate: float) -> None:
+    """Of a bag, of the live writer and of the estimator: the same, with their program."""
+    cycle = pick_and_place(short=0.3, wait=1.0)
+    made = recorded(cycle, 5.3 * cycle.duration, rate)
+    qd = made["actual_qd"]
+    columns = {**made.columns, "actual_current": 1.0 + qd, "safety_mode": np.ones(len(made))}
+    stamp = NOON + np.round(made.time * 1e9).astype(np.int64)
+    info = replace(made.info, serial=SERIAL, program="palletize")
+    telemetry = Telemetry(made.time, columns, info, stamp=stamp)
+    history = live(tmp_path / "live")
+    source = estimator(history, "auto")
+    feed(source, telemetry)
+    source.close()
+    history.close()
+    add(tmp_path / "bags", write_bag(tmp_path / "bag", telemetry))
+    shown = list(source.cycles)
+    assert len(shown) == 5
+    for store in ("live", "bags"):
+        kept = rows(tmp_path / store, "cycles")
+        assert [row["program"] for row in kept] == [each.program for each in shown]
+        for column, values in {
+            "duration": [each.duration for each in shown],
+            "peak_power": [each.peak_power for each in shown],
+            "total_energy": [each.reading.net[source.channels.arm["total"]] for each in shown],
+        }.items():
+            assert [row[column] for row in kept] == pytest.approx(values, rel=1e-6)
+    assert {each.program for each in shown} == {"palletize"}
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -231,3 +231,19 @@ def test_a_file_is_split_at_its_first_limit() -> None:
     assert split.is_due(2_000_000_000, 0)
     assert split.is_due(0, 1000)
     assert not FileSplit().is_due(10**18, 10**12)
+
+
+@pytest.mark.parametrize("split", [None, FileSplit(seconds=1.0)])
+def test_samples_carry_the_program_that_was_loaded(tmp_path, split):
+    """From its first sample on, in whatever batches they are read; metadata has the last."""
+    names = [None, "first", "first", "second", None, "third"]
+    with BagWriter(tmp_path / "bag", RecordingInfo(rate=500.0), ("actual_q",), split=split) as bag:
+        for number, name in enumerate(names):
+            part = make_telemetry(400, fields=("actual_q",), first=400 * number)
+            bag.write(replace(part, info=replace(part.info, program=name)))
+    for size in (130, 1000, 10_000):
+        read = [
+            batch.info.program for batch in iterate_bag(bag.path, None, size) for _ in batch.time
+        ]
+        assert read == [name for name in names for _ in range(400)]
+    assert "third" in (bag.path / "metadata.yaml").read_text()

@@ -23,6 +23,7 @@ class Dashboard:
 
     def __init__(self, host, serial="20195500123", model="UR5"):
         self.serial, self.model = serial, model
+        self.program = "Loaded program: /programs/line 1/palletize.urp"
         self._listener = socket.create_server((host, 0))
         self.port = self._listener.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -36,7 +37,11 @@ class Dashboard:
         self._listener.close()
 
     def _serve(self):
-        answers = {"get serial number": "serial", "get robot model": "model"}
+        answers = {
+            "get serial number": "serial",
+            "get robot model": "model",
+            "get loaded program": "program",
+        }
         while True:
             try:
                 client_, _ = self._listener.accept()

@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 
 from test.telemetry.rtde.rtde_peer import START_TIME, RtdePeer, value_of
-from test.telemetry.rtde.source_helpers import Fed, read, source_of, ticks_of
+from test.telemetry.rtde.source_helpers import (
+    FIELDS,
+    Dashboard,
+    Fed,
+    closed_port,
+    read,
+    source_of,
+    ticks_of,
+)
 from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.telemetry.rtde import connection as client
+from ur_energy_model.telemetry.rtde import dashboard_client
 from ur_energy_model.telemetry.rtde.frames import PacketType, frame
 from ur_energy_model.telemetry.rtde.messages import TextMessage, encode_text_message
 from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
@@ -300,3 +309,25 @@ def test_a_rate_other_than_negotiated_is_adopted_and_reported():
         batches = read(source, 20)
         assert not any(batch.gaps for batch in batches)
         assert any("instead of 500" in event.text for event in source.take_events())
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_name_of_the_program_follows_its_state(peer, monkeypatch, answers):
+    """Asked for beside the samples; a controller without dashboard server has none, and no error"""
+    monkeypatch.setattr(dashboard_client, "PAUSE", 0.01)
+    fields = (*FIELDS, "runtime_state")
+    with Dashboard(peer.host) as dashboard, Fed(peer):
+        port = dashboard.port if answers else closed_port()
+        with source_of(peer, fields=fields, dashboard_port=port) as source:
+            assert source.info.program == ("palletize" if answers else None)
+            dashboard.program = "Loaded program: other.urp"
+            read(source, 10)
+            names, tick = [], 10
+            while len(names) < (200 if answers else 20) and names[-1:] != ["other"]:
+                peer.send_ticks([tick])
+                tick += 1
+                names += [batch.info.program for batch in read(source, 1)]
+            kinds = [event.kind for event in source.take_events()]
+    assert names[-1] == ("other" if answers else None)
+    assert kinds.count("program") == answers
+    assert "connection" not in kinds

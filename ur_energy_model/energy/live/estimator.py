@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.controller_counter import ControllerCounter
 from ur_energy_model.energy.live.counters import EnergyCounters, utc_now
 from ur_energy_model.energy.live.cycle_log import CycleLog
-from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleDetector
+from ur_energy_model.energy.live.cycles import Cycle, CycleCounter, CycleDetector, Mark, Marks
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.energy.live.residual_monitor import ResidualMonitor
 from ur_energy_model.energy.live.snapshot import Snapshot, code_of
@@ -42,7 +42,7 @@ class LiveEstimator:
         robot: its description.
         options: see LiveOptions.
         on_cycle: called with each completed cycle.
-        on_powers: called with integrated powers and the indices of samples that begin a cycle.
+        on_powers: called with integrated powers and the marks of cycles in them.
 
     Raises:
         InputError: the state file is damaged, in use or belongs to another robot.
@@ -56,7 +56,7 @@ class LiveEstimator:
         options: LiveOptions | None = None,
         *,
         on_cycle: Callable[[Cycle], None] | None = None,
-        on_powers: Callable[[PowerTable, Sequence[int]], None] | None = None,
+        on_powers: Callable[[PowerTable, Marks], None] | None = None,
     ) -> None:
         self.options = LiveOptions() if options is None else options
         self.calculator = EnergyCalculator(model, robot, self.options.power)
@@ -71,7 +71,7 @@ class LiveEstimator:
         self._pending: list[Telemetry] = []
         self._on_cycle, self._on_powers = on_cycle, on_powers
         self._detector = CycleDetector(self.options.cycle_trigger, self.options.cycle_output)
-        self._cycle, self._cycle_requested = CycleCounter(), False
+        self._cycle = CycleCounter()
         self._log = CycleLog(log) if (log := self.options.cycle_log) is not None else None
         self._counters = EnergyCounters(self.channels, self.options.state_file, robot.name)
         self._shown: dict[str, MeterReading] = {}
@@ -181,7 +181,7 @@ class LiveEstimator:
     def start_cycle(self) -> None:
         """Start a new cycle with the next sample."""
         self._process()
-        self._cycle_requested = True
+        self._detector.request()
 
     def use_model(self, model: EnergyModel) -> None:
         """Continue with another model of the arm (hot reload); counters are kept.
@@ -238,6 +238,7 @@ class LiveEstimator:
         self.calculator = EnergyCalculator(calculator.model, calculator.robot, self.options.power)
         self.calculator.refused = refused
         self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+        self._detector = CycleDetector(self._detector.trigger, self.options.cycle_output)
         self._cycle = CycleCounter(self._cycle.number)
         self._controller_energy = ControllerCounter()
         self._shown.clear()
@@ -274,28 +275,22 @@ class LiveEstimator:
     def _integrate(self, table: PowerTable) -> None:
         """Integrate energies, cycle by cycle."""
         time = table.samples.time
-        starts = set(self._detector.find(table.samples).tolist())
-        if self._cycle_requested:
-            self._cycle_requested = False
-            starts.add(0)
+        marks = self._detector.find(table.samples)
         total = self.channels.arm["total"]
-        for part, correction in table.parts(starts):
-            if part.start in starts:
-                self._begin_cycle(float(time[part.start]))
+        for part, correction in table.parts(marks):
+            if part.start in marks:
+                self._mark(float(time[part.start]), marks[part.start])
             if correction is not None:
                 self._counters.correct(correction)
             self._counters.integrate(time[part], table.steps.cut(part), table.power[part])
-            if self._cycle.open:
-                self._cycle.observe(float(table.power[part, total].max()))
+            self._cycle.observe(float(table.power[part, total].max()))
         if self._on_powers is not None:
-            self._on_powers(table, sorted(starts))
+            self._on_powers(table, marks)
 
-    def _begin_cycle(self, time: float) -> None:
-        done = self._cycle.begin(time, self._counters.lifetime)
-        if done is None:
-            return
-        self.cycles.append(done)
-        if self._log is not None:
-            self._log.append(done, self.channels, utc_now())
-        if self._on_cycle is not None:
-            self._on_cycle(done)
+    def _mark(self, time: float, mark: Mark) -> None:
+        for done in self._cycle.mark(time, self._counters.lifetime, mark):
+            self.cycles.append(done)
+            if self._log is not None:
+                self._log.append(done, self.channels, utc_now())
+            if self._on_cycle is not None:
+                self._on_cycle(done)

@@ -37,7 +37,7 @@ class LiveOptions:
     power: PowerOptions = field(default_factory=PowerOptions)
     drift_alarm: float = 5.0
     drift_time: float = 60.0
-    cycle_trigger: Trigger = "none"
+    cycle_trigger: Trigger = "auto"
     cycle_output: int = 0
     state_file: Path | None = None
     cycle_log: Path | None = None

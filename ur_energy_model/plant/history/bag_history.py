@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from ur_energy_model.typing import Progress
 if TYPE_CHECKING:
     import pyarrow
 
-AUTO: Literal["auto"] = "auto"
 TAKEN_AT_ONCE = 4096
 """Parts of which rows are made together."""
 
@@ -42,12 +41,11 @@ class HistoryOptions:
 
     Attributes:
         arm: name of the arm; None takes the serial number (or type) in the bag.
-        cycle_trigger, cycle_output: what starts a cycle, see CycleDetector; "auto" takes program
-            starts where the bag shows them.
+        cycle_trigger, cycle_output: what starts a cycle, see CycleDetector.
     """
 
     arm: str | None = None
-    cycle_trigger: Trigger | Literal["auto"] = AUTO
+    cycle_trigger: Trigger = "auto"
     cycle_output: int = 0
 
 
@@ -143,9 +141,6 @@ class _State:
         arm = arm_name(replace(samples.info, robot=robot)) if options.arm is None else options.arm
         known = has_host_time(samples)
         others = covered(arm, int(host_times(samples)[0])) if known else NOTHING
-        trigger = options.cycle_trigger
-        if trigger == AUTO:
-            trigger = "program" if TRIGGER_FIELD["program"] in samples else "none"
         return cls(
             keys=SourceKeys(names[0], robot, names[1]),
             arm=arm,
@@ -153,14 +148,14 @@ class _State:
             channels=channels,
             others=others,
             parts=EnergyParts(channels, others),
-            detector=CycleDetector(trigger, options.cycle_output),
+            detector=CycleDetector(options.cycle_trigger, options.cycle_output),
             cycles=CycleRows(channels),
             makers=[make(calculator) for make in MAKERS],
             seconds=[],
         )
 
     def update(self, powers: PowerTable) -> None:
-        self.parts.update(powers, self.detector.find(powers.samples).tolist())
+        self.parts.update(powers, self.detector.find(powers.samples))
         for maker in self.makers:
             maker.update(powers)
         if self.parts.waiting > TAKEN_AT_ONCE:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.cycles import Cycle, CycleCounter
+from ur_energy_model.energy.live.cycles import MOST_MARKS, Cycle, CycleCounter, Mark
 from ur_energy_model.energy.meter import MeterReading, interval
+from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.arrow_columns import arrow_table, lists, same_texts, times
 from ur_energy_model.plant.history.part_table import PartTable
 from ur_energy_model.plant.history.source_keys import SourceKeys
@@ -33,23 +36,33 @@ class CycleRows:
         self._channels = channels
         self._counter = CycleCounter()
         self._reading = MeterReading.zero(len(channels))
-        self._only_covered = True
-        """Whether another source covers the cycle in progress so far."""
-        self._bus_measured = True
+        self._own = self._unmeasured = 0
+        """Parts so far that no other source covers, and parts without measured bus power."""
+        self._counts: deque[tuple[int, int]] = deque(maxlen=MOST_MARKS)
+        """These numbers at the marks."""
         self._done: list[tuple[Cycle, bool]] = []
 
     def update(self, parts: PartTable) -> None:
         """Take parts that follow those of the last call."""
-        for rows in slices_between(np.flatnonzero(parts.begins_cycle).tolist(), len(parts)):
-            if parts.begins_cycle[rows.start]:
-                done = self._counter.begin(parts.begin[rows.start] / SECOND, self._reading)
-                if done is not None and not self._only_covered:
-                    self._done.append((done, self._bus_measured))
-                self._only_covered = self._bus_measured = True
+        begins = [k for k, mark in enumerate(parts.marks) if mark is not None]
+        for rows in slices_between(begins, len(parts)):
+            mark = parts.marks[rows.start]
+            if mark is not None:
+                self._mark(parts.begin[rows.start] / SECOND, mark)
             self._reading += parts.reading(rows)
             self._counter.observe(float(parts.peak[rows].max()))
-            self._only_covered &= bool(parts.covered[rows].all())
-            self._bus_measured &= bool(parts.bus_measured[rows].all())
+            self._own += int(np.count_nonzero(~parts.covered[rows]))
+            self._unmeasured += int(np.count_nonzero(~parts.bus_measured[rows]))
+
+    def _mark(self, time: float, mark: Mark) -> None:
+        """Take a mark at a host time [s]."""
+        self._counts.append((self._own, self._unmeasured))
+        done = self._counter.mark(time, self._reading, mark)
+        ends = [*mark.ends, 0][-1 - len(done) :]
+        for cycle, (begin, end) in zip(done, pairwise(ends), strict=True):
+            before, after = self._counts[-1 - begin], self._counts[-1 - end]
+            if after[0] > before[0]:
+                self._done.append((cycle, after[1] == before[1]))
 
     def take(self, keys: SourceKeys) -> pyarrow.Table:
         """Rows of the cycles that ended since the last call.
@@ -57,6 +70,8 @@ class CycleRows:
         Raises:
             MissingPackageError: pyarrow is not installed.
         """
+        with needed_here():
+            import pyarrow as pa
         done, self._done = self._done, []
         channels, cycles = self._channels, [cycle for cycle, _ in done]
         net = np.array([cycle.reading.net for cycle in cycles]).reshape(-1, len(channels))
@@ -71,7 +86,7 @@ class CycleRows:
             "robot": keys.robot,
             "model": keys.model,
             "number": np.array([cycle.number for cycle in cycles], dtype=np.int64),
-            "program": None,
+            "program": pa.array([cycle.program for cycle in cycles], pa.string()),
             **{
                 name: np.array([value[name] for value in values], dtype=float)
                 for name in (*names, "idle_energy")

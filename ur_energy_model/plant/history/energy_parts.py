@@ -1,19 +1,18 @@
 """EnergyParts: cuts the powers of a recording into parts, from which rows of the history are made.
 
-A part ends where a second, a cycle or the time that another source covers begins or ends. Energies
-are those of the EnergyMeter, as `ur_energy estimate` counts them. What the meter adds or deducts
-once the standby power of the session is known concerns time before that moment, and is attributed
-to the parts of that time; the sum over all parts stays the meter's.
+A part ends where a second, a possible cycle or the time that another source covers begins or ends.
+Energies are those of the EnergyMeter, as `ur_energy estimate` counts them. What the meter adds or
+deducts once the standby power of the session is known concerns time before that moment, and is
+attributed to the parts of that time; the sum over all parts stays the meter's.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.live.cycles import Marks
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.plant.history.part_table import (
@@ -51,13 +50,14 @@ class EnergyParts:
         """Whether the standby power of the session is in use."""
         self._attributed = np.zeros(len(channels))
 
-    def update(self, table: PowerTable, cycles: Sequence[int] = ()) -> None:
+    def update(self, table: PowerTable, cycles: Marks | None = None) -> None:
         """Take powers that follow those of the last call.
 
         Args:
             table: powers of samples.
-            cycles: indices of the samples at which a cycle begins.
+            cycles: marks of cycles.
         """
+        cycles = {} if cycles is None else cycles
         samples, channels = table.samples, self._channels
         times = host_times(samples)
         covered = self._covered.holds(times)
@@ -81,11 +81,14 @@ class EnergyParts:
             readings.append(reading)
             held.append(np.zeros(len(ArmState)) if self._known else self._held(reading.net))
         first = np.array(begins)
+        marks = np.full(len(first), None, dtype=np.object_)
+        for part in np.flatnonzero(np.isin(first, list(cycles))).tolist():
+            marks[part] = cycles[begins[part]]
         self._waiting.append(
             PartTable(
                 begin=times[first],
                 end=times[np.append(first[1:], len(times)) - 1],
-                begins_cycle=np.isin(first, cycles),
+                marks=marks,
                 covered=covered[first],
                 samples=np.diff(np.append(first, len(samples))),
                 bus_measured=bus_measured(samples, first),

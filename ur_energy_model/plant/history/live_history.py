@@ -10,12 +10,12 @@ import itertools
 import threading
 import time
 import uuid
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.live.cycles import Marks
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.plant.history.live_hours import LiveHours
@@ -80,14 +80,12 @@ class LiveHistory:
         lost = f"{self._lost} s of history are lost" if self._lost else None
         return "; ".join(filter(None, (self._problem, lost))) or None
 
-    def update(
-        self, table: PowerTable, cycles: Sequence[int], calculator: EnergyCalculator
-    ) -> None:
+    def update(self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator) -> None:
         """Take powers that follow those of the last call; never waits for the store.
 
         Args:
             table: powers of samples; without host stamps they are taken as of now.
-            cycles: indices of the samples at which a cycle begins.
+            cycles: marks of cycles.
             calculator: that computed the powers.
         """
         info, channels = table.samples.info, calculator.channels

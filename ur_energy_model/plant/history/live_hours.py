@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.channels import Channels
+from ur_energy_model.energy.live.cycles import Marks
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.cycle_rows import CycleRows
@@ -82,14 +82,12 @@ class LiveHours:
         same = channels is self._channels or channels.names == self._channels.names
         return same and (arm, keys) == (self._arm, self._keys)
 
-    def update(
-        self, table: PowerTable, cycles: Sequence[int], calculator: EnergyCalculator
-    ) -> None:
+    def update(self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator) -> None:
         """Take powers that follow those of the last call.
 
         Args:
             table: powers of samples.
-            cycles: indices of the samples at which a cycle begins.
+            cycles: marks of cycles.
             calculator: that computed the powers.
         """
         if calculator is not self._calculator:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.plant.history.time_ranges import SECOND, TimeRanges, Times
@@ -19,7 +20,7 @@ class PartTable:
 
     Attributes:
         begin, end: host time of the first and last sample [parts], ns, in one second.
-        begins_cycle: whether a cycle begins with the part [parts].
+        marks: `Mark` with which the part begins, None where it begins with none [parts].
         covered: whether another source covers the part [parts].
         samples: number of samples [parts].
         bus_measured: whether bus power was measured at all of them [parts].
@@ -34,7 +35,7 @@ class PartTable:
 
     begin: Times
     end: Times
-    begins_cycle: Mask
+    marks: NDArray[np.object_]
     covered: Mask
     samples: Indices
     bus_measured: Mask

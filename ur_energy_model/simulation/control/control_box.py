@@ -203,6 +203,11 @@ class ControlBox:
     # Programs
 
     @property
+    def uploaded_program(self) -> str | None:
+        """Name of the uploaded program; None without one."""
+        return None if self._program is None else self._program.name
+
+    @property
     def program_state(self) -> ProgramState:
         """State of the uploaded program; without one, of the built-in motion."""
         if self._program is None:

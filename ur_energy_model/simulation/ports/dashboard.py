@@ -95,6 +95,11 @@ def _program_state(box: ControlBox) -> str:
     return f"{box.program_state.name} {PurePosixPath(box.loaded_program).name}"
 
 
+def _loaded_program(box: ControlBox) -> str:
+    uploaded = box.uploaded_program
+    return f"Loaded program: {box.loaded_program if uploaded is None else uploaded}"
+
+
 def _polyscope_version(box: ControlBox) -> str:
     major, minor, bugfix, build = box.version
     return f"URSoftware {major}.{minor}.{bugfix}.{build} ({BUILD_DATE})"
@@ -130,7 +135,7 @@ _REPLIES: dict[str, Reply] = {
     r"pause": _attempt(ControlBox.pause, "Pausing program", "Failed to execute: pause"),
     r"running": _query(_running),
     r"programState": _query(_program_state),
-    r"get loaded program": _query(lambda box: f"Loaded program: {box.loaded_program}"),
+    r"get loaded program": _query(_loaded_program),
     r"isProgramSaved": _query(lambda box: f"true {box.loaded_program}"),
     r"power on": _action(ControlBox.power_on, "Powering on"),
     r"power off": _action(ControlBox.power_off, "Powering off"),

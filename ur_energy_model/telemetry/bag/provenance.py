@@ -16,6 +16,8 @@ from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 
 RECORD_NAME = "ur_energy_model"
 GAP_RECORD_NAME = "ur_energy_model.gap"
+PROGRAM_RECORD_NAME = "ur_energy_model.program"
+"""Of an index in the file, and the name of the program from that sample on."""
 MAX_GAPS = 500_000
 """Most gaps of a bag that are kept until their samples are read."""
 MAX_PROVENANCE = 10_000
@@ -42,6 +44,7 @@ def custom_of_info(
         "payload_mass": info.payload_mass,
         "payload_center_of_mass": info.payload_center_of_mass,
         "simulated": info.simulated,
+        "program": info.program,
         "recorded_from": info.source,
         "stamps": "host" if host_clock else "controller",
         "package_version": __version__,
@@ -75,6 +78,7 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
             payload_mass=_within(_number(custom, "payload_mass"), -1e-9, 3e3),
             payload_center_of_mass=_vector(custom, "payload_center_of_mass", _CENTER_OF_MASS),
             simulated=json.loads(custom.get("simulated", "false")) is True,
+            program=custom.get("program"),
             extra={str(key): str(value) for key, value in extra.items()},
         )
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -131,6 +135,14 @@ def gap_of_custom(custom: Mapping[str, str]) -> Gap | None:
             away=_number(custom, "away") if custom.get("away", "null") != "null" else None,
         )
     except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def program_of_custom(custom: Mapping[str, str]) -> tuple[int, str | None] | None:
+    """Index and name of a program from key-value pairs, None if they are malformed."""
+    try:
+        return int(custom["index"]), custom["name"] or None
+    except (KeyError, ValueError):
         return None
 
 

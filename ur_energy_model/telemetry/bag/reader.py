@@ -29,9 +29,11 @@ from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
     MAX_GAPS,
     MAX_PROVENANCE,
+    PROGRAM_RECORD_NAME,
     RECORD_NAME,
     gap_of_custom,
     info_of_custom,
+    program_of_custom,
 )
 from ur_energy_model.telemetry.bag.sqlite_reader import sqlite_messages
 from ur_energy_model.telemetry.event import Event
@@ -78,11 +80,11 @@ def iterate_bag(
     for part in reader.parts():
         waiting.append(part)
         count += len(part)
-        while count > samples:  # the last batch has the gap at the end
+        while count > (size := reader.same_program(samples)):  # the last has the gap at the end
             joined = join_samples(waiting)
-            yield reader.telemetry(joined.cut(slice(samples)))
-            waiting = [joined.cut(slice(samples, None))]
-            count -= samples
+            yield reader.telemetry(joined.cut(slice(size)))
+            waiting = [joined.cut(slice(size, None))]
+            count -= size
     if any(map(len, waiting)):
         yield reader.telemetry(join_samples(waiting), last=True)
 
@@ -129,6 +131,8 @@ class _BagReader:
     wanted: Sequence[str] | None
     _custom: dict[str, str] = field(default_factory=dict)
     _gaps: list[Gap] = field(default_factory=list)
+    _programs: list[tuple[int, str | None]] = field(default_factory=list)
+    """Samples from which on a program was loaded, and its name."""
     _file_starts: list[int] = field(default_factory=list)
     _has_own_gaps: bool = False
     _info: RecordingInfo | None = None
@@ -209,14 +213,21 @@ class _BagReader:
         for name, values in records:
             if name == RECORD_NAME:
                 self._has_own_gaps = True
+                if not first:  # metadata.yaml has that at the end
+                    self._custom.pop("program", None)
                 for key, value in values.items():
                     self._custom.setdefault(key, value)
             elif name == GAP_RECORD_NAME:
                 gap = gap_of_custom(values)
                 if gap is not None and gap.index + first >= self._returned:
                     self._gaps.append(replace(gap, index=gap.index + first))
+            elif name == PROGRAM_RECORD_NAME:
+                program = program_of_custom(values)
+                if program is not None:
+                    self._programs.append((program[0] + first, program[1]))
         for count, limit, what in (
             (len(self._gaps), MAX_GAPS, "gaps ahead of their samples"),
+            (len(self._programs), MAX_GAPS, "programs ahead of their samples"),
             (len(self._custom), MAX_PROVENANCE, "entries about the recording"),
         ):
             if count > limit:
@@ -224,10 +235,17 @@ class _BagReader:
                     self.path, f"has more than {limit} {what}", "use a bag from a source you trust"
                 )
 
+    def same_program(self, samples: int) -> int:
+        """Number of samples, at most this one, until another program was loaded."""
+        ahead = [index - self._returned for index, _ in self._programs]
+        return min([samples, *(count for count in ahead if count > 0)])
+
     def telemetry(self, part: DecodedSamples, *, last: bool = False) -> Telemetry:
         """The next samples, with the gaps among and in front of them; behind the last ones too."""
         if self._info is None:
             self._info = info_of_custom(self._custom, str(self.path))
+        while self._programs and self._programs[0][0] <= self._returned:
+            self._info = replace(self._info, program=self._programs.pop(0)[1])
         time = part.columns["timestamp"]
         first, stop = self._returned, self._returned + len(part)
         if self._has_own_gaps:

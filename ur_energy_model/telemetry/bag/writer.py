@@ -23,6 +23,7 @@ from ur_energy_model.telemetry.bag.message_encoder import (
 from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
+    PROGRAM_RECORD_NAME,
     custom_of_gap,
     custom_of_info,
     gaps_to_text,
@@ -84,6 +85,8 @@ class BagWriter:
         self._pending: list[Telemetry] = []
         self._unrecorded_gaps: list[Gap] = []
         self._events: list[Event] = []
+        self._programs: list[tuple[int, str | None]] = []
+        """First samples, and names of programs, that wait for the next chunk."""
         self._extra = ExtraMessages()
         if self.path.exists():
             raise RecordingError(self.path, "exists already", "choose another name for the bag")
@@ -136,6 +139,9 @@ class BagWriter:
             return
         telemetry.require(*(name for name in self.fields if name != "timestamp"), purpose="the bag")
         self._keep_gaps(telemetry)
+        if telemetry.info.program != self.info.program:
+            self.info = replace(self.info, program=telemetry.info.program)
+            self._programs.append((self.samples, telemetry.info.program))
         stamp = self._stamp_rule.stamps(telemetry)
         columns = {name: telemetry.columns.get(name, telemetry.time) for name in self.fields}
         self._pending.append(Telemetry(telemetry.time, columns, stamp=stamp))
@@ -267,7 +273,13 @@ class BagWriter:
 
     def _write_chunk(self, part: Telemetry) -> None:
         file = self._files.open()
-        self._record_gaps(file, self._files.samples + len(part))
+        stop = self._files.samples + len(part)
+        self._record_gaps(file, stop)
+        while self._programs and self._programs[0][0] < stop:
+            index, name = self._programs[0]
+            values = {"index": str(index - file.first_sample), "name": name or ""}
+            file.mcap.add_metadata(PROGRAM_RECORD_NAME, values)
+            self._programs.pop(0)
         extra = self._extra.blocks(file.mcap, self._encoder.last_log_time)
         file.mcap.write_chunk([*self._encoder.encode_samples(part), *extra])
         self._encoder.confirm()

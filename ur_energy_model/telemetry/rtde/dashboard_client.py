@@ -1,32 +1,45 @@
-"""Asks a controller's dashboard server for serial number and model, with a short timeout."""
+"""Asks a controller's dashboard server for serial number, model and program, with a timeout."""
 
 from __future__ import annotations
 
 import re
 import socket
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from ur_energy_model.errors import WrongRobotError
 
 PORT = 29999
 TIMEOUT = 1.0
+PAUSE = 1.0
+"""Shortest time between two questions for the program [s]."""
+LOADED_PROGRAM = "get loaded program"
 SIMULATED_SERIAL_PREFIX = "2000000"
 """First digits of the serial numbers of simulated arms; those of real arms begin with their year of
 manufacture, and none was made in 2000."""
 _SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
 NO_E_SERIES = ("ur15", "ur18", "ur20", "ur30")
 """Arms whose names have no e although their controllers are of the e-Series' generation."""
+_PROGRAM = re.compile(r"Loaded program: (.{1,150})", re.IGNORECASE)
 _MODEL = re.compile(r"UR\d{1,2}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class ControllerIdentity:
-    """Serial number of the arm, and its model such as "UR5" (the same for UR5 and UR5e)."""
+    """What a dashboard server answers, None where it does not.
+
+    Attributes:
+        serial: number of the arm.
+        model: such as "UR5" (the same for UR5 and UR5e).
+        program: name of the program that is loaded.
+    """
 
     serial: str | None = None
     model: str | None = None
+    program: str | None = None
 
     @property
     def text(self) -> str:
@@ -82,23 +95,71 @@ def description_name(model: str, version: Sequence[int]) -> str:
 
 def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
     """Ask the dashboard server; what it does not answer in time is unknown."""
-    deadline = time.monotonic() + TIMEOUT
-    try:
-        with socket.create_connection((host, port), TIMEOUT) as connection:
-            _line(connection, deadline)
-            serial = _ask(connection, "get serial number", deadline)
-            model = _ask(connection, "get robot model", deadline)
-    except (OSError, ValueError):  # ValueError: not an address
-        return ControllerIdentity()
+    serial, model, program = _answers(
+        host, port, "get serial number", "get robot model", LOADED_PROGRAM
+    )
     return ControllerIdentity(
         serial if serial is not None and _SERIAL.fullmatch(serial) else None,
         model.upper() if model is not None and _MODEL.fullmatch(model) else None,
+        program_name(program),
     )
 
 
-def _ask(connection: socket.socket, question: str, deadline: float) -> str | None:
-    connection.sendall(question.encode() + b"\n")
-    return _line(connection, deadline)
+def program_name(answer: str | None) -> str | None:
+    """Name of the program in an answer to `get loaded program`, without folder and extension."""
+    found = None if answer is None else _PROGRAM.fullmatch(answer)
+    if found is None:
+        return None
+    return PurePosixPath(found[1]).name.removesuffix(".urp").strip() or None
+
+
+class LoadedProgram:
+    """Name of the program that is loaded, asked for in a thread where it may have changed.
+
+    Args:
+        host: address of the controller.
+        port: of its dashboard server.
+
+    Attributes:
+        name: at the last answer; None while it is unknown.
+    """
+
+    def __init__(self, host: str, port: int = PORT) -> None:
+        self.name: str | None = None
+        self._address = host, port
+        self._last = float("-inf")
+        self._wanted = False
+        self._thread: threading.Thread | None = None
+
+    def poll(self, *, changed: bool) -> str | None:
+        """The name; if the state of the program changed, it is asked for. Never waits."""
+        self._wanted |= changed
+        asking = self._thread is not None and self._thread.is_alive()
+        if self._wanted and not asking and time.monotonic() - self._last >= PAUSE:
+            self._wanted, self._last = False, time.monotonic()
+            self._thread = threading.Thread(target=self._ask, name="program", daemon=True)
+            self._thread.start()
+        return self.name
+
+    def _ask(self) -> None:
+        answer = _answers(*self._address, LOADED_PROGRAM)[0]
+        if answer is not None:
+            self.name = program_name(answer)
+
+
+def _answers(host: str, port: int, *questions: str) -> list[str | None]:
+    """Answers of the dashboard server, None where it does not answer in time."""
+    deadline = time.monotonic() + TIMEOUT
+    answers: list[str | None] = []
+    try:
+        with socket.create_connection((host, port), TIMEOUT) as connection:
+            _line(connection, deadline)
+            for question in questions:
+                connection.sendall(question.encode() + b"\n")
+                answers.append(_line(connection, deadline))
+    except (OSError, ValueError):  # ValueError: not an address
+        pass
+    return answers + [None] * (len(questions) - len(answers))
 
 
 def _line(connection: socket.socket, deadline: float) -> str | None:

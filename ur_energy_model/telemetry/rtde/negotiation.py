@@ -118,6 +118,7 @@ class Negotiation:
             source=self._host,
             robot=self._robot or named,
             serial=serial,
+            program=self._identity.program,
             controller_version=first.version_text,
             rate=first.rate,
             simulated=serial is not None and serial.startswith(SIMULATED_SERIAL_PREFIX),

@@ -12,6 +12,7 @@ from ur_energy_model.telemetry.event import ERROR, INFORMATION, WARNING, Event
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.rtde.connection import RtdeConnection
+from ur_energy_model.telemetry.rtde.dashboard_client import LoadedProgram
 from ur_energy_model.telemetry.rtde.link_record import LinkRecord
 from ur_energy_model.telemetry.rtde.negotiation import (
     LinkOptions,
@@ -84,6 +85,8 @@ class RtdeSource:
         self._next_attempt = 0.0
         self._last_data = 0.0
         self._first: tuple[Records, int] | None = None
+        self._program = LoadedProgram(host, link.dashboard_port)
+        self._runtime_state: float | None = None
 
     @property
     def info(self) -> RecordingInfo:
@@ -172,6 +175,7 @@ class RtdeSource:
         try:
             self._connect(again=False)
             self._info = self._negotiation.info()
+            self._program.name = self._info.program
             self._read_first_packets()
         except WrongRobotError:
             self.close()
@@ -195,6 +199,8 @@ class RtdeSource:
         negotiation = self._negotiation
         self._connection = negotiation.connect(self._batch_seconds)
         self._record.connected(again=again)
+        if again:
+            self._program.poll(changed=True)
         self._record.identity = negotiation.identity
         self._last_data = time.monotonic()
         change, negotiation.software_change = negotiation.software_change, None
@@ -279,6 +285,7 @@ class RtdeSource:
 
     def _telemetry(self, records: Records, arrival: int) -> Telemetry | None:
         stream = self._stream
+        self._follow_program(records)
         stream.same_serial = self._negotiation.same_serial
         batch = stream.telemetry(self._negotiation.recipe, records, arrival, self._info)
         if batch is not None:
@@ -289,6 +296,18 @@ class RtdeSource:
         if stream.fault is not None:
             self._lose(stream.fault.problem)
         return batch
+
+    def _follow_program(self, records: Records) -> None:
+        """Keep the name of the program up to date; it can change where the runtime state does."""
+        changed = False
+        if "runtime_state" in (records.dtype.names or ()):
+            states, before = records["runtime_state"], self._runtime_state
+            self._runtime_state = float(states[-1])
+            changed = before is not None and bool((states != before).any())
+        name = self._program.poll(changed=changed)
+        if name != self._info.program:
+            self._info = replace(self._info, program=name)
+            self._record.report("program", "no program is loaded" if name is None else name)
 
     def _keep_messages(self, connection: RtdeConnection) -> None:
         for message in connection.messages:
