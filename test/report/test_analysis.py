@@ -11,8 +11,11 @@ from test.report.conftest import MakeBag, explained_recording
 from ur_energy_model.energy.meter import integrate
 from ur_energy_model.energy.session.standby_tracker import ANCHORED_STD
 from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.identification.regression import motion_stream
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import FOCUS_SECONDS, analyse
+from ur_energy_model.report.charts.chart import LineChart
+from ur_energy_model.report.charts.recording import recording_charts
 from ur_energy_model.report.recording_powers import recording_powers
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
@@ -109,3 +112,54 @@ def test_speed_of_the_flange_is_the_slope_of_its_path(
     middle = 0.5 * (analysis.flange_speed[1:] + analysis.flange_speed[:-1])
     assert middle.max() > 0.1
     np.testing.assert_allclose(steps, middle, atol=0.05 * middle.max())
+
+
+def _holes(chart: LineChart) -> set[tuple[float, float]]:
+    """Times between which a curve over time is not drawn, or drawn straight over missing samples"""
+    found = set()
+    for line in (line for panel in chart.panels for line in panel.lines):
+        shown = line.x[np.isfinite(line.y)]
+        steps = np.diff(shown)
+        wide = np.flatnonzero(steps > 0.15)
+        found |= {(round(float(shown[k]), 1), round(float(shown[k + 1]), 1)) for k in wide}
+        broken = np.flatnonzero(np.isnan(line.y))
+        assert len(broken) == len(wide)  # what is missing is not bridged by a straight line
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rate", "chunk"), [(25.0, 12.0), (50.0, 5.0), (125.0, 30.0), (500.0, 7.5)]
+)
+@pytest.mark.parametrize("missing", [(), ((17.0, 18.3),)])
+def test_pictures_have_the_gaps_of_the_data_and_no_others(
+    model: EnergyModel,
+    make_bag: MakeBag,
+    monkeypatch: pytest.MonkeyPatch,
+    rate: float,
+    chunk: float,
+    missing: tuple[tuple[float, float], ...],
+) -> None:
+    """Whatever the parts in which a recording is filtered; curves are the same in all."""
+    made = explained_recording(model, seconds=40.0, rate=rate)
+    since = made.time - made.time[0]
+    there = np.ones(len(made), dtype=bool)
+    for begin, end in missing:
+        there &= (since <= begin) | (since >= end)
+    kept = made.select(there)
+    bag = make_bag(replace(kept, gaps=find_gaps(kept.time, 1.0 / rate)))
+    drawn = []
+    for seconds in (chunk, 1e6):
+        monkeypatch.setattr(motion_stream, "_CHUNK", seconds)
+        found = analyse(model, bag)
+        drawn.append(found.current)
+        for chart in recording_charts(found):
+            if isinstance(chart, LineChart) and chart.x_label == "time [s]" and chart.group:
+                holes = _holes(chart)
+                assert len(holes) <= len(missing), chart.key
+                for begin, end in holes:
+                    assert missing[0][0] - 0.5 <= begin <= missing[0][0] + 0.05, chart.key
+                    assert missing[0][1] - 0.05 <= end <= missing[0][1] + 0.5, chart.key
+    parts, whole = drawn
+    assert parts.time == pytest.approx(whole.time)
+    for mine, its in ((parts.modelled, whole.modelled), (parts.measured, whole.measured)):
+        assert np.abs(mine - its).max() < 2e-3 * np.abs(its).max()

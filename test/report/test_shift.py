@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from test.report.conftest import MakeBag, explained_recording
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.report.charts.chart import LineChart
 from ur_energy_model.report.charts.shift import shift_charts
 from ur_energy_model.report.shift import read_shift
 from ur_energy_model.report.tables.shift import cycle_table, shift_table
 from ur_energy_model.report.tariff import Tariff
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 
 def test_energy_is_that_of_the_bus_and_split_by_state(
@@ -55,3 +59,21 @@ def test_cost_and_co2_are_proportional_to_energy(model: EnergyModel, make_bag: M
 def test_an_impossible_efficiency_is_refused(share: float) -> None:
     with pytest.raises(InputError, match="supply-efficiency"):
         Tariff(supply_efficiency=share)
+
+
+@pytest.mark.parametrize("gap", [None, (8.0, 19.0)])
+def test_power_over_the_shift_has_the_gaps_of_the_data(
+    model: EnergyModel, make_bag: MakeBag, gap: tuple[float, float] | None
+) -> None:
+    telemetry = explained_recording(model, seconds=30.0)
+    since = telemetry.time - telemetry.time[0]
+    if gap is not None:
+        telemetry = telemetry.select((since < gap[0]) | (since > gap[1]))
+        telemetry = replace(telemetry, gaps=find_gaps(telemetry.time, 1 / 125.0))
+    chart = shift_charts(read_shift(model, [make_bag(telemetry)]))[0]
+    assert isinstance(chart, LineChart)
+    for line in chart.panels[0].lines:
+        shown = 60.0 * line.x[np.isfinite(line.y)]
+        wide = [(shown[k], shown[k + 1]) for k in np.flatnonzero(np.diff(shown) > 2.5)]
+        assert wide == ([] if gap is None else [pytest.approx(gap, abs=1.5)])
+        assert np.isnan(line.y[1:]).any() == (gap is not None)

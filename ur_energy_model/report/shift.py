@@ -40,7 +40,7 @@ class Shift:
         time: since the start, with the recordings one after another [bins], s.
         power: mean total power between the previous time and this one [bins], W.
         bus: the same measured at the bus, NaN where it was not recorded [bins], W.
-        starts: first bin of each recording but the first.
+        starts: first bin of each recording but the first, and behind each gap.
         energy, bus_energy: whole arm [J]; bus_energy is None if it is not recorded throughout.
         half_width: of the 95 % interval of `energy`.
         state_time, state_energy: by state [s], [J].
@@ -94,11 +94,11 @@ class _Series:
         self.buses.append(np.nan if bus is None else bus)
         self.bus_complete &= bus is not None
 
-    def start_recording(self) -> None:
-        """Mark the start of the next recording at the last time."""
+    def start_recording(self, time: float | None = None) -> None:
+        """Mark the start of the next recording, or the end of a gap, at a time (default: last)."""
         if self.times[-1] > 0:
             self.starts.append(len(self.times))
-            self.times.append(self.times[-1])
+            self.times.append(self.times[-1] if time is None else time)
             self.powers.append(np.nan)
             self.buses.append(np.nan)
 
@@ -136,6 +136,7 @@ def read_shift(
         before = series.times[-1]
         first: float | None = None
         last: float | None = None
+        lost = 0.0
         for batch in checked_clock(iterate_bag(bag, LIVE_FIELDS, _BATCH), bag):
             if not len(batch):
                 continue
@@ -149,6 +150,9 @@ def read_shift(
             if shot is None:
                 continue
             last = now
+            if shot.lifetime.unaccounted - lost >= BIN:
+                series.start_recording(before + max(now - first, 0.0))
+            lost = shot.lifetime.unaccounted
             series.append(
                 before + max(now - first, 0.0),
                 float(shot.power[channels.arm["total"]]),

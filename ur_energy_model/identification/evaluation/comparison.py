@@ -54,11 +54,9 @@ def compare(
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
     narrow = NarrowFilter(recording.cutoff)
     memory = DirectionMemory(np.array([joint.friction.presliding for joint in model.joints]))
+    stretch: _Stretch | None = None
     for motion in recording.motions():
         for part, dynamics in setups.parts(motion):
-            inside = narrow.inside(part)
-            if not len(part.time[inside]):
-                continue
             link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
             load = link + inertia * part.qdd
             predicted = model.from_link_torque(
@@ -73,19 +71,70 @@ def compare(
             own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
             if own:
                 moment = _shifted(part.time, part.moment, setups.delay(part))
-            both = np.column_stack([part.current, predicted.current, load, moment, told])
-            current, modelled, load, moment, told = np.split(narrow(part, both)[inside], 5, axis=1)
+            columns = [part.current, predicted.current, load, moment, told, predicted.current_std]
+            new = _Stretch(part, np.column_stack(columns), own)
+            stretch = new if stretch is None else stretch.followed_by(new)
+            inside = stretch.inside(narrow)
+            if not len(stretch.motion.time[inside]):
+                continue
+            values = narrow(stretch.motion, stretch.values[:, : -model.dof])[inside]
+            current, modelled, load, moment, told = np.split(values, 5, axis=1)
             yield Comparison(
-                motion=part.cut(inside),
+                motion=stretch.motion.cut(inside),
                 current_measured=current,
                 current_model=modelled,
-                current_std=predicted.current_std[inside],
-                moving=narrow.moving(part, MOVING_SPEED)[inside],
+                current_std=stretch.values[inside, -model.dof :],
+                moving=narrow.moving(stretch.motion, MOVING_SPEED)[inside],
                 torque_recorded=moment if own else None,
                 torque_model=told if own else None,
                 friction_measured=current * scale - load,
                 friction_model=modelled * scale - load,
             )
+            stretch = stretch.end(narrow, inside)
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Motion without gaps, and what is filtered of it.
+
+    A long stretch comes in parts. The filter runs over the end of the part before, too, so that
+    nothing is left out between them.
+
+    Attributes:
+        motion: of the samples.
+        values: [samples, columns].
+        own: whether target_moment belongs to it.
+        begin: first sample that was not returned yet; None before the first.
+    """
+
+    motion: FilteredMotion
+    values: Array
+    own: bool
+    begin: int | None = None
+
+    def followed_by(self, new: _Stretch) -> _Stretch:
+        """Both as one; the new one alone behind a gap."""
+        before, after = self.motion.time, new.motion.time
+        period = (self if len(before) > 1 else new).motion.time[:2]
+        step = float(np.ptp(period))
+        if self.own != new.own or abs(after[0] - before[-1] - step) > 0.1 * step:
+            return new
+        rows = np.concatenate([self.motion.rows, new.motion.rows])
+        values = np.concatenate([self.values, new.values])
+        return _Stretch(FilteredMotion.from_rows(rows), values, self.own, self.begin)
+
+    def inside(self, narrow: NarrowFilter) -> slice:
+        """Samples out of reach of the ends that were not returned yet."""
+        rows = narrow.inside(self.motion)
+        return rows if self.begin is None else slice(self.begin, rows.stop, rows.step)
+
+    def end(self, narrow: NarrowFilter, returned: slice) -> _Stretch:
+        """What the filter needs of the end to go on behind the samples that were returned."""
+        count = len(self.motion.time[returned])
+        begin = returned.start + count * returned.step
+        keep = max(0, begin - 8 * narrow.inside(self.motion).start)
+        part = slice(keep, None)
+        return _Stretch(self.motion.cut(part), self.values[part], self.own, begin - keep)
 
 
 def compare_target_torque(

@@ -7,6 +7,7 @@ import numpy as np
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts.chart import Line, LineChart, Panel
 from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time
+from ur_energy_model.report.recording_powers import gap_indices
 
 
 def motion_chart(analysis: Analysis) -> LineChart:
@@ -18,7 +19,8 @@ def motion_chart(analysis: Analysis) -> LineChart:
         ("speed", "rad/s", motion.qd),
         ("acceleration", "rad/s²", motion.qdd),
     )
-    tool = Line("flange", analysis.flange_time, analysis.flange_speed, role="measured")
+    flange = Timeline(analysis.flange_time, gap_indices(analysis.flange_time))
+    tool = flange.curve("flange", analysis.flange_speed, role="measured")
     return chart_over_time(
         analysis,
         [
