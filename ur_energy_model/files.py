@@ -86,7 +86,9 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     handle, name = tempfile.mkstemp(prefix=f"{temporary_name(path, 'new').name}-", dir=path.parent)
     temporary = Path(name)
     try:
-        with os.fdopen(handle, mode, encoding="utf-8" if mode == "w" else None) as file:
+        # Names of files, which may be quoted, need not be UTF-8.
+        text = {"encoding": "utf-8", "errors": "backslashreplace"} if mode == "w" else {}
+        with os.fdopen(handle, mode, **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

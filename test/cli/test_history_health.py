@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import json
 
-import pyarrow.parquet as pq
 import pytest
 
 from test.plant.fleet.recorded_fleet import record
 from test.plant.health.surrogate_health import elbow, health_table
+from test.plant.history.synthetic_plant import add_tables
 from ur_energy_model.cli.main import main
-
-
-def write(store, arm, table):
-    """Rows of an arm as files of the store, one per day."""
-    days = [value.date().isoformat() for value in table["minute"].to_pylist()]
-    for day in sorted(set(days)):
-        folder = store / "health" / f"arm={arm}" / f"day={day}"
-        folder.mkdir(parents=True)
-        rows = [k for k, own in enumerate(days) if own == day]
-        pq.write_table(table.take(rows), folder / "made.parquet")
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     store = tmp_path_factory.mktemp("plant") / "store"
-    write(store, "7", health_table(7501, 140, friction=elbow(0.18, 122.0)))
-    write(store, "8", health_table(7502, 60))
+    changed = health_table(7501, 140, friction=elbow(0.18, 122.0))
+    add_tables(store, "7", "made-7", {"health": changed})
+    add_tables(store, "8", "made-8", {"health": health_table(7502, 60)})
     return store
 
 
 def test_changes_in_words(store, capsys):
     assert main(["history", "health", str(store)]) == 0
     captured = capsys.readouterr()
-    assert "elbow of arm 7: friction +" in captured.out
+    assert "elbow_joint of arm 7: friction +" in captured.out
     assert "95 % interval" in captured.out
     assert "1 of 2 arms without a change" in captured.err
 

@@ -76,6 +76,7 @@ def test_sql(store: str, capsys: Capture) -> None:
              "some": True}
             for day in (4, 5)
         ],
+        "warnings": [],
     }  # fmt: skip
 
 
@@ -91,7 +92,9 @@ def test_sql_values_are_plain(store: str, capsys: Capture) -> None:
 
 def test_sql_without_rows(store: str, capsys: Capture) -> None:
     assert history("sql", store, "SELECT arm FROM seconds WHERE arm = 'x'", "--json") == DONE
-    assert printed(capsys) == {"columns": ["arm"], "rows": []}
+    assert printed(capsys) == {"columns": ["arm"], "rows": [], "warnings": []}
+    assert history("sql", store, "SELECT arm FROM seconds WHERE arm = 'x'") == DONE
+    assert capsys.readouterr().out == "no rows; columns: arm\n"
 
 
 def test_sql_table_is_limited(store: str, capsys: Capture) -> None:
@@ -114,7 +117,12 @@ def test_sql_is_refused_in_one_line(store: str, capsys: Capture) -> None:
 def test_export(store: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "rows.csv"
     assert history("export", store, "-o", str(path), "--to", "2026-05-04", "--json") == DONE
-    assert printed(capsys) == {"file": str(path), "table": "seconds", "rows": 900}
+    assert printed(capsys) == {
+        "file": str(path),
+        "table": "seconds",
+        "rows": 900,
+        "warnings": [],
+    }
     assert len(path.read_text().splitlines()) == 901
 
 
@@ -129,9 +137,9 @@ def test_report(store: str, tmp_path: Path, capsys: Capture) -> None:
     assert "1 arm used" in capsys.readouterr().out
 
 
-def test_report_of_nothing(tmp_path: Path, capsys: Capture) -> None:
+def test_report_of_nothing(store: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "plant.html"
-    assert history("report", str(tmp_path), "-o", str(path)) == DONE
+    assert history("report", store, "-o", str(path), "--arm", "none") == DONE
     assert "no energy" in capsys.readouterr().out
 
 

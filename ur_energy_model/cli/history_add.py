@@ -15,7 +15,8 @@ from ur_energy_model.cli.cluster_options import (
 )
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.model_option import chosen_model
-from ur_energy_model.cli.output import note, print_json, progress, warn
+from ur_energy_model.cli.output import note, print_json, progress, rounded, warn
+from ur_energy_model.terminal_text import span
 
 if TYPE_CHECKING:
     from ur_energy_model.plant.history.add import Added, BagWork
@@ -99,6 +100,7 @@ def work_of(options: argparse.Namespace) -> BagWork:
         model_key(options.model),
         HistoryOptions(arm, options.cycle_trigger, options.cycle_output),
         same_arm=options.same_arm,
+        path=options.model,
     )
 
 
@@ -113,8 +115,8 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(as_json(added))
     elif done:
-        warn(added.warnings)
         print_added(added, options.store)
+    warn(added.warnings)
     report_failed(added.failed, done + len(added.failed))
 
 
@@ -134,13 +136,13 @@ def as_json(added: Added) -> dict[str, object]:
 def print_added(added: Added, store: str) -> None:
     """Say what was added."""
     count = len(added.records)
+    energy = f"{span(added.accounted)}, {rounded(added.energy, 1)} J"
     note(
-        f"{store}: {count} bag{'' if count == 1 else 's'} added "
-        f"({added.seconds} s, {added.energy:.1f} J), {len(added.skipped)} were there already, "
-        f"{len(added.failed)} failed"
+        f"{store}: {count} bag{'' if count == 1 else 's'} added ({energy}), "
+        f"{len(added.skipped)} were there already, {len(added.failed)} failed"
     )
     for record in added.records:
-        if record.left_out:
+        if record.left_out >= 0.05:
             note(f"{record.bag}: {record.left_out:.1f} s are already in the store, left out")
         if not record.host_time:
             note(f"{record.bag}: has no time of day; its rows are in 1970, by its own clock")

@@ -7,7 +7,7 @@ import argparse
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_options import add_period_options, period_given, store_given
-from ur_energy_model.cli.output import note, print_json, progress
+from ur_energy_model.cli.output import note, print_json, progress, warn
 
 TABLES = ("seconds", "cycles")
 
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
 
     period, store = period_given(options), store_given(options)
     with progress("exporting") as report:
-        rows = export_csv(
+        rows, warnings = export_csv(
             store,
             options.table,
             options.output,
@@ -45,7 +45,9 @@ def run(options: argparse.Namespace) -> None:
             arms=tuple(options.arm),
             progress=report,
         )
+    warn(warnings)
     if options.json:
-        print_json({"file": str(options.output), "table": options.table, "rows": rows})
+        file = str(options.output)
+        print_json({"file": file, "table": options.table, "rows": rows, "warnings": list(warnings)})
     else:
         note(f"{rows} rows of {options.table} written to {options.output}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_options import store_given
-from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress
+from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress, warn
 
 if TYPE_CHECKING:
     from ur_energy_model.plant.health.statements import ArmHealth
@@ -37,13 +37,15 @@ def run(options: argparse.Namespace) -> None:
 
     store = store_given(options)
     with progress("following the arms") as report:
-        arms = plant_health(store.address, progress=report)
+        arms, warnings = plant_health(store.address, progress=report)
+    warn(warnings)
     changes = [change for arm in arms for change in arm.changes]
     if options.json:
         print_json(
             {
                 "arms": [arm.as_json() for arm in arms],
                 "changes": [change.as_json() for change in changes],
+                "warnings": list(warnings),
             }
         )
         return

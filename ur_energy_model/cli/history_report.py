@@ -7,7 +7,7 @@ import argparse
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_options import add_period_options, database_given
-from ur_energy_model.cli.output import note, print_json, print_line, progress
+from ur_energy_model.cli.output import note, print_json, print_line, progress, warn
 from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
 
 
@@ -46,13 +46,15 @@ def run(options: argparse.Namespace) -> None:
         show(0.9, "writing")
         page = render(plant_page(report))
         write_text(options.output, page)
+        warnings = database.warnings
+    warn(warnings)
     verdict = report.verdict
     if options.json:
         energy = report.fleet.total("energy")
         print_json(
             {
                 "report": str(options.output),
-                "bytes": len(page.encode()),
+                "bytes": options.output.stat().st_size,
                 "arms": len(report.fleet.arms),
                 "days": len(report.fleet.days),
                 "energy": energy,
@@ -63,6 +65,7 @@ def run(options: argparse.Namespace) -> None:
                 "anomalies": [
                     vars(anomaly) | {"text": anomaly.text} for anomaly in report.anomalies
                 ],
+                "warnings": list(warnings),
             }
         )
         return

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_options import add_period_options, database_given
-from ur_energy_model.cli.output import note, print_json, print_table
+from ur_energy_model.cli.output import note, print_json, print_line, print_table, warn
 from ur_energy_model.plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow
 
     from ur_energy_model.plant.history.database import Answer
 
@@ -25,7 +27,9 @@ _NOTES = """tables:
   seconds        one row per arm and second; columns: docs/plant.md, or ask
                  DESCRIBE seconds
   cycles         one row per program cycle
+  health         one row per minute of work: friction, torque constants, standby
   joint_seconds  the energies of seconds, one row per joint
+  models         one row per model: hash, serial number, date, path
 Energies are in J, times in s, powers in W. The store is only read; a query
 has no access to files and networks, and at most 2 GB of memory."""
 
@@ -57,9 +61,10 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Ask and print."""
     with database_given(options) as database, database.stream(options.sql) as batches:
+        warn(database.warnings)
         names, rows = batches.schema.names, _rows(batches)
         if options.json:
-            _print_json(names, rows)
+            _print_json(names, rows, database.warnings)
             return
         shown = list(islice(rows, options.limit))
         more = next(rows, None) is not None
@@ -70,20 +75,44 @@ def run(options: argparse.Namespace) -> None:
 
 def _rows(batches: Answer) -> Iterator[tuple[Any, ...]]:
     for batch in batches:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        yield from zip(*map(_values, batch.columns), strict=True)
 
 
-def _print_json(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
+def _values(column: pyarrow.Array) -> list[Any]:
+    """Values of a column; dates and times beyond the years of Python, 1 to 9999, as text."""
+    try:
+        values: list[Any] = column.to_pylist()
+        return values
+    except (ValueError, OverflowError):
+        return [_value(each) for each in column]
+
+
+def _value(scalar: pyarrow.Scalar) -> Any:
+    import pyarrow as pa
+
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        if pa.types.is_list(scalar.type) or pa.types.is_large_list(scalar.type):
+            return [_value(each) for each in scalar.values]
+        if pa.types.is_struct(scalar.type):
+            return {name: _value(each) for name, each in scalar.items()}
+        return str(scalar.cast(pa.string()))
+
+
+def _print_json(
+    names: list[str], rows: Iterator[tuple[Any, ...]], warnings: tuple[str, ...]
+) -> None:
     """One object, written row by row: a result may be larger than memory."""
     first = next(rows, None)  # a query that fails prints nothing
     if first is None:
-        print_json({"columns": names, "rows": []})
+        print_json({"columns": names, "rows": [], "warnings": list(warnings)})
         return
     out = sys.stdout
     out.write(f'{{"columns": {json.dumps(names)}, "rows": [{_object(names, first)}')
     for row in rows:
         out.write(f", {_object(names, row)}")
-    out.write("]}\n")
+    out.write(f'], "warnings": {json.dumps(warnings)}}}\n')
 
 
 def _object(names: list[str], row: tuple[Any, ...]) -> str:
@@ -91,6 +120,9 @@ def _object(names: list[str], row: tuple[Any, ...]) -> str:
 
 
 def _print(names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    if not rows:
+        print_line(f"no rows; columns: {', '.join(names)}")
+        return
     cells = [[_cell(value) for value in row] for row in rows]
     if len(names) <= WIDEST:
         print_table(f"{len(rows)} row{'' if len(rows) == 1 else 's'}", names, cells)

@@ -14,7 +14,7 @@ from ur_energy_model.cli.history_options import (
     database_given,
     shifts_given,
 )
-from ur_energy_model.cli.output import note, print_json, print_table
+from ur_energy_model.cli.output import note, print_json, print_table, warn
 from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
 from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.plain import plain
@@ -69,8 +69,10 @@ def run(options: argparse.Namespace) -> None:
     tariff, keys = tariff_given(options), options.by or ["arm"]
     with database_given(options) as database:
         summary = summarise(database, keys, shifts_given(options))
+        warnings = database.warnings
+    warn(warnings)
     if options.json:
-        print_json(as_json(summary, tariff, options))
+        print_json({**as_json(summary, tariff, options), "warnings": list(warnings)})
     else:
         _print(summary, tuple(dict.fromkeys(keys)), tariff, options)
 

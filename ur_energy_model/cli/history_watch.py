@@ -9,7 +9,7 @@ from pathlib import Path
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_add import add_history_options, as_json, print_added, work_of
-from ur_energy_model.cli.output import note, print_json
+from ur_energy_model.cli.output import note, print_json, warn
 from ur_energy_model.cli.stop_signals import on_stop_signal
 from ur_energy_model.errors import InputError, UrEnergyError
 
@@ -79,6 +79,7 @@ def _add(options: argparse.Namespace, bag: Path) -> bool:
         print_json({"bag": str(bag), **as_json(added)})
     elif added.records:
         print_added(added, options.store)
+    warn(added.warnings)
     for result in added.failed:
         note(f"failed: {result.reason}")
     return True

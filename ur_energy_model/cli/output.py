@@ -43,8 +43,13 @@ def note(text: str) -> None:
 
 def warn(warnings: Iterable[str]) -> None:
     """Print warnings on stderr, a line each."""
-    for text in warnings:
-        note(f"warning: {text}")
+    for warning in warnings:
+        note(f"warning: {warning}")
+
+
+def rounded(value: float, digits: int) -> str:
+    """A number with some digits behind the point; what rounds to zero has no sign."""
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def ask(question: str) -> str:
@@ -136,5 +141,5 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float | np.floating):
-        return "-" if not math.isfinite(value) else f"{value:.4g}"
+        return "-" if not math.isfinite(value) else f"{value + 0.0:.4g}"
     return one_line(str(value))

@@ -59,7 +59,10 @@ class EstimatedArm:
                 from ur_energy_model.plant.history.live_history import LiveHistory
 
             self.history = LiveHistory(
-                value("history_store"), model.robot.name, model_key(model.path)
+                value("history_store"),
+                model.robot.name,
+                model_key(model.path),
+                path=model.path,
             )
         try:
             # Last, since it locks the state file.

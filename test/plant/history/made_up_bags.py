@@ -87,12 +87,12 @@ def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str,
     """Rows as DuckDB reads them from outside, in the order of time."""
     import duckdb
 
-    files = sorted(map(str, (store / table).glob("arm=*/day=*/*.parquet")))
+    files = sorted(map(str, (store / table).glob("day=*/*/*.parquet")))
     if not files:
         return []
     time = {"seconds": "second", "cycles": "start", "health": "minute"}[table]
     query = f"""SELECT {what} FROM read_parquet($files, hive_partitioning = true,
-        hive_types = {{'arm': VARCHAR, 'day': VARCHAR}}) ORDER BY arm, {time}, source"""
+        hive_types = {{'day': VARCHAR}}) ORDER BY arm, {time}, source"""
     with duckdb.connect() as connection:
         found = connection.execute("SET TimeZone = 'UTC'").execute(query, {"files": files})
         names = [column[0] for column in found.description]

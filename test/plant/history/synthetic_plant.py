@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.plant.history.schema import arrow_schema
+from ur_energy_model.plant.history.source_record import SourceRecord
+from ur_energy_model.plant.history.store import HistoryStore
+from ur_energy_model.plant.history.time_ranges import NOTHING
 from ur_energy_model.typing import Array, Indices
 
 JOINTS = ("base", "shoulder", "elbow", "wrist_1", "wrist_2", "wrist_3")
@@ -80,9 +82,16 @@ def write_plant(store: Path, arms: list[Arm], work: Work = Work()) -> Path:
         for start in work.starts():
             source = f"{arm.name}-{start:%Y%m%d%H}-{work.seed}"
             seconds = seconds_table(arm, start, work.seconds, source, random)
-            _write(store, "seconds", arm.name, source, seconds)
-            _write(store, "cycles", arm.name, source, cycles_table(arm, seconds, source))
+            cycles = cycles_table(arm, seconds, source)
+            add_tables(store, arm.name, source, {"seconds": seconds, "cycles": cycles})
     return store
+
+
+def add_tables(store: Path, arm: str, source: str, tables: dict[str, pa.Table]) -> None:
+    """Add made-up rows of an arm to a store."""
+    rows = {name: len(table) for name, table in tables.items()}
+    record = SourceRecord(source, source, arm, "ur5e", "generic", 0, 0, True, rows, 0.0, 0.0, 0.0)
+    HistoryStore(store).add(record, tables, NOTHING)
 
 
 def seconds_table(
@@ -191,15 +200,3 @@ def _table(table: str, columns: dict[str, object]) -> pa.Table:
         for name in schema.names
     ]
     return pa.table(arrays, names=schema.names).cast(schema)
-
-
-def _write(store: Path, table: str, arm: str, source: str, rows: pa.Table) -> None:
-    """One file per UTC day that the rows are in."""
-    if not len(rows):
-        return
-    days = rows.column(0).to_numpy().astype("datetime64[D]")
-    for day in np.unique(days):
-        folder = store / table / f"arm={arm}" / f"day={day}"
-        folder.mkdir(parents=True, exist_ok=True)
-        part = rows.filter(pa.array(days == day))
-        pq.write_table(part, folder / f"{source}.parquet", compression="zstd")

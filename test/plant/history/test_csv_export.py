@@ -15,7 +15,7 @@ from ur_energy_model.plant.history.store import HistoryStore
 @pytest.mark.parametrize("table", ["seconds", "cycles"])
 def test_export_has_all_rows_in_order(plant: Path, tmp_path: Path, table: str) -> None:
     path = tmp_path / "rows.csv"
-    count = export_csv(HistoryStore(plant), table, path)
+    count, _ = export_csv(HistoryStore(plant), table, path)
     found = pl.read_csv(path)
     rows = pl.read_parquet(str(plant / table / "**" / "*.parquet"), hive_partitioning=True)
     time = "second" if table == "seconds" else "start"
@@ -43,12 +43,12 @@ def test_each_joint_has_its_column(plant: Path, tmp_path: Path) -> None:
 def test_period_and_arm(plant: Path, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     period = Period.from_text("2026-05-05T22:00", "2026-05-05T22:01")
-    assert export_csv(HistoryStore(plant), "seconds", path, period=period, arms=("A3",)) == 60
+    assert export_csv(HistoryStore(plant), "seconds", path, period=period, arms=("A3",)) == (60, ())
     assert set(pl.read_csv(path)["arm"]) == {"A3"}
 
 
-def test_empty_store_gives_headings(tmp_path: Path) -> None:
+def test_nothing_gives_headings(plant: Path, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    assert export_csv(HistoryStore(tmp_path / "none"), "cycles", path) == 0
+    assert export_csv(HistoryStore(plant), "cycles", path, arms=("none",)) == (0, ())
     assert path.read_text().startswith('"arm","day","start"')
     assert len(path.read_text().splitlines()) == 1

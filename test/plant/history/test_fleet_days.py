@@ -62,7 +62,9 @@ def test_days_without_rows_are_blank(tmp_path: Path) -> None:
 
 
 def test_empty_store(tmp_path: Path) -> None:
-    fleet = fleet_of(tmp_path)
+    write_plant(tmp_path, ARMS[:1], Work(days=1, seconds=1))
+    with HistoryDatabase(HistoryStore(tmp_path), arms=("none",)) as database:
+        fleet = read_fleet_days(database)
     assert fleet.arms == ()
     assert fleet.total("energy") == 0.0
     assert find_anomalies(fleet) == ()

@@ -46,9 +46,9 @@ def test_bags_are_added_once(server, tmp_path) -> None:
     again = add(server, *bags)
     assert (len(again.records), len(again.skipped)) == (0, 2)
     store = HistoryStore(server)
-    dataset = store.dataset("seconds")
-    assert dataset is not None
-    table = dataset.to_table(columns=["total_energy", "arm"])
+    holdings = store.holdings()
+    table = store.rows("seconds", holdings).to_table(columns=["total_energy", "arm"])
+    assert holdings.warnings == ()
     assert sum(table.column("total_energy").to_pylist()) == pytest.approx(truth)
     assert {record.bag for record in store.sources()} == {str(bag) for bag in bags}
     over = Session(at=NOON + 10**9, moving=1.0, still=1.0).bag(tmp_path / "over")
@@ -74,7 +74,7 @@ def test_one_at_a_time(server) -> None:
     for thread in threads:
         thread.join(60)
     assert most == [1] * 9
-    assert S3Place(f"{BUCKET}/plant").names(s3_place.TICKETS) == []
+    assert S3Place(f"{BUCKET}/plant").files(s3_place.TICKETS) == {}
 
 
 def test_the_ticket_of_a_killed_process_expires(server, monkeypatch) -> None:
@@ -82,7 +82,7 @@ def test_the_ticket_of_a_killed_process_expires(server, monkeypatch) -> None:
     place.write(f"{s3_place.TICKETS}/abandoned", b"turn")
     monkeypatch.setattr(s3_place, "TURN", 0.5)
     with place.exclusive():
-        assert "abandoned" not in place.names(s3_place.TICKETS)
+        assert f"{s3_place.TICKETS}/abandoned" not in place.files(s3_place.TICKETS)
 
 
 def test_a_server_that_is_not_there_is_named(server, monkeypatch, tmp_path) -> None:

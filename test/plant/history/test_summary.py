@@ -13,6 +13,7 @@ from test.plant.history.synthetic_plant import Arm, Work, write_plant
 from ur_energy_model.errors import InputError
 from ur_energy_model.plant.history.database import HistoryDatabase
 from ur_energy_model.plant.history.period import Period, shift_starts
+from ur_energy_model.plant.history.places import StoreError
 from ur_energy_model.plant.history.store import HistoryStore
 from ur_energy_model.plant.history.summary import PARTS, SUMS, Summary, summarise
 
@@ -129,7 +130,10 @@ def test_period_and_arms_select_rows(plant: Path) -> None:
 
 @pytest.mark.parametrize("key", ["arm", "hour", "shift", "program", "joint"])
 def test_empty_store_has_no_rows(tmp_path: Path, key: str) -> None:
-    found = ask(tmp_path, key)
+    with pytest.raises(StoreError, match="no history store"):
+        ask(tmp_path, key)
+    write_plant(tmp_path, [Arm("A1")], Work(days=1, seconds=1))
+    found = ask(tmp_path, key, arms=("none",))
     assert found.rows == ()
     assert all(found.total[name] == 0.0 for name in SUMS)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.health.statements import ArmHealth, arm_health
 from ur_energy_model.plant.health.stored_minutes import COLUMNS, arm_minutes
 from ur_energy_model.plant.history.places import StoreError
+from ur_energy_model.plant.history.source_record import FileName
 from ur_energy_model.plant.history.store import HistoryStore
 from ur_energy_model.typing import Progress
 
@@ -17,8 +19,12 @@ if TYPE_CHECKING:
 TABLE = "health"
 
 
-def plant_health(address: str, *, progress: Progress | None = None) -> tuple[ArmHealth, ...]:
+def plant_health(
+    address: str, *, progress: Progress | None = None
+) -> tuple[tuple[ArmHealth, ...], tuple[str, ...]]:
     """Health of all arms, in order of their names; one arm is in memory at a time.
+
+    With it, what is wrong with the store, see `HistoryStore.holdings`.
 
     Args:
         address: of the store.
@@ -29,14 +35,15 @@ def plant_health(address: str, *, progress: Progress | None = None) -> tuple[Arm
         MissingPackageError: pyarrow is not installed.
     """
     store = HistoryStore(address)
-    rows = store.dataset(TABLE)
-    if rows is None:
+    holdings = store.holdings()
+    rows = store.rows(TABLE, holdings)
+    arms = _arms(holdings.files)
+    if not arms:
         raise StoreError(
             address,
             "holds no minutes of motion or standstill",
             "add recordings with `ur_energy history add`",
         )
-    arms = _arms(rows)
     out = []
     for number, arm in enumerate(arms):
         if progress is not None:
@@ -44,15 +51,13 @@ def plant_health(address: str, *, progress: Progress | None = None) -> tuple[Arm
         minutes = arm_minutes(_rows_of(rows, arm))
         if minutes is not None:
             out.append(arm_health(arm, minutes))
-    return tuple(out)
+    return tuple(out), holdings.warnings
 
 
-def _arms(rows: pyarrow.dataset.Dataset) -> list[str]:
-    """Names of the arms, from the names of the folders."""
-    with needed_here():
-        import pyarrow.dataset as ds
-    keys = (ds.get_partition_keys(part.partition_expression) for part in rows.get_fragments())
-    return sorted({str(own["arm"]) for own in keys})
+def _arms(files: Iterable[str]) -> list[str]:
+    """Names of the arms that have rows of health."""
+    found = filter(None, map(FileName.of, files))
+    return sorted({file.arm for file in found if file.table == TABLE})
 
 
 def _rows_of(rows: pyarrow.dataset.Dataset, arm: str) -> pyarrow.Table:

@@ -42,6 +42,7 @@ class BagWork:
         options: how history is made.
         days: from the begin of a bag on, for which other sources are looked up.
         same_arm: see `model_of_arm`.
+        path: of the model file; None for a generic model.
     """
 
     address: str
@@ -50,6 +51,7 @@ class BagWork:
     options: HistoryOptions
     days: int = FIRST_DAYS
     same_arm: bool = False
+    path: Path | None = None
 
     def __call__(self, bag: Path) -> BagHistory | str:
         """History of the bag; only its SHA-256 if the store has it already.
@@ -84,7 +86,7 @@ class Added:
         records: of the bags that were added.
         skipped: bags that the store has already.
         failed: bags that cannot be used, with reasons.
-        warnings: about the added bags, one line each.
+        warnings: about the added bags, what is foreign in the store and what was mended.
     """
 
     records: list[SourceRecord] = field(default_factory=list)
@@ -96,6 +98,11 @@ class Added:
     def seconds(self) -> int:
         """Number of rows in `seconds` of the added bags."""
         return sum(record.rows["seconds"] for record in self.records)
+
+    @property
+    def accounted(self) -> float:
+        """Time of the added bags that has energy [s]."""
+        return sum(record.accounted for record in self.records)
 
     @property
     def energy(self) -> float:
@@ -131,6 +138,7 @@ def add_bags(
         _commit(store, work, result, for_each, added)
     if added.skipped:  # a process that was killed after its last bag was written
         store.tidy()
+    added.warnings += store.notes
     return added
 
 
@@ -156,7 +164,9 @@ def _commit(
             added.skipped.append(bag)
             return
         try:
-            record = store.add(history.record, history.tables, history.ranges)
+            record = store.add(
+                history.record, history.tables, history.ranges, (work.model, work.path)
+            )
         except TimeTakenError:
             (result,) = for_each(replace(work, days=history.days), [bag])
             continue

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.files import new_file
+from ur_energy_model.files import cell_text, new_file
 from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.period import Period
-from ur_energy_model.plant.history.rows_in_period import in_period, stored_rows
+from ur_energy_model.plant.history.rows_in_period import in_period
 from ur_energy_model.plant.history.schema import TABLES
 from ur_energy_model.typing import Progress
 
@@ -31,14 +31,14 @@ def export_csv(
     period: Period | None = None,
     arms: tuple[str, ...] = (),
     progress: Progress | None = None,
-) -> int:
+) -> tuple[int, tuple[str, ...]]:
     """Write rows of a table to a CSV file, one arm and day in memory at a time.
 
     A list of the joints becomes one column per joint that any arm has, `<joint>_energy` for
     `joint_energy`; times are UTC, ISO 8601.
 
     Returns:
-        number of rows.
+        number of rows, and what is wrong with the store, see `HistoryStore.holdings`.
 
     Raises:
         StoreError: the store cannot be read.
@@ -48,7 +48,9 @@ def export_csv(
     with needed_here():
         import pyarrow as pa
         import pyarrow.csv
-    rows, condition = stored_rows(store, table), in_period(table, period or Period(), arms)
+    period = period or Period()
+    holdings = store.holdings(*period.days, arms)
+    rows, condition = store.rows(table, holdings), in_period(table, period, arms)
     files = list(rows.get_fragments(filter=condition))
     joints = _joints(files, rows.schema)
     count = 0
@@ -62,7 +64,7 @@ def export_csv(
                 count += len(part)
                 if progress is not None:
                     progress(done, f"{count} rows")
-    return count
+    return count, holdings.warnings
 
 
 def _by_arm_and_day(
@@ -113,7 +115,14 @@ def _flat(rows: pyarrow.Table, joints: tuple[str, ...]) -> pyarrow.Table:
             columns[name] = pc.strftime(values, format="%Y-%m-%dT%H:%M:%SZ")
         else:
             columns[name] = values
-    return pa.table(columns)
+    for name, column in columns.items():
+        if pa.types.is_string(column.type):
+            columns[name] = pc.if_else(
+                pc.match_substring_regex(column, r"^[=+\-@\t\r\n]"),
+                pc.binary_join_element_wise("'", column, ""),
+                column,
+            )
+    return pa.table({cell_text(name): column for name, column in columns.items()})
 
 
 def _places(lists: pyarrow.ChunkedArray, joints: tuple[str, ...]) -> dict[str, pyarrow.Array]:

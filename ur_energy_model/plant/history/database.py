@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.errors import InputError
 from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.period import Period
-from ur_energy_model.plant.history.rows_in_period import in_period, stored_rows
+from ur_energy_model.plant.history.rows_in_period import in_period
 from ur_energy_model.plant.history.schema import TABLES
 from ur_energy_model.typing import Self
 
@@ -43,7 +43,7 @@ SELECT arm, day, second, unnest(joints) AS joint, unnest(joint_energy) AS energy
     unnest(joint_mechanical_energy) AS mechanical_energy,
     unnest(joint_friction_energy) AS friction_energy,
     unnest(joint_copper_energy) AS copper_energy,
-    unnest(joint_temperature) AS temperature
+    unnest(joint_temperature) AS temperature, source
 FROM seconds"""
 """One row per second and joint."""
 REGENERATION = """, coalesce(regeneration_energy,
@@ -86,6 +86,10 @@ class HistoryDatabase:
         arms: names of the arms of which the rows are; () for all.
         memory_gb: that queries may use.
 
+    Attributes:
+        period: as given.
+        warnings: what is wrong with the store, see `HistoryStore.holdings`.
+
     Raises:
         StoreError: the store cannot be read.
         MissingPackageError: duckdb or pyarrow is not installed.
@@ -106,12 +110,19 @@ class HistoryDatabase:
         self._thread = ThreadPoolExecutor(1)
         self._connection = duckdb.connect(":memory:")
         try:
+            holdings = store.holdings(*self.period.days, arms)
+            self.warnings = holdings.warnings
             for table in TABLES:
-                rows = stored_rows(store, table).filter(in_period(table, self.period, arms))
+                rows, columns = store.rows(table, holdings), "*"
+                if table == "joint_seconds":  # stores of earlier versions have no files of it
+                    continue
+                if table != "models":
+                    rows = rows.filter(in_period(table, self.period, arms))
+                    more = REGENERATION if table == "seconds" else ""
+                    columns = f"* REPLACE (CAST(day AS DATE) AS day {more})"
                 self._connection.register(f"{table}_files", rows)
                 self._connection.execute(
-                    f"CREATE VIEW {table} AS SELECT * REPLACE (CAST(day AS DATE) AS day "
-                    f"{REGENERATION if table == 'seconds' else ''}) FROM {table}_files"
+                    f"CREATE VIEW {table} AS SELECT {columns} FROM {table}_files"
                 )
             self._connection.execute(f"CREATE VIEW joint_seconds AS {JOINT_SECONDS}")
             self._connection.execute(f"SET TimeZone = '{self.period.zone.key}'")
@@ -194,6 +205,8 @@ class HistoryDatabase:
         """Refuse anything but one question."""
         import duckdb
 
+        if sql != sql.encode(errors="replace").decode():
+            raise SqlError("is not UTF-8 text", "repair the query")
         kinds = [statement.type.name for statement in duckdb.extract_statements(sql)]
         if kinds not in (["SELECT"], ["EXPLAIN"]):
             raise SqlError(

@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class LiveHistory:
         address: of the store: a folder, or s3://BUCKET/PREFIX.
         robot: type of the arm, where the telemetry does not tell it.
         model: name of the model, see `model_key`.
+        path: of the model file; None for a generic model.
         arm: name of the arm; None takes the serial number (or type) in the telemetry.
         period: between two writings [s].
 
@@ -53,11 +55,13 @@ class LiveHistory:
         robot: str,
         model: str,
         *,
+        path: Path | None = None,
         arm: str | None = None,
         period: float = PERIOD,
     ) -> None:
         self._store = HistoryStore(address)
         self._robot, self._model, self._arm, self._period = robot, model, arm, period
+        self._path = path
         self._source = f"{LIVE}{uuid.uuid4().hex[:12]}"
         self._changed = threading.Condition()
         self._closing = False
@@ -100,7 +104,7 @@ class LiveHistory:
             if current is None or not current.is_for(arm, keys, channels):
                 if current is not None:
                     self._earlier.append(current)
-                current = LiveHours(arm, keys, channels, next(self._numbers))
+                current = LiveHours(arm, keys, channels, next(self._numbers), self._path)
                 self._current = current
             current.update(table, cycles, calculator)
             if current.parts.waiting > MOST_WAITING:

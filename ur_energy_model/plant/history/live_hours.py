@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,14 +60,18 @@ class LiveHours:
         keys: of the writer.
         channels: of the powers.
         part: number of these among those of the writer, a part of the file names.
+        path: of the model file; None for a generic model.
 
     Attributes:
         parts: of the seconds that were not collected yet.
     """
 
-    def __init__(self, arm: str, keys: SourceKeys, channels: Channels, part: int) -> None:
+    def __init__(
+        self, arm: str, keys: SourceKeys, channels: Channels, part: int, path: Path | None = None
+    ) -> None:
         self.parts = EnergyParts(channels)
         self._arm, self._keys, self._channels, self._part = arm, keys, channels, part
+        self._path = path
         self._calculator: EnergyCalculator | None = None
         self._makers: list[RowMaker] = []
         self._further: list[tuple[str, pyarrow.Table]] = []
@@ -144,6 +149,8 @@ class LiveHours:
             StoreError: the store cannot be written; the rows stay in memory.
         """
         with store.exclusive():
+            if self._calculator is not None:
+                store.keep_model(self._keys, self._calculator.model, self._path)
             self._fix(store)
             self._give_up()
             extra = NOTHING if self._waiting is None else self._others(store, self._waiting)
@@ -196,8 +203,7 @@ class LiveHours:
         tables = {"seconds": [*hour.seconds, *seconds], "cycles": hour.cycles, **hour.further}
         rows = {name: pa.concat_tables(each) for name, each in tables.items() if each}
         file = f"{self._keys.source}-{self._part}-{number}"
-        for name, content in day_files(self._arm, file, rows, hour.ranges.joined(ranges)).items():
-            store.replace(name, content)
+        store.write_live(day_files(self._arm, file, rows, hour.ranges.joined(ranges)))
 
     def _others(self, store: HistoryStore, parts: PartTable) -> TimeRanges:
         """Time that other sources of the arm cover on the days of some parts."""

@@ -11,6 +11,8 @@ import numpy as np
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.missing_packages import needed_here
+from ur_energy_model.plant.history.second_rows import joint_rows
+from ur_energy_model.plant.history.source_record import NAME
 from ur_energy_model.plant.history.time_ranges import NOTHING, TimeRanges
 
 if TYPE_CHECKING:
@@ -32,13 +34,16 @@ def day_files(
     Args:
         arm: name of the arm.
         source: name of the source.
-        tables: rows by name of the table; the first column of each is its time.
+        tables: rows by name of the table; the first column of each is its time. Rows of
+            joint_seconds are made from those of seconds.
         ranges: host time that the rows cover.
 
     Raises:
         RecordingError: more than MOST_DAYS days.
         MissingPackageError: pyarrow is not installed.
     """
+    with needed_here():
+        import pyarrow as pa
     files = {}
     for table, rows in tables.items():
         times = rows.column(0).cast("int64").to_numpy() * 1000
@@ -50,13 +55,21 @@ def day_files(
             )
         for day in found.tolist():
             start = day * DAY
-            content = parquet_file(rows.filter(days == day), ranges.within(start, start + DAY))
-            files[f"{table}/arm={arm}/day={day_name(start)}/{source}.parquet"] = content
+            part, within = rows.filter(days == day), ranges.within(start, start + DAY)
+            place = f"day={day_name(start)}/{arm}/{source}.parquet"
+            # As a column: outside, a folder named arm=0123 would be the number 123.
+            part = part.add_column(0, "arm", pa.repeat(pa.scalar(arm), len(part)))
+            files[f"{table}/{place}"] = parquet_file(part, within, f"{table}/{place}")
+            if table == "seconds":
+                joints = parquet_file(joint_rows(part), NOTHING, f"joint_seconds/{place}")
+                files[f"joint_seconds/{place}"] = joints
     return files
 
 
-def parquet_file(rows: pyarrow.Table, ranges: TimeRanges) -> bytes:
-    """Content of a file with rows that cover some time.
+def parquet_file(
+    rows: pyarrow.Table, ranges: TimeRanges = NOTHING, name: str | None = None
+) -> bytes:
+    """Content of a file with rows that cover some time; its footer has its name, if that is given.
 
     Raises:
         MissingPackageError: pyarrow is not installed.
@@ -64,6 +77,8 @@ def parquet_file(rows: pyarrow.Table, ranges: TimeRanges) -> bytes:
     with needed_here():
         import pyarrow.parquet
     metadata = {**(rows.schema.metadata or {}), RANGES: json.dumps(ranges.pairs()).encode()}
+    if name is not None:
+        metadata[b"ur_energy_model.file"] = NAME + name.encode()
     out = io.BytesIO()
     pyarrow.parquet.write_table(
         rows.replace_schema_metadata(metadata), out, compression="zstd", version="2.6"

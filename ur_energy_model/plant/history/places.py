@@ -32,11 +32,19 @@ class Place(Protocol):
         ...
 
     def read(self, name: str) -> bytes | None:
-        """Content of a file; None if there is none."""
+        """Content of a file; None if there is none, or something that is no file of the place."""
         ...
 
-    def names(self, folder: str) -> list[str]:
-        """Names of the files directly in a folder, sorted; none if there is no such folder."""
+    def files(self, folder: str) -> dict[str, int | None]:
+        """Sizes of all files below a folder [bytes], by name in the order of names.
+
+        None stands for what is no file of the place: links, pipes, devices. Nothing if there is no
+        such folder.
+        """
+        ...
+
+    def settled(self) -> AbstractContextManager[None]:
+        """A block in which nobody is in an exclusive one, where the place can make sure of that."""
         ...
 
     def remove(self, name: str) -> None:

@@ -13,7 +13,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -70,9 +70,15 @@ class S3Place:
         except FileNotFoundError:
             return None
 
-    def names(self, folder: str) -> list[str]:
+    def files(self, folder: str) -> dict[str, int | None]:
         """See Place."""
-        return sorted(info.base_name for info in self._list(folder))
+        start = len(self.path) + 1
+        found = {info.path[start:]: info.size for info in self._list(folder)}
+        return dict(sorted(found.items()))
+
+    def settled(self) -> AbstractContextManager[None]:
+        """See Place; readers take no turns here."""
+        return nullcontext()
 
     def remove(self, name: str) -> None:
         """See Place."""
@@ -113,7 +119,9 @@ class S3Place:
     def _list(self, folder: str) -> list[pyarrow.fs.FileInfo]:
         import pyarrow.fs
 
-        selector = pyarrow.fs.FileSelector(f"{self.path}/{folder}", allow_not_found=True)
+        selector = pyarrow.fs.FileSelector(
+            f"{self.path}/{folder}", allow_not_found=True, recursive=True
+        )
         return [info for info in self._files.get_file_info(selector) if info.is_file]
 
 

@@ -1,9 +1,9 @@
 """Tables of the history: columns with type, unit and meaning.
 
 The store is a Hive-partitioned dataset that any Parquet reader can open:
-`STORE/<table>/arm=<name>/day=<YYYY-MM-DD>/<source>.parquet`. The partition keys `arm` (arm_name of
-arm_identity.py) and `day` (UTC) are not repeated in the files. `source` is the SHA-256 of the bag,
-or the name of a live writer.
+`STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>.parquet`. The partition key `day` (UTC) is not
+repeated in the files; `arm` (arm_name of arm_identity.py) is their first column. `source` is the
+SHA-256 of the bag, or the name of a live writer.
 """
 
 from __future__ import annotations
@@ -140,8 +140,37 @@ HEALTH: tuple[Column, ...] = (
 )
 """Per minute of the controller's clock with enough motion or standstill, and arm."""
 
-TABLES: dict[str, tuple[Column, ...]] = {"seconds": SECONDS, "cycles": CYCLES, "health": HEALTH}
-"""Columns by table; further tables may be added, columns of these only at their end."""
+JOINT_SECONDS: tuple[Column, ...] = (
+    Column("second", "time", "UTC", "begin of the second"),
+    Column("joint", "text", "", "name of the joint"),
+    Column("energy", "number", "J", "electrical energy, regeneration subtracted"),
+    Column("mechanical_energy", "number", "J", "mechanical energy, motor side"),
+    Column("friction_energy", "number", "J", "friction losses"),
+    Column("copper_energy", "number", "J", "copper losses"),
+    Column("temperature", "number", "degC", "mean temperature", nullable=True),
+    Column("source", "text", "", "SHA-256 of the bag, or name of the live writer"),
+)
+"""The lists of `seconds`, one row per joint."""
+
+MODELS: tuple[Column, ...] = (
+    Column("model", "text", "", "as in the column model of the other tables"),
+    Column("robot", "text", "", "type of the arm"),
+    Column("sha256", "text", "", "of the model file; missing for a generic model", nullable=True),
+    Column("serial", "text", "", "of the arm that was identified", nullable=True),
+    Column("date", "text", "", "when it was identified, ISO 8601", nullable=True),
+    Column("path", "text", "", "absolute path of the model file when it was used", nullable=True),
+)
+"""Per model that energies were computed with; a generic one has a row per type of arm."""
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "seconds": SECONDS,
+    "cycles": CYCLES,
+    "health": HEALTH,
+    "joint_seconds": JOINT_SECONDS,
+    "models": MODELS,
+}
+"""Columns by table; further tables may be added, columns of these only at their end. All but
+`models` are divided by arm and day."""
 
 
 def arrow_schema(table: str) -> pyarrow.Schema:

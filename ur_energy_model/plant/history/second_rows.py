@@ -8,8 +8,10 @@ import numpy as np
 
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
+from ur_energy_model.missing_packages import needed_here
 from ur_energy_model.plant.history.arrow_columns import arrow_table, lists, same_texts, times
 from ur_energy_model.plant.history.part_table import PartTable
+from ur_energy_model.plant.history.schema import arrow_schema
 from ur_energy_model.plant.history.source_keys import SourceKeys
 from ur_energy_model.plant.history.time_ranges import SECOND
 from ur_energy_model.telemetry.runs import run_starts
@@ -78,3 +80,33 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pyarr
         "regeneration_energy": net[:, arm["regeneration"]],
     }
     return arrow_table("seconds", columns)
+
+
+def joint_rows(seconds: pyarrow.Table) -> pyarrow.Table:
+    """Rows of joint_seconds, one per row of `seconds` and joint; the column `arm` stays.
+
+    Raises:
+        MissingPackageError: pyarrow is not installed.
+    """
+    with needed_here():
+        import pyarrow as pa
+        import pyarrow.compute as pc
+    seconds = seconds.combine_chunks()
+    joints = seconds["joints"]
+    rows, schema = pc.list_parent_indices(joints), arrow_schema("joint_seconds")
+    columns = {"joint": pc.list_flatten(joints)}
+    for name in schema.names:
+        if name in seconds.schema.names:
+            columns[name] = seconds[name].take(rows)
+    for name in ("energy", "mechanical_energy", "friction_energy", "copper_energy", "temperature"):
+        lists_ = seconds[f"joint_{name}"]
+        flat = pc.list_flatten(lists_)
+        if lists_.null_count:  # rows without the list have no values
+            values = np.full((len(seconds), len(rows) // max(len(seconds), 1)), np.nan)
+            values[lists_.is_valid().to_numpy(zero_copy_only=False)] = flat.to_numpy().reshape(
+                -1, values.shape[1]
+            )
+            flat = pa.array(values.ravel(), from_pandas=True)
+        columns[name] = flat
+    found = pa.table([columns[name] for name in schema.names], schema=schema)
+    return found.add_column(0, "arm", seconds["arm"].take(rows))

@@ -1,9 +1,119 @@
-"""SourceRecord: what the store keeps of a source, beside its rows."""
+"""SourceRecord: what the store keeps of a source, beside its rows; names and contents of files.
+
+All names in a store are made and checked here: what does not have such a name, or is no such
+record, was put there by somebody else. It is named, and neither read nor removed.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import date
+from typing import Any
+
+from ur_energy_model.typing import Self
+
+NAME = b"ur_energy_model.name: "
+"""Before the name of a file, in its footer."""
+LARGEST_RECORD = 64_000_000
+"""bytes."""
+SOURCES, BEGUN, WRITERS, MODELS = "sources", "begun", "writers", "models"
+"""Folders of the store besides its tables."""
+_PLAIN = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*"
+_FILE = re.compile(
+    rf"(?P<table>[a-z][a-z_]*)/(?:day=(?P<day>\d{{4}}-\d\d-\d\d)/(?P<arm>{_PLAIN})|"
+    rf"arm=(?P<old_arm>{_PLAIN})/day=(?P<old_day>\d{{4}}-\d\d-\d\d))/(?P<source>{_PLAIN})\.parquet"
+)
+"""Before the arm was a column of the files, its folder was named arm=..., above that of the day."""
+_RECORD = re.compile(rf"(?:{SOURCES}|{BEGUN}|{WRITERS})/(?P<source>{_PLAIN})\.json")
+_MODEL = re.compile(rf"{MODELS}/{_PLAIN}\.parquet")
+_LIVE_FILE = re.compile(r"(?P<writer>live-[0-9a-f]+-\d+)-\d+")
+
+
+@dataclass(frozen=True)
+class FileName:
+    """What the name of a file of a table says.
+
+    Attributes:
+        table, arm, day: of its rows; the day is YYYY-MM-DD.
+        source: whose file it is; of a live writer, with the number of the hour.
+    """
+
+    table: str
+    arm: str
+    day: str
+    source: str
+
+    @property
+    def writer(self) -> str | None:
+        """The live writer, as its record is named; None for a file of a bag."""
+        found = _LIVE_FILE.fullmatch(self.source)
+        return found and found["writer"]
+
+    @classmethod
+    def of(cls, name: str) -> Self | None:
+        """What a name says; None if no file of a table has it."""
+        found = _FILE.fullmatch(name)
+        if found is None or found["table"] in (SOURCES, BEGUN, WRITERS, MODELS):
+            return None
+        arm, day = found["arm"] or found["old_arm"], found["day"] or found["old_day"]
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            return None
+        return cls(found["table"], arm, day, found["source"])
+
+
+def record_name(folder: str, source: str) -> str:
+    """Name of a record; of one in SOURCES, BEGUN or WRITERS."""
+    return f"{folder}/{source}.json"
+
+
+def recorded_source(name: str) -> str | None:
+    """The source that a record is of, by its name; None if no record has it."""
+    found = _RECORD.fullmatch(name)
+    return found and found["source"]
+
+
+def model_file(model: str, robot: str) -> str:
+    """Name of the file with the row of a model; the generic one has a row per robot."""
+    text = f"{model}-{robot}"
+    return f"{MODELS}/{re.sub(r'[^A-Za-z0-9._+-]', '_', text)}.parquet"
+
+
+def is_model_file(name: str) -> bool:
+    """Whether this is the name of the file of a model."""
+    return _MODEL.fullmatch(name) is not None
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file must contain: its size [bytes] and CRC-32, both None where they are not known.
+
+    The file of a live writer, which is replaced every minute, says itself whose it is. An error of
+    a disk, of copying or of a hand is found; whoever can write files can also write records.
+    """
+
+    size: int | None = None
+    crc32: int | None = None
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        """Of these bytes."""
+        return cls(len(data), zlib.crc32(data))
+
+    def has_size(self, size: int) -> bool:
+        """Whether a file of this size can be it."""
+        return self.size is None or self.size == size
+
+    def is_of(self, data: bytes, name: str) -> bool:
+        """Whether these bytes are it, of the file with this name."""
+        if self.crc32 is None:
+            return NAME not in data or NAME + name.encode() in data
+        return self.has_size(len(data)) and self.crc32 == zlib.crc32(data)
 
 
 @dataclass(frozen=True)
@@ -11,7 +121,7 @@ class SourceRecord:
     """A source that is complete in the store.
 
     Attributes:
-        source: SHA-256 of the bag, or name of the live writer.
+        source: SHA-256 of the bag.
         bag: absolute path where it was read.
         arm: name of the arm.
         robot: its type.
@@ -22,7 +132,7 @@ class SourceRecord:
         energy: sum of total_energy over the rows of `seconds` [J].
         accounted: time integrated over [s].
         left_out: time that other sources had covered [s].
-        files: names in the store.
+        files: names in the store, and what they contain.
     """
 
     source: str
@@ -37,18 +147,89 @@ class SourceRecord:
     energy: float
     accounted: float
     left_out: float
-    files: tuple[str, ...] = ()
+    files: Mapping[str, Content] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """As a file of the store."""
         return json.dumps(asdict(self), indent=1).encode()
 
     @classmethod
-    def from_json(cls, content: bytes) -> SourceRecord:
-        """From a file of the store.
+    def from_json(cls, content: bytes, source: str) -> Self:
+        """From the file of a source in the store.
 
         Raises:
-            ValueError, TypeError: it is none.
+            ValueError: it is none, or one of another source.
         """
-        values = json.loads(content)
-        return cls(**{**values, "files": tuple(values["files"])})
+        values = _object(content)
+        found: dict[str, Any] = {}
+        for each in fields(cls):
+            value = values.get(each.name)
+            if each.name != "files" and not isinstance(value, _KINDS[str(each.type)]):
+                raise ValueError(f"{each.name} is missing or of another type")
+            found[each.name] = value
+        if found["source"] != source:
+            raise ValueError("is of another source")
+        return cls(**{**found, "files": read_files(values.get("files"), source)})
+
+
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "str": str,
+    "int": int,
+    "bool": bool,
+    "float": (int, float),
+    "dict[str, int]": dict,
+}
+
+
+def files_of(content: bytes, source: str) -> dict[str, Content]:
+    """Files in a record of a live writer, or of what is begun.
+
+    Raises:
+        ValueError: it is none, or names files of others.
+    """
+    return read_files(json_value(content), source)
+
+
+def read_files(values: object, source: str) -> dict[str, Content]:
+    """Files of a source or live writer; a list of names is that of an earlier version.
+
+    Raises:
+        ValueError: it is no such list, or names what is not the source's.
+    """
+    if isinstance(values, list):
+        values = {name if isinstance(name, str) else "": {} for name in values}
+    if not isinstance(values, dict):
+        raise ValueError("names no files")
+    found = {}
+    for name, content in values.items():
+        file = FileName.of(name)
+        if file is None or source not in (file.source, file.writer):
+            raise ValueError("names what is not its own")
+        if not isinstance(content, dict):
+            raise ValueError("does not say what its files contain")
+        numbers = [content.get("size"), content.get("crc32")]
+        if not all(number is None or type(number) is int for number in numbers):
+            raise ValueError("does not say what its files contain")
+        found[name] = Content(*numbers)
+    return found
+
+
+def json_value(content: bytes) -> Any:
+    """What a JSON text says.
+
+    Raises:
+        ValueError: it is none, or too large.
+    """
+    if len(content) > LARGEST_RECORD:
+        raise ValueError(f"more than {LARGEST_RECORD} bytes")
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    values = json_value(content)
+    if not isinstance(values, dict):
+        raise ValueError("is no object")
+    return values
