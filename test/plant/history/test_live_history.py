@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from ur_energy_model.energy.live.estimator import LiveEstimator
 from ur_energy_model.energy.live.options import LiveOptions
 from ur_energy_model.plant.history import live_hours
 from ur_energy_model.plant.history.live_history import LiveHistory
+from ur_energy_model.plant.history.store import HistoryStore
 from ur_energy_model.telemetry.samples import Telemetry
 
 
@@ -200,6 +202,29 @@ def test_another_arm_and_another_model_get_rows_of_their_own(tmp_path: Path) -> 
     history.close()
     found = {(row["arm"], row["model"]) for row in rows(store)}
     assert found == {(SERIAL, "known"), (SERIAL, "other"), ("b", "other")}
+
+
+def test_files_of_a_live_writer_that_are_lost_copied_or_replaced_are_said(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    history = live(store)
+    source = estimator(history)
+    for hour in range(3):
+        feed(source, Session(at=NOON + hour * HOUR).telemetry())
+    source.close()
+    history.close()
+    assert HistoryStore(store).holdings().warnings == ()
+    files = sorted((store / "seconds").rglob("*.parquet"))
+    copy = files[0].with_name(f"{files[0].stem}0.parquet")
+    shutil.copy(files[0], copy)
+    shutil.copy(files[0], files[1])
+    files[2].unlink()
+    found = HistoryStore(store).holdings()
+    assert [name for name in found.files if name.startswith("seconds")] == [
+        str(files[0].relative_to(store))
+    ]
+    assert len(found.warnings) == 3
+    for path in (copy, *files[1:]):
+        assert any(path.name in line for line in found.warnings)
 
 
 def test_a_full_disk_is_a_problem_and_costs_nothing(tmp_path: Path) -> None:
