@@ -87,8 +87,8 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     temporary = Path(name)
     try:
         # Names of files, which may be quoted, need not be UTF-8.
-        text = {"encoding": "utf-8", "errors": "backslashreplace"} if mode == "w" else {}
-        with os.fdopen(handle, mode, **text) as file:
+        coding = ("utf-8", "backslashreplace") if mode == "w" else (None, None)
+        with os.fdopen(handle, mode, encoding=coding[0], errors=coding[1]) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

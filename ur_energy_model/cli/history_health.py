@@ -64,14 +64,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _print_levels(arm: ArmHealth) -> None:
-    from ur_energy_model.model.joint_model import short_name
-
     rows = []
     for entry in arm.as_json()["levels"]:
         low, high = entry["interval"]
         rows.append(
             [
-                "whole arm" if entry["joint"] is None else short_name(entry["joint"]),
+                "whole arm" if entry["joint"] is None else entry["joint"],
                 entry["what"],
                 f"{entry['value']:.4g}",
                 f"{(high - low) / 2:.2g}",

@@ -16,7 +16,6 @@ from ur_energy_model.cli.history_options import (
 )
 from ur_energy_model.cli.output import note, print_json, print_table, warn
 from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.plain import plain
 from ur_energy_model.plant.history.groupings import KEYS
 
@@ -153,6 +152,4 @@ def _name(key: str, value: Any) -> str:
     """A key in words."""
     if value is None:
         return "unnamed"
-    if key == "joint":
-        return short_name(str(value))
     return f"{value:%Y-%m-%d %H:%M}" if hasattr(value, "hour") else str(value)

@@ -17,7 +17,7 @@ DAYS, SINCE = 150, 122.0  # 3 May
 def test_a_change_in_words():
     made = health_table(7301, DAYS, friction=elbow(0.18, SINCE))
     (change,) = arm_health("7", minutes_of(made)).changes
-    pattern = r"elbow of arm 7: friction \+(\d+) % since (\d+ \w+), at \d\d degC"
+    pattern = r"elbow_joint of arm 7: friction \+(\d+) % since (\d+ \w+), at \d\d degC"
     match = re.fullmatch(pattern, change.words)
     assert match is not None, change.words
     assert 13 <= int(match[1]) <= 23
@@ -52,7 +52,7 @@ def test_a_torque_constant():
         return np.log(0.94) * (day >= 80) * np.eye(len(JOINTS))[1]
 
     (change,) = arm_health("7", minutes_of(health_table(7303, DAYS, constant=constant))).changes
-    assert change.words.startswith("shoulder lift of arm 7: torque constant -")
+    assert change.words.startswith("shoulder_lift_joint of arm 7: torque constant -")
     assert change.interval[0] < -0.06 < change.interval[1]
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.plant.health.arm_health import LevelChange, LevelCourse, follow
 from ur_energy_model.plant.health.quantities import (
     FRICTION,
@@ -165,7 +164,7 @@ def _stated(
     when = f"{since.day} {since:%B}" + ("" if since.year == last.year else f" {since.year}")
     amount = f"{100 * size:+.0f} %" if quantity.relative else f"{size:+.1f} {quantity.unit}"
     warm = f", at {temperature:.0f} degC" if temperature is not None else ""
-    owner = _owner(arm) if joint is None else f"{short_name(joint)} of {_owner(arm)}"
+    owner = _owner(arm) if joint is None else f"{joint} of {_owner(arm)}"
     if joint is None and quantity is not STANDBY:
         owner = f"all joints of {_owner(arm)}"
     gradual = " (gradually)" if found.gradual else ""
