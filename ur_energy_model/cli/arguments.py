@@ -51,6 +51,7 @@ def add_command(
         epilog=f"{epilog}\n\n{notes}" if notes else epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(parser=parser)
     if run is not None:
         parser.set_defaults(run=run)
     return parser

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.model_option import recorded_robot
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         examples="ur_energy base-parameters excitation --robot ur5e --validate other_motion",
     )
     arguments.add_bags(parser, "recordings to fit, all together")
-    arguments.add_robot(parser)
+    arguments.add_robot(parser, "the one that the bags name")
     arguments.add_validate(parser)
     parser.add_argument(
         "--from",
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
     from ur_energy_model.model.robots import load_robot
 
-    robot = load_robot(options.robot)
+    robot = load_robot(options.robot or recorded_robot(options.bags))
     constants = None if options.model is None else _torque_constants(options.model, robot)
     with progress("identifying base parameters") as report:
         result = identify_base_parameters(

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from ur_energy_model.experiment.design.design import Design
     from ur_energy_model.experiment.design.problem import DesignRequest
     from ur_energy_model.experiment.limits import TrajectoryVerdict
+    from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.trajectory.fourier import FourierTrajectory
 
 _EXAMPLES = """\
 ur_energy excite --robot ur5e -o trajectory.yaml
-ur_energy excite --robot ur5e --for-gap model.yaml -o gap.yaml
+ur_energy excite --for-gap model.yaml -o gap.yaml
 ur_energy excite --check trajectory.yaml
 ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3
 ur_energy excite --export trajectory.yaml -o trajectory.script
@@ -49,8 +50,12 @@ def register(subparsers: arguments.Subparsers) -> None:
         examples=_EXAMPLES,
         notes=_NOTES,
     )
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--robot", metavar="NAME", help="design a trajectory for this robot")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument(
+        "--robot",
+        metavar="NAME",
+        help="design a trajectory for this robot (default: that of --for-gap)",
+    )
     action.add_argument(
         "--execute",
         metavar="TRAJECTORY",
@@ -83,6 +88,9 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Design, check, export or execute."""
     check_execution(options, "BAG")
+    actions = (options.robot, options.for_gap, options.execute, options.check, options.export)
+    if not any(actions):
+        options.parser.error("give --robot NAME to design, or --execute, --check or --export")
     if options.execute is not None:
         _execute(options)
     elif options.check is not None:
@@ -99,12 +107,16 @@ def _design(options: argparse.Namespace) -> None:
     from ur_energy_model.experiment.design.genetic_search import genetic_search
     from ur_energy_model.experiment.design.gradient_search import design_trajectory
     from ur_energy_model.files import check_target
+    from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.trajectory.fourier import save_trajectory
 
     check_target(options.output)
-    request = request_of(options, options.robot)
-    if options.for_gap is not None:
-        request = _for_gap(request, options.for_gap)
+    if options.for_gap is None:
+        request = request_of(options, options.robot)
+    else:
+        model = load_model(options.for_gap)
+        request = request_of(options, options.robot or model.robot_name)
+        request = _for_gap(request, model, options.for_gap)
     with progress(f"designing for {request.robot.name}, at most {options.time_limit:g} s") as bar:
         if options.optimizer == "genetic":
             design = genetic_search(
@@ -124,13 +136,11 @@ def _design(options: argparse.Namespace) -> None:
         note(f"wrote {options.output}; check it with: ur_energy excite --check {options.output}")
 
 
-def _for_gap(request: DesignRequest, path: Path) -> DesignRequest:
+def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRequest:
     """The request for what a learned model lacks; says what no trajectory can show."""
     from ur_energy_model.errors import InputError
     from ur_energy_model.experiment.design.gap import gaps_among, needs_of
-    from ur_energy_model.model.file.model_file import load_model
 
-    model = load_model(path)
     if model.robot_name != request.robot.name:
         raise InputError(
             path, f"is of a {model.robot_name}, not a {request.robot.name}", "change --robot"

@@ -21,6 +21,7 @@ from ur_energy_model.cli.identify_per_arm import (
     identify_per_arm,
     prior_from_fleet,
 )
+from ur_energy_model.cli.model_option import recorded_robot
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.cli.payload_option import add_payload_option, is_identified, payload_given
 from ur_energy_model.errors import InputError
@@ -49,7 +50,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         ),
     )
     arguments.add_bags(parser, "recordings to fit, all together")
-    arguments.add_robot(parser, default="with --per-arm, the type in each bag")
+    arguments.add_robot(parser, default="the one that the bags name")
     arguments.add_validate(parser)
     arguments.add_output(
         parser, "MODEL.yaml", "model file to write; with --per-arm, folder of the models"
@@ -101,10 +102,8 @@ def run(options: argparse.Namespace) -> None:
     if options.per_arm:
         identify_per_arm(options)
         return
-    if options.robot is None:
-        raise InputError("--robot", "is missing", "give the name of the robot, such as ur5e")
     check_target(options.output)
-    robot = load_robot(options.robot)
+    robot = load_robot(options.robot or recorded_robot(options.bags))
     payload = payload_given(options.payload)
     bags = len(options.bags) + len(options.validate)
     with progress("identifying") as report, ExitStack() as opened:

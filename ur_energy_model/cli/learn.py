@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.model_option import recorded_robot
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.errors import InputError
 
@@ -33,7 +34,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         "ur_energy learn wednesday --robot ur5e --model model.yaml -o model.yaml --json",
     )
     arguments.add_bags(parser, "recordings in order of time")
-    arguments.add_robot(parser)
+    arguments.add_robot(parser, "the one that the model or the bags name")
     parser.add_argument(
         "--model",
         type=Path,
@@ -59,6 +60,7 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.learning.kept_models import save_learned
     from ur_energy_model.learning.learner import Learner
     from ur_energy_model.learning.offline import learn
+    from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.model.robots import load_robot
 
     figure = options.figure or options.output.with_suffix(".png")
@@ -66,7 +68,10 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("--figure", f"{figure} is neither PNG nor SVG", "end it in .png or .svg")
     for path in (options.output, figure):
         check_target(path)
-    robot = load_robot(options.robot)
+    if options.robot is None and options.model is not None:
+        robot = load_model(options.model).description()
+    else:
+        robot = load_robot(options.robot or recorded_robot(options.bags))
     learner = Learner(robot, _first_model(robot, options.model))
     with progress("learning") as report:
         history = learn(learner, options.bags, progress=report)

@@ -7,6 +7,8 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ur_energy_model import __version__
@@ -21,12 +23,20 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 DONE, REFUSED, USAGE = 0, 1, 2
 
-COMMANDS: tuple[str, ...] = (
-    "import_csv", "recover", "record", "live", "identify", "learn", "evaluate", "estimate",
-    "predict", "optimize", "inspect", "payload", "base_parameters", "excite", "protocol",
-    "simulate", "report", "history", "layouts", "demo", "completion",
-)  # fmt: skip
-"""Modules of the subcommands, in the order of the help; each has `register(subparsers)`."""
+GROUPS: dict[str, tuple[str, ...]] = {
+    "everyday": (
+        "demo", "record", "live", "inspect", "identify", "learn", "evaluate", "estimate", "predict",
+        "optimize", "payload", "report", "import", "recover", "completion",
+    ),
+    "plant, many arms over months": ("history", "layouts"),
+    "research": ("base-parameters", "excite", "protocol", "simulate"),
+}  # fmt: skip
+"""Subcommands, as the help lists them; each has a module with `register(subparsers)`."""
+COMMANDS: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
+_MODULES = {"import": "import_csv", "base-parameters": "base_parameters"}
+_BAG_FILES = (".mcap", ".db3")
+_FEW = 9
+"""So many words are listed where none is near."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,21 +61,103 @@ class _Parser(argparse.ArgumentParser):
         super()._print_message(printable(message), file)
 
     def error(self, message: str) -> NoReturn:
-        super().error(one_line(message))
+        """One line on stderr, and the exit code of a usage error."""
+        text = message.replace("unrecognized arguments", "not understood")
+        self.exit(USAGE, one_line(f"{self.prog}: {text}; see {self.prog} --help") + "\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = COMMANDS if action.dest == "command" else tuple(map(str, action.choices))
+        raise argparse.ArgumentError(action, f"there is no {value!r}{_suggestion(value, known)}")
+
+    def check_options(self, arguments: Sequence[str]) -> None:
+        """Refuse the first option that does not exist, before anything that is missing."""
+        parser: argparse.ArgumentParser = self
+        for word in arguments:
+            option = word.partition("=")[0]
+            nested = next((a for a in parser._actions if isinstance(a, _Subparsers)), None)
+            if nested is not None and word in nested.choices:
+                parser = nested.choices[word]
+            elif word == "--":
+                return
+            elif option.startswith("--") and " " not in option:
+                known = parser._option_string_actions
+                if not any(each.startswith(option) for each in known):
+                    longer = tuple(each for each in known if each.startswith("--"))
+                    parser.error(f"there is no {option}{_suggestion(option, longer)}")
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
-    parser = _Parser(
+class _GroupedParser(_Parser):
+    """The parser of all subcommands, which its help lists by `GROUPS`."""
+
+    def format_help(self) -> str:
+        """Usage, description, subcommands and options."""
+        (subparsers,) = (action for action in self._actions if isinstance(action, _Subparsers))
+        commands = {action.dest: action for action in subparsers._choices_actions}
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        for title, names in GROUPS.items():
+            formatter.start_section(title)
+            formatter.add_arguments([commands[name] for name in names if name in commands])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments([a for a in self._actions if a is not subparsers])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+
+_Subparsers = argparse._SubParsersAction
+
+
+def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser of the command line with these subcommands."""
+    parser = _GroupedParser(
         prog="ur_energy",
-        description="Record, identify and estimate the energy of Universal Robots arms. Only "
-        "'excite --execute' and 'protocol' move a robot.",
+        description="Record, identify and estimate the energy of Universal Robots arms.",
+        epilog="Only 'excite --execute', 'optimize --execute' and 'protocol --host' move a robot, "
+        "after they have asked. All other commands only read from it.",
     )
     parser.add_argument("--version", action="version", version=f"ur_energy {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        importlib.import_module(f"ur_energy_model.cli.{command}").register(subparsers)
+    subparsers = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=_Parser
+    )
+    for command in commands:
+        module = _MODULES.get(command, command)
+        importlib.import_module(f"ur_energy_model.cli.{module}").register(subparsers)
     return parser
+
+
+def _suggestion(word: str, known: Sequence[str]) -> str:
+    """The known word that is meant, or all of a few."""
+    near = get_close_matches(word.lower(), known, 1, 0.5)
+    if near:
+        return f": did you mean {near[0]}?"
+    return f", but {', '.join(known)}" if len(known) < _FEW else ""
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line; only the module of its subcommand is imported."""
+    command = arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
+    parser = build_parser(command)
+    assert isinstance(parser, _Parser)
+    parser.check_options(arguments)
+    options = parser.parse_args(arguments)
+    _check_order(options)
+    return options
+
+
+def _check_order(options: argparse.Namespace) -> None:
+    """Refuse a recording in the place of the model, and the model behind it."""
+    given = vars(options)
+    model = given.get("model")
+    others = [given.get("bag"), given.get("trajectory"), *(given.get("bags") or ())]
+    if not isinstance(model, Path) or not (model.is_dir() or model.suffix in (*_BAG_FILES, ".csv")):
+        return
+    if any(isinstance(each, Path) and each.suffix in (".yaml", ".yml") for each in others):
+        options.parser.error(f"the model comes first, then {model}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     name = "ur_energy"
     try:
-        options = build_parser().parse_args(arguments)
+        options = _parsed(sys.argv[1:] if arguments is None else arguments)
         name = f"ur_energy {options.command}"
         with raised_once():
             return _outcome(options)

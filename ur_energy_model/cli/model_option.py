@@ -80,7 +80,7 @@ def chosen_model(
     from ur_energy_model.model.robots import load_robot
 
     if model is None:
-        return ChosenModel(generic_model(robot or _recorded_robot(recordings)), None)
+        return ChosenModel(generic_model(robot or recorded_robot(recordings)), None)
     loaded = load_model(model)
     if robot is not None and load_robot(robot).name != loaded.robot_name:
         raise WrongRobotError(
@@ -98,8 +98,12 @@ def split_model(model: Path | None, bags: Sequence[Path]) -> tuple[Path | None, 
     return model, list(bags)
 
 
-def _recorded_robot(recordings: Sequence[Path]) -> str:
-    """The robot that the first readable recording names."""
+def recorded_robot(recordings: Sequence[Path]) -> str:
+    """The robot that the first readable recording names.
+
+    Raises:
+        InputError: none names it, or none can be read.
+    """
     from ur_energy_model.telemetry.bag.reader import read_info
 
     source: Path | str = "--robot"

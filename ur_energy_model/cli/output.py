@@ -8,17 +8,15 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from rich import box
-from rich.console import Console
-from rich.measure import Measurement
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-
-from ur_energy_model.plain import plain
 from ur_energy_model.terminal_text import one_line
+
+if TYPE_CHECKING:  # these take longer to import than a help text to print
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
 
 WIDTH = 80
 """Columns of tables outside a terminal, and of descriptions in help texts."""
@@ -28,6 +26,8 @@ LONG_HEADING = 7
 
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout; arrays become lists, NaN and infinity null."""
+    from ur_energy_model.plain import plain
+
     print(json.dumps(plain(value), allow_nan=False))
 
 
@@ -38,6 +38,8 @@ def print_line(text: str) -> None:
 
 def note(text: str) -> None:
     """Print a line for the user on stderr: what happened, what to do next."""
+    from rich.console import Console
+
     Console(stderr=True, highlight=False, soft_wrap=True).print(one_line(text), markup=False)
 
 
@@ -60,6 +62,10 @@ def ask(question: str) -> str:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table on stdout: numbers with four significant digits, first column left-aligned."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
     console = Console(highlight=False, markup=False)  # units in [brackets] are not markup
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=WIDTH)
@@ -82,6 +88,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
 
 def _make_narrow(console: Console, table: Table) -> None:
     """Break long headings of numbers, the longest first; then leave out spaces."""
+    from rich.measure import Measurement
+
     options = console.options.update(width=10 * WIDTH)
     while Measurement.get(console, options, table).maximum > console.width:
         long = [each for each in table.columns if each.no_wrap and _breakable(str(each.header))]
@@ -123,6 +131,9 @@ class ProgressReport:
 @contextmanager
 def progress(text: str) -> Iterator[ProgressReport]:
     """Show a progress bar on stderr within the block."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
@@ -140,6 +151,6 @@ def progress(text: str) -> Iterator[ProgressReport]:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    if isinstance(value, float | np.floating):
+    if isinstance(value, Real) and not isinstance(value, Integral):
         return "-" if not math.isfinite(value) else f"{value + 0.0:.4g}"
     return one_line(str(value))

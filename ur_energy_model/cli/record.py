@@ -40,7 +40,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         "full, or files of the bag were deleted or changed; what is missing is counted as lost.",
     )
     arguments.add_controller(parser)
-    arguments.add_robot(parser)
+    arguments.add_robot(parser, "the one that the controller names")
     arguments.add_output(parser, "BAG", "directory to create")
     parser.add_argument(
         "--duration", type=_positive, metavar="S", help="stop after S seconds (default: on Ctrl-C)"
@@ -75,7 +75,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Record."""
-    from ur_energy_model.errors import IncompleteRecordingError, RecordingError
+    from ur_energy_model.errors import IncompleteRecordingError, InputError, RecordingError
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.bag.file_split import FileSplit
     from ur_energy_model.telemetry.fields import ENERGY_FIELDS
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.telemetry.recording.recorder import Recorder
     from ur_energy_model.telemetry.rtde.source import RtdeSource
 
-    robot = load_robot(options.robot).name
+    robot = None if options.robot is None else load_robot(options.robot).name
     if options.output.exists():
         raise RecordingError(options.output, "exists already", "choose another name for the bag")
     source = RtdeSource(
@@ -95,6 +95,12 @@ def run(options: argparse.Namespace) -> None:
     )
     processor = time.process_time()
     with source:
+        if source.info.robot is None:
+            raise InputError(
+                options.host,
+                "its dashboard server does not say which arm it is",
+                "name the arm: --robot NAME, such as --robot ur5e",
+            )
         if source.missing_fields:
             note(f"the controller does not have: {', '.join(source.missing_fields)}")
         _report_rate(options.rate, source.info.rate)

@@ -68,7 +68,7 @@ def run_and_report(
             ["hottest joint before and after, degC", hottest],
         ],
     )
-    note(f"next: ur_energy identify {bag} --robot {plan.trajectory.robot} -o model.yaml")
+    note(f"next: ur_energy identify {bag} -o model.yaml")
 
 
 def describe(summary: MotionSummary) -> None:

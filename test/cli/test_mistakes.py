@@ -1,0 +1,222 @@
+"""Ordinary mistakes at the command line: each ends with exit code 1 or 2 and one line that helps."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from test.identification.exact_arm import ExactArm, write_bag
+from ur_energy_model.cli.main import main
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.resources import config_file
+
+NOBODY = "127.0.15.97"
+"""An address at which nothing listens."""
+
+MISTAKES: dict[str, tuple[str, ...]] = {
+    # command line: what the line must name, remedy included
+    # words
+    "identfy {bag}": ("identify",),
+    "estmate {model} {bag}": ("estimate",),
+    "Identify {bag} -o m.yaml": ("identify",),
+    "baseparameters {bag}": ("base-parameters",),
+    "": ("COMMAND", "--help"),
+    "history": ("COMMAND", "--help"),
+    "history sumary {store}": ("summary",),
+    "history ad {store} {bag}": ("add",),
+    "estimate {model} {bag} --wrokers 2": ("--workers",),
+    "record --hots 127.0.0.1 -o new": ("--host",),
+    "live --ip 127.0.0.1": ("--help",),
+    "optimize {model} {bag} --cycletime 3": ("--cycle-time",),
+    "excite --robot ur5e --objective conditon -o t.yaml": ("condition",),
+    "history summary {store} --by aram": ("arm",),
+    "report {model} {bag} -o r.html --format jpg": ("png", "svg"),
+    "protocol s5 --simulated -o new": ("s0", "s4"),
+    "completion powershell": ("bash", "zsh", "fish"),
+    "identify {bag} -o m.yaml --friction coulomb_viscos": ("coulomb_viscous",),
+    "import {csv} --robot ur5e --layout logg -o new": ("layout",),
+    # order
+    "estimate {bag} {model}": ("model comes first",),
+    "evaluate {bag} {model}": ("model comes first",),
+    "optimize {bag} {model}": ("model comes first",),
+    "payload {bag} {model}": ("model comes first",),
+    "report {bag} {model} -o r.html": ("model comes first",),
+    "predict {csv} {model}": ("model comes first",),
+    "history add {bag} {store}": ("store",),
+    "history summary {bag}": ("store",),
+    "history sql 'SELECT 1' {store}": ("store",),
+    # missing
+    "estimate {model}": ("BAG",),
+    "estimate": ("BAG",),
+    "identify {bag}": ("--output",),
+    "record --host {nobody}": ("--output",),
+    "live": ("--host", "--bag"),
+    "import {csv} -o new": ("--robot",),
+    "excite -o t.yaml": ("--robot",),
+    "excite --robot ur5e": ("-o",),
+    "excite --execute ur5e": ("--host",),
+    "optimize {model} {bag} --execute": ("--host",),
+    "optimize {model} {bag} --execute --host {nobody}": ("-o",),
+    "optimize {model} {bag} --another-arm": ("--execute",),
+    "protocol s1 -o new": ("--host", "--simulated"),
+    "estimate {nameless}": ("--robot",),
+    "identify {nameless} -o m.yaml": ("--robot",),
+    "learn {nameless} -o m.yaml": ("--robot",),
+    "base-parameters {nameless}": ("--robot",),
+    "live --bag {nameless}": ("--robot",),
+    # files of another kind
+    "estimate {model} nowhere": ("nowhere", "check"),
+    "estimate nomodel.yaml {bag}": ("nomodel.yaml", "check"),
+    "inspect {csv}": ("ur_energy import",),
+    "estimate {model} {csv}": ("ur_energy import",),
+    "estimate {model} {model}": ("model", "recording"),
+    "inspect {model}": ("model", "recording"),
+    "identify {model} -o m.yaml": ("model", "recording"),
+    "inspect {text}": ("text.txt",),
+    "inspect {folder}": ("folder",),
+    "recover {folder}": ("folder",),
+    "evaluate {text} {bag}": ("text.txt",),
+    "evaluate {bag} {bag}": ("model",),
+    "evaluate {robot} {bag}": ("model",),
+    "predict {model} {bag}": ("bag",),
+    "import {bag} --robot ur5e -o new": ("bag",),
+    "import nowhere.csv --robot ur5e -o new": ("nowhere.csv",),
+    "import {text} --robot ur5e -o new": ("text.txt",),
+    "excite --check {model}": ("trajectory",),
+    "excite --check nowhere.yaml": ("nowhere.yaml",),
+    "excite --for-gap {bag} -o t.yaml": ("model",),
+    "live --bag {csv}": ("ur_energy import",),
+    "live --bag {bag} --model {bag}": ("model",),
+    "simulate --robot ur5e --host {own} --motion nowhere": ("nowhere",),
+    "history add {model} {bag}": ("store",),
+    "history summary nowhere": ("nowhere",),
+    "history watch {store} nowhere": ("nowhere",),
+    # outputs
+    "identify {bag} -o missing/folder/m.yaml": ("missing/folder",),
+    "identify {bag} -o {folder}": ("folder",),
+    "record --host {nobody} -o {bag}": ("exists",),
+    "import {csv} --robot ur5e -o {bag}": ("exists", "--overwrite"),
+    "excite --execute ur5e --host {nobody} -o {bag}": ("exists",),
+    "protocol s1 --host {nobody} -o {bag}": ("another folder",),
+    "report {model} {bag} -o missing/r.html": ("missing",),
+    "layouts -o {model}": ("model.yaml",),
+    "live --bag {bag} --state-file missing/e.json": ("missing",),
+    # robots
+    "identify {bag} --robot ur5 -o m.yaml": ("ur5e", "--robot"),
+    "estimate {model} {bag} --robot ur10e": ("ur5e", "--robot"),
+    "evaluate {model} {other_bag}": ("ur10e",),
+    "import {csv} --robot UR-5 -o new": ("ur5e",),
+    "simulate --robot ur55": ("ur5e",),
+    "inspect {bag} --robot ur5ee": ("ur5e",),
+    "base-parameters {bag} --robot ur10e": ("ur5e",),
+    # addresses
+    "record --host {nobody} -o new": (NOBODY, "check"),
+    "live --host {nobody} --duration 1": (NOBODY,),
+    "excite --execute ur5e --host {nobody} -o new --yes": (NOBODY, "check"),
+    "record --host 192.168.0 10 -o new": ("10",),
+    "record --host 'my robot' -o new": ("address",),
+    "record --host http://127.0.0.1 -o new": ("address",),
+    "simulate --robot ur5e --host 192.0.2.1": ("--allow-network",),
+    "simulate --robot ur5e --host 300.1.2.3": ("address",),
+    "live --bag {bag} --prometheus {taken}": ("port", "another"),
+    "live --bag {bag} --foxglove {taken}": ("port", "another"),
+    "live --bag {bag} --prometheus 9464": ("127.0.0.1:9464",),
+    "live --bag {bag} --prometheus 0.0.0.0:9464": ("--allow-network",),
+    "estimate {model} {bag} {bag} --scheduler 127.0.0.1": ("tcp://",),
+    # numbers and units
+    "record --host {nobody} -o new --duration -5": ("--duration",),
+    "record --host {nobody} -o new --duration 60s": ("--duration", "number"),
+    "record --host {nobody} -o new --rate 1,5": ("--rate", "number"),
+    "record --host {nobody} -o new --rate 100kHz": ("--rate", "number"),
+    "record --host {nobody} -o new --fields actual_Q": ("actual_q",),
+    "estimate {model} {bag} --workers 0": ("--workers",),
+    "estimate {model} {bag} --workers two": ("--workers", "number"),
+    "estimate {model} {bag} --payload 2kg": ("--payload",),
+    "optimize {model} {bag} --cycle-time 0": ("--cycle-time",),
+    "optimize {model} {bag} --tool-speed 250": ("--tool-speed", "M/S"),
+    "optimize {model} {bag} --report r.html --tariff 28ct": ("--tariff", "number"),
+    "simulate --robot ur5e --host {own} --mounting wall": ("degrees",),
+    "simulate --robot ur5e --host {own} --payload 2kg": ("KG",),
+    "simulate --robot ur5e --host {own} --fault lightning": ("lightning",),
+    "excite --robot ur5e -o t.yaml --period 0": ("--period",),
+    "excite --execute ur5e --host {nobody} -o new --speed-fraction 50": ("--speed-fraction",),
+    "history summary {store} --from yesterday": ("--from",),
+    "history summary {store} --time-zone Berlin": ("Europe/Berlin",),
+    "history sql {store} 'SELEC 1'": ("SELEC",),
+    "history sql {store} 'SELECT * FROM second'": ("seconds",),
+    "history sql {store} 'DELETE FROM seconds'": ("SELECT",),
+    "optimize {model} {bag}": ("cycle",),
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what a new user has, and a model of it."""
+    place = tmp_path_factory.mktemp("mistakes")
+    (place / "folder").mkdir()
+    (place / "text.txt").write_text("speed = fast\n")
+    (place / "log.csv").write_text("time,actual_q_0\n0.0,1.0\n0.1,1.0\n")
+    for robot, name, named in (
+        ("ur5e", "bag", "ur5e"),
+        ("ur5e", "nameless", None),
+        ("ur10e", "other_bag", "ur10e"),
+    ):
+        seen = ExactArm(load_robot(robot)).record(20.0, seed=31)
+        write_bag(place / name, replace(seen, info=replace(seen.info, robot=named)))
+    assert main(["identify", str(place / "bag"), "-o", str(place / "model.yaml")]) == 0
+    assert main(["history", "add", str(place / "store"), str(place / "bag")]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def filled(place: Path, fresh_host) -> Iterator[Callable[[str], list[str]]]:
+    """Replaces the names in braces."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        given = {
+            "bag": place / "bag",
+            "nameless": place / "nameless",
+            "other_bag": place / "other_bag",
+            "model": place / "model.yaml",
+            "csv": place / "log.csv",
+            "text": place / "text.txt",
+            "folder": place / "folder",
+            "store": place / "store",
+            "robot": config_file("robots", "ur5e.yaml"),
+            "nobody": NOBODY,
+            "own": fresh_host(),
+            "taken": f"127.0.0.1:{taken.getsockname()[1]}",
+        }
+        yield lambda command: shlex.split(command.format_map(given))
+
+
+@pytest.mark.parametrize("command", MISTAKES)
+def test_a_mistake_is_one_line_with_a_remedy(
+    command: str,
+    filled: Callable[[str], list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = end_of(filled(command), capsys)
+    lines = [line for line in err.splitlines() if not line.endswith("...")]
+    assert code in (1, 2), (code, out, err)
+    assert len(lines) == 1, err
+    assert out == ""
+    for word in MISTAKES[command]:
+        assert word in lines[0]
+
+
+def end_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command."""
+    capsys.readouterr()
+    try:
+        code = main(arguments)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    return (code, *capsys.readouterr())
