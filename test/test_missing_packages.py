@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from importlib.metadata import requires
 
 import pytest
 
-from ur_energy_model.missing_packages import MissingPackageError, needed_here
+from ur_energy_model.missing_packages import EXTRAS, MissingPackageError, needed_here
 
 ABSENT = ("clarabel", "lz4", "numba", "rosbags", "rtde_control", "shtab", "typing_extensions")
 """Without a rosdep key; numba, which only the simulated arm needs; too old on Ubuntu 22.04."""
@@ -60,9 +61,13 @@ def test_command_that_needs_one_says_so_in_one_line() -> None:
     assert "sudo apt install python3-numba" in done.stderr
 
 
-def test_message_of_a_package_that_ubuntu_does_not_have() -> None:
-    with pytest.raises(MissingPackageError, match=r"environment, pip install ur-rtde$"):
-        raise MissingPackageError("rtde_control")
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_packages_of_extras_are_named_with_their_extra(extra: str) -> None:
+    needed = [each for each in requires("ur_energy_model") or () if f'"{extra}"' in each]
+    own = [each for each in EXTRAS[extra] if each != "cryptography"]  # of two extras
+    assert 0 < len(needed) <= len(own) + 1
+    for package in own:
+        assert f"pip install '.[{extra}]'" in str(MissingPackageError(package))
 
 
 def test_message_names_the_top_package() -> None:

@@ -66,7 +66,8 @@ def check_target(path: str | Path) -> None:
     path = Path(path)
     if path.exists() and not path.is_file():
         # root could replace /dev/null by a file
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
+        what = "is a folder, name a file" if path.is_dir() else "not a regular file"
+        raise OSError(errno.EINVAL, what, str(path))
 
 
 @contextmanager

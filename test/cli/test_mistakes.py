@@ -1,9 +1,10 @@
-"""Ordinary mistakes at the command line: each ends with exit code 1 or 2 and one line that helps."""
+"""Ordinary mistakes at the command line: exit code 1 or 2, and one line that helps."""
 
 from __future__ import annotations
 
 import shlex
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,11 +32,11 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "history ad {store} {bag}": ("add",),
     "estimate {model} {bag} --wrokers 2": ("--workers",),
     "record --hots 127.0.0.1 -o new": ("--host",),
-    "live --ip 127.0.0.1": ("--help",),
+    "live --ip 127.0.0.1": ("--host",),
     "optimize {model} {bag} --cycletime 3": ("--cycle-time",),
     "excite --robot ur5e --objective conditon -o t.yaml": ("condition",),
     "history summary {store} --by aram": ("arm",),
-    "report {model} {bag} -o r.html --format jpg": ("png", "svg"),
+    "report {model} {bag} -o r.html --format jpeg": ("png", "svg"),
     "protocol s5 --simulated -o new": ("s0", "s4"),
     "completion powershell": ("bash", "zsh", "fish"),
     "identify {bag} -o m.yaml --friction coulomb_viscos": ("coulomb_viscous",),
@@ -48,10 +49,9 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "report {bag} {model} -o r.html": ("model comes first",),
     "predict {csv} {model}": ("model comes first",),
     "history add {bag} {store}": ("store",),
-    "history summary {bag}": ("store",),
     "history sql 'SELECT 1' {store}": ("store",),
     # missing
-    "estimate {model}": ("BAG",),
+    "estimate {model}": ("recording", "bag"),
     "estimate": ("BAG",),
     "identify {bag}": ("--output",),
     "record --host {nobody}": ("--output",),
@@ -74,6 +74,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "estimate nomodel.yaml {bag}": ("nomodel.yaml", "check"),
     "inspect {csv}": ("ur_energy import",),
     "estimate {model} {csv}": ("ur_energy import",),
+    "evaluate {model} {text}": ("text.txt",),
     "estimate {model} {model}": ("model", "recording"),
     "inspect {model}": ("model", "recording"),
     "identify {model} -o m.yaml": ("model", "recording"),
@@ -81,31 +82,28 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "inspect {folder}": ("folder",),
     "recover {folder}": ("folder",),
     "evaluate {text} {bag}": ("text.txt",),
-    "evaluate {bag} {bag}": ("model",),
+    "evaluate {bag} {bag}": ("MODEL.yaml",),
     "evaluate {robot} {bag}": ("model",),
-    "predict {model} {bag}": ("bag",),
+    "predict {model} {bag}": ("TRAJECTORY.csv",),
     "import {bag} --robot ur5e -o new": ("bag",),
     "import nowhere.csv --robot ur5e -o new": ("nowhere.csv",),
     "import {text} --robot ur5e -o new": ("text.txt",),
     "excite --check {model}": ("trajectory",),
     "excite --check nowhere.yaml": ("nowhere.yaml",),
-    "excite --for-gap {bag} -o t.yaml": ("model",),
+    "excite --for-gap {bag} -o t.yaml": ("MODEL.yaml",),
     "live --bag {csv}": ("ur_energy import",),
-    "live --bag {bag} --model {bag}": ("model",),
+    "live --bag {bag} --model {bag}": ("MODEL.yaml",),
     "simulate --robot ur5e --host {own} --motion nowhere": ("nowhere",),
     "history add {model} {bag}": ("store",),
     "history summary nowhere": ("nowhere",),
     "history watch {store} nowhere": ("nowhere",),
     # outputs
-    "identify {bag} -o missing/folder/m.yaml": ("missing/folder",),
     "identify {bag} -o {folder}": ("folder",),
     "record --host {nobody} -o {bag}": ("exists",),
     "import {csv} --robot ur5e -o {bag}": ("exists", "--overwrite"),
     "excite --execute ur5e --host {nobody} -o {bag}": ("exists",),
     "protocol s1 --host {nobody} -o {bag}": ("another folder",),
-    "report {model} {bag} -o missing/r.html": ("missing",),
     "layouts -o {model}": ("model.yaml",),
-    "live --bag {bag} --state-file missing/e.json": ("missing",),
     # robots
     "identify {bag} --robot ur5 -o m.yaml": ("ur5e", "--robot"),
     "estimate {model} {bag} --robot ur10e": ("ur5e", "--robot"),
@@ -123,16 +121,17 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "record --host http://127.0.0.1 -o new": ("address",),
     "simulate --robot ur5e --host 192.0.2.1": ("--allow-network",),
     "simulate --robot ur5e --host 300.1.2.3": ("address",),
+    "simulate --robot ur5e --host {busy}": ("30004", "free address"),
     "live --bag {bag} --prometheus {taken}": ("port", "another"),
     "live --bag {bag} --foxglove {taken}": ("port", "another"),
-    "live --bag {bag} --prometheus 9464": ("127.0.0.1:9464",),
+    "live --bag {bag} --prometheus 9464": ("ADDRESS:PORT",),
     "live --bag {bag} --prometheus 0.0.0.0:9464": ("--allow-network",),
     "estimate {model} {bag} {bag} --scheduler 127.0.0.1": ("tcp://",),
     # numbers and units
     "record --host {nobody} -o new --duration -5": ("--duration",),
-    "record --host {nobody} -o new --duration 60s": ("--duration", "number"),
-    "record --host {nobody} -o new --rate 1,5": ("--rate", "number"),
-    "record --host {nobody} -o new --rate 100kHz": ("--rate", "number"),
+    "record --host {nobody} -o new --duration 60s": ("--duration", "unit: 60"),
+    "record --host {nobody} -o new --rate 1,5": ("--rate", "1.5"),
+    "record --host {nobody} -o new --rate 100kHz": ("--rate", "HZ"),
     "record --host {nobody} -o new --fields actual_Q": ("actual_q",),
     "estimate {model} {bag} --workers 0": ("--workers",),
     "estimate {model} {bag} --workers two": ("--workers", "number"),
@@ -176,7 +175,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def filled(place: Path, fresh_host) -> Iterator[Callable[[str], list[str]]]:
     """Replaces the names in braces."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    busy = fresh_host()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        socket.create_server((busy, 30004)),
+    ):
         given = {
             "bag": place / "bag",
             "nameless": place / "nameless",
@@ -189,6 +192,7 @@ def filled(place: Path, fresh_host) -> Iterator[Callable[[str], list[str]]]:
             "robot": config_file("robots", "ur5e.yaml"),
             "nobody": NOBODY,
             "own": fresh_host(),
+            "busy": busy,
             "taken": f"127.0.0.1:{taken.getsockname()[1]}",
         }
         yield lambda command: shlex.split(command.format_map(given))
@@ -207,9 +211,35 @@ def test_a_mistake_is_one_line_with_a_remedy(
     lines = [line for line in err.splitlines() if not line.endswith("...")]
     assert code in (1, 2), (code, out, err)
     assert len(lines) == 1, err
-    assert out == ""
+    assert out == "" or "waiting for" in out
     for word in MISTAKES[command]:
         assert word in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "extra"),
+    [
+        ("history summary {store}", "duckdb", "plant"),
+        ("estimate {model} {bag} {bag} --workers 2", "distributed", "plant"),
+        ("live --bag {bag} --prometheus 127.0.0.1:0", "prometheus_client", "sinks"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(
+    command: str,
+    package: str,
+    extra: str,
+    filled: Callable[[str], list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in [each for each in sys.modules if each.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [each for each in sys.modules if each.startswith("ur_energy_model.sinks.prom")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    code, out, err = end_of(filled(command), capsys)
+    assert (code, out, err.count("\n")) == (1, "", 1), err
+    assert err.count(f"pip install '.[{extra}]'") == 1
 
 
 def end_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -180,12 +181,23 @@ def number(kind: type[N], least: float, most: float) -> Callable[[str], N]:
             value = kind(text)
         except ValueError:
             word = "a whole number" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {word}") from None
+            hint = _plain_number(text)
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {word}{hint}") from None
         if not least <= value <= most:
             raise argparse.ArgumentTypeError(f"{text[:40]!r} must be {least:g} to {most:g}")
         return value
 
     return read
+
+
+def _plain_number(text: str) -> str:
+    """How to write a number that has a unit or a decimal comma, "" for other texts."""
+    found = re.match(r"\s*([-+]?\d{1,20})(?:([.,])(\d{1,20}))?\s*([^\d.,]{0,10})$", text)
+    if found is None:
+        return ""
+    digits, point, decimals, unit = found.groups()
+    reason = "without a unit" if unit else "with a point"
+    return f", write it {reason}: {digits}{'.' if point else ''}{decimals or ''}"
 
 
 def add_number(

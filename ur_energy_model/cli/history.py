@@ -17,9 +17,9 @@ def register(subparsers: arguments.Subparsers) -> None:
         subparsers,
         "history",
         None,
-        summary="keep and question the energy of many arms over months",
-        description="Keep the energy of many arms per second and per cycle in a store of Parquet "
-        "files, and question it.",
+        summary="store and query the energy of many arms over months",
+        description="Store the energy of many arms per second and per cycle in a folder of Parquet "
+        "files, and query it.",
         examples="ur_energy history add plant monday tuesday --model arm.yaml\n"
         "ur_energy history watch plant recordings --model arm.yaml\n"
         "ur_energy history summary plant --by day --tariff 0.25\n"

@@ -40,7 +40,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         subparsers,
         "sql",
         run,
-        summary="ask with SQL",
+        summary="query with SQL",
         description="Run one SELECT statement of DuckDB's SQL on a history store and print its "
         "result.",
         examples='ur_energy history sql plant "SELECT arm, max(peak_power) FROM seconds GROUP BY '

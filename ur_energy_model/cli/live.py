@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.model_option import chosen_model
 from ur_energy_model.cli.output import note
-from ur_energy_model.cli.sink_options import add_sink_options, sink_options
+from ur_energy_model.cli.sink_options import add_sink_options, check_ports, sink_options
 from ur_energy_model.cli.stop_signals import on_stop_signal
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SAVE_PERIOD = 1.0
 """Time between two savings of the counters [s]."""
+WAITING = 60.0
+"""Time between two lines for people while no samples come [s]."""
 LONGEST_BATCH = 0.05
 """Longest time span of packets that are decoded together [s]."""
 
@@ -39,8 +41,9 @@ def register(subparsers: arguments.Subparsers) -> None:
         summary="show live power and energy of an arm; feed Foxglove, Prometheus, MQTT, OPC UA",
         description="Show power and energy of an arm while it works: each joint, the whole arm "
         "beside the measured bus, standby, cycles and losses of the connection. In a terminal it "
-        "fills the screen; elsewhere it prints one line a second. Without --model it uses the "
-        "generic model of the arm's type, whose intervals are wider. ROS is not needed.",
+        "fills the screen; elsewhere it prints one line a second, and one a minute while no "
+        "samples come. Without --model it uses the generic model of the arm's type, whose "
+        "intervals are wider. ROS is not needed.",
         examples="ur_energy live --host 192.168.0.10 --model model.yaml\n"
         "ur_energy live --host 192.168.0.10 --prometheus 127.0.0.1:9464 --foxglove \\\n"
         "    --state-file energy.json\n"
@@ -89,6 +92,7 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 
     stated = sink_options(options)
+    check_ports(stated)
     arm = LiveArm(
         str(options.bag or options.host),
         _source(options, min(LONGEST_BATCH, 1.0 / stated.rate)),
@@ -157,7 +161,7 @@ def _viewer(options: argparse.Namespace, arm: LiveArm, stop: threading.Event) ->
         return Lines(arm.state, stop, json_line, note)
     console = Console(highlight=False)
     if not console.is_terminal or console.is_dumb_terminal:
-        return Lines(arm.state, stop, text_line, note)
+        return Lines(arm.state, stop, text_line, note, patience=WAITING)
     from ur_energy_model.sinks.terminal.screen import Screen
 
     return Screen(console, arm.state, stop)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ur_energy_model import __version__
-from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED
 from ur_energy_model.terminal_text import one_line, printable
@@ -36,7 +36,9 @@ COMMANDS: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in 
 _MODULES = {"import": "import_csv", "base-parameters": "base_parameters"}
 _BAG_FILES = (".mcap", ".db3")
 _FEW = 9
-"""So many words are listed where none is near."""
+"""Fewer words than these are listed."""
+_SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), "host") | {"time": "duration"}
+"""Names that other programs have for options."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -68,8 +70,20 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
-        known = COMMANDS if action.dest == "command" else tuple(map(str, action.choices))
+        known = tuple(map(str, action.choices))
+        if isinstance(action, _Subparsers):
+            text = f"there is no command {value!r}{_suggestion(value, known)}"
+            raise argparse.ArgumentError(None, text)
         raise argparse.ArgumentError(action, f"there is no {value!r}{_suggestion(value, known)}")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """The value of an argument; a refusal names what it is, with its unit."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            if isinstance(action.metavar, str):
+                error.message = f"{error.message} ({action.metavar})"
+            raise
 
     def check_options(self, arguments: Sequence[str]) -> None:
         """Refuse the first option that does not exist, before anything that is missing."""
@@ -84,8 +98,10 @@ class _Parser(argparse.ArgumentParser):
             elif option.startswith("--") and " " not in option:
                 known = parser._option_string_actions
                 if not any(each.startswith(option) for each in known):
-                    longer = tuple(each for each in known if each.startswith("--"))
-                    parser.error(f"there is no {option}{_suggestion(option, longer)}")
+                    longer = tuple(each[2:] for each in known if each.startswith("--"))
+                    word = _SYNONYMS.get(option[2:], option[2:])
+                    text = f"there is no {option}{_suggestion(word, longer, '--')}"
+                    parser.error(text)
 
 
 class _GroupedParser(_Parser):
@@ -130,12 +146,12 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     return parser
 
 
-def _suggestion(word: str, known: Sequence[str]) -> str:
-    """The known word that is meant, or all of a few."""
-    near = get_close_matches(word.lower(), known, 1, 0.5)
-    if near:
-        return f": did you mean {near[0]}?"
-    return f", but {', '.join(known)}" if len(known) < _FEW else ""
+def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
+    """The known word that is meant, and all if they are few."""
+    near = get_close_matches(word.lower(), known, 1)
+    text = f": did you mean {before}{near[0]}?" if near else ""
+    few = not before and len(known) < _FEW
+    return f"{text}{':' if not near else ''} use one of {', '.join(known)}" if few else text
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -144,20 +160,47 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = build_parser(command)
     assert isinstance(parser, _Parser)
     parser.check_options(arguments)
-    options = parser.parse_args(arguments)
-    _check_order(options)
+    options: argparse.Namespace
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        options.parser.error(f"{' '.join(rest)}: one word too many, or an option that is not there")
     return options
 
 
-def _check_order(options: argparse.Namespace) -> None:
-    """Refuse a recording in the place of the model, and the model behind it."""
-    given = vars(options)
-    model = given.get("model")
-    others = [given.get("bag"), given.get("trajectory"), *(given.get("bags") or ())]
-    if not isinstance(model, Path) or not (model.is_dir() or model.suffix in (*_BAG_FILES, ".csv")):
-        return
-    if any(isinstance(each, Path) and each.suffix in (".yaml", ".yml") for each in others):
-        options.parser.error(f"the model comes first, then {model}")
+def _check_kinds(options: argparse.Namespace) -> None:
+    """Refuse a model where a recording is expected, and the reverse.
+
+    Raises:
+        InputError: one of them is in the place of another.
+    """
+    models, recordings = [], []
+    for action in options.parser._actions:
+        value = getattr(options, action.dest, None)
+        paths = [each for each in (value if isinstance(value, list) else [value]) if each]
+        if action.dest in ("bag", "bags", "validate", "session", "empty"):
+            recordings += [each for each in paths if isinstance(each, Path)]
+        elif action.dest == "trajectory" or (action.dest in ("model", "for_gap")):
+            models += [(action, each) for each in paths if isinstance(each, Path)]
+    for action, path in models:
+        others = [*recordings, *(each for _, each in models if each is not path)]
+        wrong = _is_recording(path) or path.suffix == ".csv"
+        if action.dest == "model" and wrong and any(map(_is_yaml, others)):
+            options.parser.error(f"the model comes first, then {path}")
+        if _is_recording(path) and action.nargs != "?":
+            raise InputError(path, "is a recording", f"give {action.metavar} instead")
+    for path in recordings:
+        if _is_yaml(path) and path.is_file():
+            raise InputError(path, "is a model or robot file, not a recording", "give a bag")
+        if path.name.endswith((".csv", ".csv.gz", ".txt")) and path.is_file():
+            raise InputError(path, "is no bag", "make a bag of a CSV file with: ur_energy import")
+
+
+def _is_recording(path: Path) -> bool:
+    return path.suffix in _BAG_FILES or (path / "metadata.yaml").is_file()
+
+
+def _is_yaml(path: Path) -> bool:
+    return path.suffix in (".yaml", ".yml")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -180,6 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _outcome(options: argparse.Namespace) -> int:
     """Run a subcommand; an error of this package becomes one line on stderr."""
     try:
+        _check_kinds(options)
         options.run(options)
         sys.stdout.flush()
         return DONE
@@ -193,7 +237,8 @@ def _outcome(options: argparse.Namespace) -> int:
         place = "" if error.filename is None else f"{error.filename}: "
         problem = f"{place}{error.strerror or error}; check path and disk"
         print(one_line(f"ur_energy {options.command}: {problem}"), file=sys.stderr)
-        _discard_output()
+        if error.filename is None:
+            _discard_output()
         return REFUSED
 
 

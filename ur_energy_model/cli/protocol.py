@@ -80,11 +80,7 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.errors import InputError
 
     if options.simulated == (options.host is not None):
-        raise InputError(
-            "--host",
-            "and --simulated exclude each other",
-            "give one of them: a robot or a simulated arm",
-        )
+        options.parser.error("give either --host ADDRESS, of a robot, or --simulated")
     if options.protocol == "all":
         _run_all(options)
         return

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 2.0
 """Time without samples after which a recording whose duration is over ends."""
+_positive = arguments.number(float, 1e-3, 1e9)
 WATCH_SECONDS = 0.2
 """Period of the progress display."""
 
@@ -202,13 +203,6 @@ def _watch(
                 note(problem)
             shown = problem
     return None
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not (value > 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError("must be positive")
-    return value
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ur_energy_model.sinks.options import SinkOptions
+
+OPCUA_PORT = 4840
+"""Default port of OPC UA."""
 
 
 def add_sink_options(parser: argparse.ArgumentParser) -> None:
@@ -88,3 +95,38 @@ def sink_options(options: argparse.Namespace) -> SinkOptions:
         mqtt_node=options.mqtt_node,
         mqtt_json=options.mqtt_json,
     )
+
+
+def check_ports(stated: SinkOptions) -> None:
+    """Refuse servers whose address another program has.
+
+    Raises:
+        InputError: it is in use, or this machine does not have it.
+    """
+    from ur_energy_model.errors import InputError
+    from ur_energy_model.sinks.address import listening_address
+    from ur_energy_model.sinks.open_sinks import FOXGLOVE_PORT, PROMETHEUS_PORT
+
+    urls = (url.removeprefix("opc.tcp://").partition("/")[0] for url in stated.opcua)
+    kinds = (
+        ("--foxglove", stated.foxglove, FOXGLOVE_PORT),
+        ("--prometheus", stated.prometheus, PROMETHEUS_PORT),
+        ("--opcua", urls, OPCUA_PORT),
+    )
+    with ExitStack() as held:  # each until all are checked: two sinks cannot share one
+        for flag, texts, port in kinds:
+            for text in texts:
+                address = listening_address(
+                    flag, text, port=port, allow_network=stated.allow_network
+                )
+                family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+                try:
+                    held.enter_context(
+                        socket.create_server((address.host, address.port), family=family)
+                    )
+                except OSError as error:
+                    raise InputError(
+                        flag,
+                        f"{address} cannot be used ({os.strerror(error.errno or errno.EINVAL)})",
+                        "end the program that has this port, or name another port",
+                    ) from None

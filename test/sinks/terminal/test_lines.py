@@ -89,3 +89,16 @@ def test_numbers_in_a_problem_make_no_new_one() -> None:
     lines.update()
     lines.update()
     assert len(told) == 1
+
+
+def test_a_wait_is_one_line_until_samples_come(capsys: pytest.CaptureFixture[str]) -> None:
+    states = iter([waiting(), waiting(), waiting(), state(), state(), waiting(), waiting()])
+    told: list[str] = []
+    lines = Lines(
+        lambda _: next(states), threading.Event(), text_line, told.append, patience=1000.0
+    )
+    for _ in range(7):
+        lines.update()
+    printed = capsys.readouterr().out.splitlines()
+    assert ["waiting" in line for line in printed] == [True, False, False, True]
+    assert told == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -27,7 +28,9 @@ class Lines:
         state: the state for a viewer of this name, powers since its previous one.
         stop: set by signals.
         line: text of a state.
-        notice: told each problem when it begins.
+        notice: receives each problem when it begins.
+        patience: time between two lines while no samples come [s]; `line` then tells why, and
+            `notice` does not.
 
     Attributes:
         period: time between two updates [s].
@@ -41,9 +44,12 @@ class Lines:
         stop: threading.Event,
         line: Callable[[LiveState], str],
         notice: Callable[[str], None],
+        patience: float = 0.0,
     ) -> None:
         self._state, self._stop, self._line, self._notice = state, stop, line, notice
         self._told: frozenset[str] = frozenset()
+        self._patience = patience
+        self._silent_line = float("-inf")
 
     def __enter__(self) -> Self:
         return self
@@ -54,8 +60,16 @@ class Lines:
     def update(self) -> None:
         """Print the present state."""
         state = self._state("second")
-        print(self._line(state), flush=True)
-        problems = dict(zip(map(_subject, state.problems), state.problems, strict=True))
+        now = time.monotonic()
+        if state.silence is None:
+            self._silent_line = float("-inf")
+        if now >= self._silent_line + self._patience:
+            print(self._line(state), flush=True)
+            if state.silence is not None:
+                self._silent_line = now
+        # The line of a silent source says it already.
+        texts = state.problems[bool(self._patience) and state.silence is not None :]
+        problems = dict(zip(map(_subject, texts), texts, strict=True))
         for subject, problem in problems.items():
             if subject not in self._told:
                 self._notice(problem)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
 from ur_energy_model.telemetry.event import ERROR, INFORMATION, WARNING, Event
@@ -69,7 +70,9 @@ class RtdeSource:
     ) -> None:
         for name in fields:
             if name not in FIELDS:
-                raise InputError(host, "is not an RTDE field", "check the spelling", field=name)
+                near = get_close_matches(name.lower(), FIELDS, 1) or ["actual_q"]
+                remedy = f"check the spelling, such as {near[0]}"
+                raise InputError(host, "is not an RTDE field", remedy, field=name)
         if rate is not None and not 0.0 < rate <= 1000.0:
             raise InputError(host, f"cannot send at {rate} Hz", "ask for 1 to 500", field="rate")
         link = LinkOptions() if link is None else link
