@@ -80,7 +80,11 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.errors import InputError
 
     if options.simulated == (options.host is not None):
-        options.parser.error("give either --host ADDRESS, of a robot, or --simulated")
+        raise InputError(
+            "--host",
+            "and --simulated exclude each other, and one is needed",
+            "give one of them: --host ADDRESS of a robot, or --simulated",
+        )
     if options.protocol == "all":
         _run_all(options)
         return
