@@ -106,5 +106,6 @@ def test_cheaper_cycle(tmp_path: Path) -> None:
         text=True,
     )
     lines = done.stdout.splitlines()
-    assert "% less" in lines[0]
-    assert [line.split(":")[0] for line in lines[1:]] == ["move 1", "move 3"]
+    before, after = (float(part.split()[0]) for part in lines[0].split(" -> "))
+    assert after < before
+    assert [line.split(":")[0] for line in lines[1:]] == [f"step {n}" for n in range(1, 7)]

@@ -23,7 +23,6 @@ from ur_energy_model.optimization.cycle_motion import TimedMoves
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.options import OptimizationOptions
-from ur_energy_model.optimization.pendant import typed_text
 from ur_energy_model.report.charts.optimization import cycle_time_chart, power_chart
 from ur_energy_model.report.figures.figures import save_chart
 from ur_energy_model.report.optimization import make_optimization_report
@@ -75,31 +74,33 @@ def main() -> None:
 
 def with_figures(page: str, found: OptimizedCycle) -> str:
     """The page with the figures of the case."""
-    lines = ["| move | time [s] | speed | acceleration | energy [J] |", "|---|---|---|---|---|"]
-    for number, each in enumerate(found.moves, 1):
-        speed, acceleration = typed_text(each)
-        lines.append(
-            f"| {number} {each.move.kind} | {each.move.duration:.2f} → {each.duration:.2f} "
-            f"| {speed} | {acceleration} | {each.move.energy:.0f} → {each.typed_energy:.0f} |"
-        )
+    lines = ["| step | speed | acceleration | wait |", "|---|---|---|---|"]
+    for number, step in enumerate(found.sheet, 1):
+        texts = ("", "", step.text("wait")) if step.do == "wait" else (
+            step.text("speed"), step.text("acceleration"), "",
+        )  # fmt: skip
+        kept = ", kept" if step.kept else ""
+        lines.append(f"| {number} {step.do}{kept} | " + " | ".join(texts) + " |")
     duration = f"{found.duration:.2f} s"
     lines += ["", f"| cycle of {duration} | energy [J] | saving |", "|---|---|---|"]
     compared = {
         "as recorded": found.energy,
-        "new": found.new_energy,
-        "new, as typed above": found.typed_energy,
+        "as typed above": found.typed_energy,
+        "as set points": found.new_energy,
         "slowed by speed scaling": found.scaled_energy,
         f"as fast as possible ({found.time_optimal_duration:.2f} s)": found.time_optimal_energy,
     }
     for name, energy in compared.items():
         lines.append(f"| {name} | {energy:.1f} | {100 * (1 - energy / found.energy):.1f} % |")
-    low, high = found.saving_interval
+    low, high = found.typed_interval
     measured = found.measured
     assert measured is not None
     lines += [
         "",
-        f"Predicted saving: {found.saving_percent:.1f} % ({low:.1f} to {high:.1f} %).",
-        f"Measured over {measured.cycles} cycles of each kind: {measured.saving_percent:.1f} %",
+        f"Predicted saving as typed: {found.typed_saving_percent:.1f} % ({low:.1f} to "
+        f"{high:.1f} %), as set points {found.saving_percent:.1f} %.",
+        f"Measured with set points over {measured.cycles} cycles of each kind: "
+        f"{measured.saving_percent:.1f} %",
         "({:.2f} to {:.2f} %), from {:.1f} J to {:.1f} J.".format(
             *measured.interval, measured.energy, measured.new_energy
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from test.optimization.hand_made import ROBOT, hand_made_recording
 from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.cli.main import main
 from ur_energy_model.energy.prediction import predict_energy
-from ur_energy_model.experiment.energy_cycle.exports import PREDICTION, PROGRAM
+from ur_energy_model.experiment.energy_cycle.exports import PREDICTION, PROGRAM, SHEET
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.plan_csv import read_plan
@@ -37,16 +38,25 @@ def test_files_and_page_agree_with_the_json(
     result = json.loads(capsys.readouterr().out)
     assert [move["kind"] for move in result["moves"]] == ["moveJ", "moveL", "moveJ"]
     assert result["new_energy"] < result["energy"]
-    assert result["new_energy"] <= result["typed_energy"] < result["energy"]
+    assert 0.99 * result["new_energy"] < result["typed_energy"] < result["energy"]
     assert result["measured"] is None
     plan = read_plan(folder / "made" / PREDICTION, ROBOT.joint_names)
     predicted = predict_energy(arm_model(), plan).total
     assert predicted == pytest.approx(result["new_energy"], rel=5e-3)
+    with (folder / "made" / SHEET).open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(result["sheet"][0])
+    for row, step in zip(rows, result["sheet"], strict=True):
+        for name in ("new_speed", "new_acceleration", "new_wait"):
+            assert row[name] == ("" if step[name] is None else str(step[name]))
     program = (folder / "made" / PROGRAM).read_text()
+    waits = [step["new_wait"] for step in result["sheet"] if step["new_wait"]]
+    assert [f"sleep({wait:.2f})" in program for wait in waits] == [True] * len(waits)
     assert program.count("movej(") == 3  # the approach, and two moves
     assert program.count("movel(") == 1
     html = page.read_text(encoding="utf-8")
-    for text in ("What to type", "one year", "cost [EUR]", "Energy and cycle time"):
+    typed = f"{result['typed_saving_percent']:.1f} %"
+    for text in ("What to type", typed, "🔓", "one year", "cost [EUR]", "Energy and cycle time"):
         assert text in html
 
 
@@ -54,7 +64,7 @@ def test_the_table_is_for_the_pendant(folder: Path, capsys: pytest.CaptureFixtur
     assert main(["optimize", str(folder / "model.yaml"), str(folder / "cell")]) == 0
     output = capsys.readouterr().out
     assert max(len(line) for line in output.splitlines()) <= 80
-    for text in ("1 moveJ", "2 moveL", "85.9 → ", "°/s²", "250 → ", "mm/s²", "as typed above"):
+    for text in ("1 moveJ", "3 moveL", "85.9 → ", "°/s²", "250 → ", "mm/s²", "1.50 → ", "Standby"):
         assert text in output
 
 

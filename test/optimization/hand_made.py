@@ -7,10 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
+from ur_energy_model.optimization.cycle import Dwell, Move, Wait, WorkCycle
 from ur_energy_model.optimization.cycle_motion import recorded_motion
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
-from ur_energy_model.optimization.typed_moves import with_typed_moves
+from ur_energy_model.optimization.pendant import (
+    sheet_of,
+    typed_motion,
+    typed_stretches,
+    with_recorded_values,
+)
 from ur_energy_model.simulation.control.kinematics import ArmKinematics
 from ur_energy_model.simulation.control.straight_line import LinePlanner, StraightLine
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -47,7 +52,7 @@ def sampled(motion: Motion) -> tuple[Array, Array, Array, Array]:
     return (time, *motion.sample(time))
 
 
-def effort(motion: Motion, move: OptimizedMove | None = None) -> float:
+def effort(motion: Motion) -> float:
     """A stand-in for energy: squared joint speeds and accelerations over time."""
     time = np.linspace(0.0, motion.duration, 400)
     _, qd, qdd = motion.sample(time)
@@ -69,16 +74,18 @@ def hand_made_cycle() -> OptimizedCycle:
     for before, after in zip(fast, slow, strict=True):
         time, q, qd, _ = sampled(before)
         nan = float("nan")
-        recorded = Move(now, time, q, qd, "other", nan, nan, effort(before), 1.0, 200.0)
+        recorded = with_recorded_values(
+            Move(now, time, q, qd, "other", nan, nan, effort(before), 1.0, 200.0), ROBOT
+        )
         now += before.duration + WAIT
         moves.append(recorded)
-        dwells.append(Dwell(now - WAIT, WAIT, q[-1], kept=False))
+        dwells.append(Dwell(now - WAIT, WAIT, q[-1], (Wait(WAIT, kept=False),)))
         new.append(
             OptimizedMove(recorded, new_now, *sampled(after), effort(after), 1.0, nan, nan, nan)
         )
         new_now += after.duration
     duration = max(now, new_now)
-    last = Dwell(new_now, duration - new_now, HOME, kept=False)
+    last = Dwell(new_now, duration - new_now, HOME)
     energy = sum(each.energy for each in moves)
     cycle = WorkCycle(
         source="hand",
@@ -94,7 +101,20 @@ def hand_made_cycle() -> OptimizedCycle:
         measured_energy_std=1.0,
         temperature=np.full(6, 30.0),
     )
-    optimized = OptimizedCycle(
+    sheet = sheet_of(
+        cycle,
+        [each.duration for each in new],
+        duration,
+        ROBOT,
+        lambda index, motion, slot: effort(motion),
+        waiting_after=2,
+    )
+    typed = [typed_motion(cycle, step, ROBOT) for step in sheet if step.do != "wait"]
+    for k, motion in enumerate(typed):
+        assert motion is not None
+        new[k] = replace(new[k], typed_energy=effort(motion))
+    stretches = typed_stretches(cycle, sheet, ROBOT)
+    return OptimizedCycle(
         cycle=cycle,
         duration=duration,
         moves=tuple(new),
@@ -108,8 +128,11 @@ def hand_made_cycle() -> OptimizedCycle:
         bound_gap=0.0,
         pareto=None,
         notes=("A note.",),
+        sheet=sheet,
+        typed_energy=sum(each.typed_energy for each in new),
+        typed_duration=sum(stretch.plan.duration for stretch in stretches),
+        typed_interval=(9.0, 19.0),
     )
-    return with_typed_moves(optimized, ROBOT, effort)
 
 
 def hand_made_recording(cycles: int) -> Telemetry:

@@ -49,8 +49,8 @@ def test_moves_and_dwells_fill_the_new_cycle_and_short_dwells_are_kept(
     moving = sum(move.duration for move in result.moves)
     waiting = sum(dwell.duration for dwell in result.dwells)
     assert moving + waiting == pytest.approx(result.duration, abs=1e-6)
-    kept = [dwell for dwell in result.dwells if dwell.kept]
-    assert [dwell.duration for dwell in kept] == pytest.approx([0.3, 0.3], abs=0.005)
+    kept = [dwell.duration for dwell in result.dwells if dwell.kept > 0.01]
+    assert kept == pytest.approx([0.3, 0.3], abs=0.005)
     assert result.cycle.slack == pytest.approx(3.0, abs=0.005)
 
 
@@ -126,13 +126,6 @@ def test_without_slack_nothing_gets_dearer(bag: Path) -> None:
     assert found.cycle.slack == 0.0
     assert found.new_energy <= found.energy
     assert found.new_energy <= found.scaled_energy
-
-
-def test_the_limits_of_the_recording_can_be_kept(bag: Path) -> None:
-    options = OptimizationOptions(recorded_limits=True)
-    found = optimize_cycle(arm_model(), bag, options)
-    recorded_most = max(np.abs(move.qd).max() for move in found.cycle.moves)
-    assert max(np.abs(move.qd).max() for move in found.moves) <= recorded_most
 
 
 def test_a_tool_speed_that_the_user_gives_is_kept_even_below_the_recorded_one(bag: Path) -> None:

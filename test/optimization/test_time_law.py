@@ -8,14 +8,12 @@ import pytest
 from test.optimization.simulated_cycle import LIFT, PICK, PLACE, ROBOT, arm_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
-from ur_energy_model.optimization.duration_curve import duration_curve
 from ur_energy_model.optimization.jerk import with_jerk_limit
 from ur_energy_model.optimization.least_energy import EnergyLaws
 from ur_energy_model.optimization.motion_limits import PathLimits
 from ur_energy_model.optimization.optimize_plan import optimize_plan
 from ur_energy_model.optimization.path import JointPath
 from ur_energy_model.optimization.path_dynamics import PathDynamics
-from ur_energy_model.optimization.time_law import TimeLaw
 from ur_energy_model.optimization.time_optimal import fastest_law
 from ur_energy_model.trajectory.motions import move
 from ur_energy_model.trajectory.plan import Plan
@@ -130,23 +128,3 @@ def test_the_jerk_limit_holds_on_the_sampled_motion(limit: float) -> None:
     assert np.abs(qdd[[0, -1]]).max() < 0.05 * np.abs(qdd).max()
     assert np.gradient(q, time, axis=0)[5:-5] == pytest.approx(qd[5:-5], abs=0.01)
     assert q[-1] == pytest.approx(PLACE, abs=1e-4)
-
-
-def test_sampled_speeds_and_accelerations_are_the_derivatives_of_the_positions() -> None:
-    law: TimeLaw = EnergyLaws(arm_on(curved_plan()), LIMITS).cheapest(0.0)
-    time, q, qd, qdd = law.sample(0.001)
-    assert np.gradient(q, time, axis=0)[5:-5] == pytest.approx(qd[5:-5], abs=5e-3)
-    middle = slice(50, -50)
-    rate = np.gradient(qd, time, axis=0)[middle]
-    assert np.median(np.abs(rate - qdd[middle])) < 0.02
-
-
-@pytest.mark.parametrize("plan", [straight_plan(), curved_plan()], ids=["straight", "curved"])
-def test_energy_over_duration_falls_to_its_minimum_and_rises_from_there(plan: Plan) -> None:
-    arm = arm_on(plan)
-    curve = duration_curve(EnergyLaws(arm, LIMITS), fastest_law(arm, LIMITS), 35.0)
-    assert (np.diff(curve.energy[curve.falling]) < 0.01).all()
-    assert (np.diff(curve.energy[curve.rising]) > 0.0).all()
-    assert len(curve.duration[curve.rising]) > 1
-    slopes = np.diff(curve.energy) / np.diff(curve.duration)
-    assert slopes.max() < 35.0

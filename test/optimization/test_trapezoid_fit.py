@@ -9,14 +9,11 @@ import pytest
 
 from test.optimization.hand_made import (
     FAST,
-    FAST_TOOL,
     HOME,
     ROBOT,
     effort,
-    hand_made_cycle,
     sampled,
 )
-from ur_energy_model.optimization.pendant import typed_text
 from ur_energy_model.optimization.programmed_path import ProgrammedPath, programmed_path
 from ur_energy_model.optimization.trapezoid_fit import best_trapezoid, fit_trapezoid, rounded_up
 from ur_energy_model.trajectory.motions import Motion, move
@@ -74,16 +71,3 @@ def test_limits_are_kept_and_no_trapezoid_is_offered_where_none_keeps_them() -> 
     assert kept is not None
     assert kept.speed < 0.5
     assert best_trapezoid(joint_path(), 1.5, within) is None
-
-
-def test_moves_of_a_cycle_get_what_was_typed_and_what_to_type() -> None:
-    moves = hand_made_cycle().moves
-    assert [move.move.kind for move in moves] == ["moveJ", "moveL", "moveJ"]
-    for each, (speed, acceleration) in zip(moves, (FAST, FAST_TOOL, FAST), strict=True):
-        assert each.move.speed == pytest.approx(speed, rel=1e-3)
-        assert each.move.acceleration == pytest.approx(acceleration, rel=3e-3)
-        assert each.speed < each.move.speed
-    assert typed_text(moves[0])[0].startswith("85.9 → ")
-    assert typed_text(moves[0])[0].endswith(" °/s")
-    assert typed_text(moves[1])[0].startswith("250 → ")
-    assert typed_text(moves[1])[1].endswith(" mm/s²")

@@ -28,6 +28,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         "waits. Moves slow down where waiting is left over, and trade time with each other.",
         examples="ur_energy optimize model.yaml bags/cell\n"
         "ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json\n"
+        "ur_energy optimize model.yaml bags/cell --keep 3,5 --max-speedup 1.5\n"
         "ur_energy optimize model.yaml bags/cell -o cheaper --report cheaper.html --tariff 0.28\n"
         "ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101",
     )
@@ -75,6 +76,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "recording where the cycle time needs it)",
     )
     parser.add_argument(
+        "--keep",
+        type=step_numbers,
+        default=(),
+        metavar="MOVE[,MOVE]",
+        help="moves (or waits) that stay exactly as recorded: their step numbers in the sheet",
+    )
+    parser.add_argument(
+        "--keep-slow",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="keep moves that are deliberately slow, as near a part (default: on)",
+    )
+    parser.add_argument(
+        "--max-speedup",
+        type=arguments.number(float, 1.0, 1000.0),
+        metavar="FACTOR",
+        help="largest factor on recorded speeds and accelerations, at least 1 (default: the limits "
+        "of the robot; moves that become faster are listed)",
+    )
+    parser.add_argument(
         "--recorded-limits",
         action="store_true",
         help="stay within the speeds, accelerations and torques of the recording, instead of "
@@ -86,6 +107,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="let the arm switch off in waits longer than this, in seconds",
     )
+
+
+def step_numbers(text: str) -> tuple[int, ...]:
+    """Numbers of steps, such as 3,5."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of step numbers such as 3,5")
+    return tuple(int(part) for part in parts)
 
 
 def options_of(options: argparse.Namespace) -> OptimizationOptions:
@@ -100,6 +129,9 @@ def options_of(options: argparse.Namespace) -> OptimizationOptions:
         recorded_limits=options.recorded_limits,
         pareto=options.pareto or options.report is not None,
         power_off_after=options.power_off_after,
+        keep=options.keep,
+        keep_slow=options.keep_slow,
+        max_speedup=options.max_speedup,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import math
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from ur_energy_model.cli.excite_options import (
     check_execution,
     surroundings_given,
 )
-from ur_energy_model.cli.output import note, print_table
+from ur_energy_model.cli.output import WIDTH, note, print_line, print_table
 from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FOLDER",
-        help="write a URScript program, servoJ set points, a ROS trajectory, a CSV for `predict` "
-        "and the figures to this folder",
+        help="write the sheet (pendant.csv), a URScript program, servoJ set points, a ROS "
+        "trajectory, a CSV for `predict` and the figures to this folder",
     )
     parser.add_argument(
         "--report", type=Path, metavar="FILE.html", help="write a page that opens offline"
@@ -102,30 +102,45 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         optimized: the result.
         pareto: show the least energy over the cycle time.
     """
-    from ur_energy_model.optimization.pendant import typed_text
-
-    cycle = optimized.cycle
-    rows = []
-    for number, move in enumerate(optimized.moves, 1):
-        speed, acceleration = typed_text(move)
-        rows.append(
-            [
-                f"{number} {move.move.kind}",
-                f"{move.move.duration:.2f} → {move.duration:.2f}",
-                speed,
-                acceleration,
-                f"{move.move.energy:.0f} → {_energy(move.typed_energy, move.energy)}",
-            ]
-        )
+    cycle, sheet = optimized.cycle, optimized.sheet
+    if optimized.ceiling is not None:
+        _print_text(optimized.ceiling.text())
     print_table(
         f"What to type, now → new ({Path(cycle.source).name}: {_found(optimized)})",
-        ["move", "time [s]", "speed", "acceleration", "energy [J]"],
-        rows,
+        ["step", "speed", "acceleration", "wait"],
+        [
+            [
+                f"{number} {step.do}{', kept' if step.kept else ''}",
+                "" if step.do == "wait" else step.text("speed"),
+                "" if step.do == "wait" else step.text("acceleration"),
+                step.text("wait") if step.do == "wait" else "",
+            ]
+            for number, step in enumerate(sheet, 1)
+        ],
+    )
+    waypoints = [(number, step) for number, step in enumerate(sheet, 1) if step.waypoint]
+    lines = any(step.line is not None for step in sheet)
+    joints = range(1, 1 + len(cycle.moves[0].q[0]))
+    print_table(
+        "Which step that is: where the move ends, joint angles in degrees",
+        [
+            "step",
+            *(["line"] if lines else []),
+            *(f"joint {j}" for j in joints),
+        ],
+        [
+            [
+                str(number),
+                *([step.line] if lines else []),
+                *(f"{angle:.2f}" for angle in step.waypoint or ()),
+            ]
+            for number, step in waypoints
+        ],
     )
     compared = (
         ("as recorded", cycle.duration, optimized.energy),
-        ("new", optimized.duration, optimized.new_energy),
-        ("new, as typed above", optimized.duration, optimized.typed_energy),
+        ("as typed above", optimized.typed_duration, optimized.typed_energy),
+        ("as set points", optimized.duration, optimized.new_energy),
         ("slowed by speed scaling", optimized.duration, optimized.scaled_energy),
         (
             "as fast as possible",
@@ -147,11 +162,19 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         ["", "cycle [s]", "energy [J]", "difference"],
         figures,
     )
-    low, high = optimized.saving_interval
-    note(
-        f"predicted saving: {optimized.saving_percent:.1f} % ({low:.1f} to {high:.1f} % with 95 % "
-        "confidence)"
+    low, high = optimized.typed_interval
+    _print_text(
+        f"Saving as typed: {optimized.typed_saving_percent:.1f} % ({low:.1f} to {high:.1f} % "
+        f"with 95 % confidence){'' if low > 0.0 else ', not proven'}."
     )
+    if optimized.loads is not None:
+        now, _, fast = optimized.loads
+        _print_text(
+            f"As fast as possible costs the arm {100 * fast.torque_share:.0f} % of the largest "
+            f"torque ({fast.joint}; now {100 * now.torque_share:.0f} %), "
+            f"{fast.torque_rms / now.torque_rms:.1f} times the effective torque, and "
+            f"{fast.power:.0f} W at its peak (now {now.power:.0f} W)."
+        )
     if cycle.measured_energy is not None:
         note(
             f"measured in the recording: {cycle.measured_energy:.1f} J per cycle, scatter "
@@ -169,12 +192,21 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         note(f"- {text}")
 
 
+def _print_text(text: str) -> None:
+    for line in textwrap.wrap(text, WIDTH):
+        print_line(line)
+
+
 def _print_measured(measured: MeasuredSaving) -> None:
     rows: list[list[object]] = [
         ["energy of a cycle as recorded, J", measured.energy],
         ["energy of a new cycle, J", measured.new_energy],
         ["saving, %", measured.saving_percent],
-        ["its 95 % interval, %", "{:.2f} to {:.2f}".format(*measured.interval)],
+        [
+            "its 95 % interval, %",
+            "{:.2f} to {:.2f}".format(*measured.interval)
+            + ("" if measured.interval[0] > 0.0 else ", not proven"),
+        ],
         ["cycles of each kind", measured.cycles],
     ]
     if measured.temperature is not None:
@@ -191,11 +223,6 @@ def _found(optimized: OptimizedCycle) -> str:
     return (
         f"{many} of {cycle.duration:.2f} s, {len(cycle.moves)} moves, {cycle.slack:.2f} s of slack"
     )
-
-
-def _energy(typed: float, best: float) -> str:
-    """Energy of a move with typed values, or of its set points where there are none."""
-    return f"{typed if math.isfinite(typed) else best:.0f}"
 
 
 def _measured(

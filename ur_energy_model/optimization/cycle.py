@@ -29,6 +29,7 @@ class Move:
         peak_power: largest supply power during the move [W].
         qdd: target accelerations [k, n], rad/s^2; None where they were not recorded.
         payload: on the flange, as the controller knew it; None stands for the model's.
+        line: of the program, where `script_control_line` was recorded.
     """
 
     start: float
@@ -43,11 +44,27 @@ class Move:
     peak_power: float
     qdd: Array | None = None
     payload: Payload | None = None
+    line: int | None = None
 
     @property
     def duration(self) -> float:
         """Of the move as recorded [s]."""
         return float(self.time[-1])
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A wait of the program.
+
+    Attributes:
+        duration: as the program has it, to 0.01 s [s].
+        kept: whether it must stay (gripper, sensor); else it is slack.
+        line: of the program, where `script_control_line` was recorded.
+    """
+
+    duration: float
+    kept: bool
+    line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +75,8 @@ class Dwell:
         start: time since the start of the cycle [s].
         duration: as recorded [s].
         q: position [n], rad.
-        kept: whether the time must stay (gripper, sensor); else it is slack.
+        waits: of the program, in order; the rest of the duration is the controller's own, as for
+            planning a line.
         energy: whole arm at the supply as recorded, from the model [J].
         payload: as in `Move`.
     """
@@ -66,9 +84,24 @@ class Dwell:
     start: float
     duration: float
     q: Array
-    kept: bool
+    waits: tuple[Wait, ...] = ()
     energy: float = 0.0
     payload: Payload | None = None
+
+    @property
+    def slack(self) -> float:
+        """Time that need not stay [s]."""
+        return min(sum(wait.duration for wait in self.waits if not wait.kept), self.duration)
+
+    @property
+    def kept(self) -> float:
+        """Time that must stay [s]."""
+        return self.duration - self.slack
+
+    @property
+    def pause(self) -> float:
+        """What the controller takes beside the waits of the program [s]."""
+        return self.duration - sum(wait.duration for wait in self.waits)
 
 
 @dataclass(frozen=True)
@@ -92,6 +125,8 @@ class WorkCycle:
         notes: what the recording does not show, one sentence each.
         tool: tool centre point in the flange frame [6], m and rad; None if not recorded.
         switching: what switching the arm off and on takes; None where the recording lacks it.
+        leading: how many waits of the last dwell the program has before its first move.
+        scaling: speed slider times limiter while it was recorded.
     """
 
     source: str
@@ -109,6 +144,8 @@ class WorkCycle:
     notes: tuple[str, ...] = ()
     switching: Switching | None = None
     tool: Array | None = None
+    leading: int = 0
+    scaling: float = 1.0
 
     @property
     def rests(self) -> tuple[Dwell, ...]:
@@ -117,11 +154,22 @@ class WorkCycle:
         out = []
         for move in self.moves:
             end = move.start + move.duration
-            none = Dwell(end, 0.0, move.q[-1], kept=False, payload=move.payload)
+            none = Dwell(end, 0.0, move.q[-1], payload=move.payload)
             out.append(after.get(round(end, 6), none))
         return tuple(out)
 
     @property
     def slack(self) -> float:
         """Standstill that need not be kept [s]."""
-        return sum(dwell.duration for dwell in self.dwells if not dwell.kept)
+        return sum(dwell.slack for dwell in self.dwells)
+
+    @property
+    def program(self) -> tuple[tuple[int, int | None], ...]:
+        """Steps of the program in order: number of a move, and of a wait after it or None."""
+        waits = [[(k, j) for j in range(len(rest.waits))] for k, rest in enumerate(self.rests)]
+        cut = len(waits[-1]) - self.leading
+        first, waits[-1] = waits[-1][cut:], waits[-1][:cut]
+        steps: list[tuple[int, int | None]] = list(first)
+        for k, after in enumerate(waits):
+            steps += [(k, None), *after]
+        return tuple(steps)

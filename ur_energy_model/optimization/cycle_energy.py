@@ -13,8 +13,14 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.optimization.cycle import WorkCycle
+from ur_energy_model.trajectory import motions as moving
 from ur_energy_model.trajectory.plan import Motion, Plan
 from ur_energy_model.typing import Array
+
+SHORTEST_REST = 1e-6
+"""Rest that is a stretch of its own [s]."""
+PERIOD = 0.004
+"""Sample period of a typed move [s]."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class StretchEnergy:
         time: since the start of the cycle [k], s.
         power: at the supply [k], W.
         torque: of the joints, friction included, joint side [k, n], N m.
+        moving: whether it is a move.
     """
 
     energy: float
@@ -54,6 +61,7 @@ class StretchEnergy:
     time: Array
     power: Array
     torque: Array
+    moving: bool = True
 
     @property
     def energy_std(self) -> float:
@@ -134,6 +142,7 @@ class CycleEnergies:
             time,
             power,
             torque,
+            stretch.moving,
         )
 
 
@@ -153,9 +162,17 @@ def recorded_stretches(cycle: WorkCycle, *, stretch: float = 1.0) -> list[Stretc
                 move.payload,
             )
         )
-        if rest.duration > 0.0 and (rest.kept or stretch == 1.0):
-            out.append(dwelling(rest.q, rest.duration, rest.payload))
+        waited = rest.duration if stretch == 1.0 else rest.kept
+        if waited > SHORTEST_REST:
+            out.append(dwelling(rest.q, waited, rest.payload))
     return out
+
+
+def sampled_stretch(motion: moving.Motion, payload: Payload | None) -> Stretch:
+    """A move from rest to rest as it is run."""
+    samples = max(2, round(motion.duration / PERIOD) + 1)
+    time = np.linspace(0.0, motion.duration, samples)
+    return Stretch(Plan(time, *motion.sample(time)), payload)
 
 
 def dwelling(q: Array, duration: float, payload: Payload | None) -> Stretch:

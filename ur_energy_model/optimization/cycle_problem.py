@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -14,24 +15,34 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.allocation import Allocation, Allocator
 from ur_energy_model.optimization.cycle import Dwell, WorkCycle
 from ur_energy_model.optimization.cycle_energy import (
+    SHORTEST_REST,
     CycleEnergies,
     Stretch,
     dwelling,
     recorded_stretches,
+    sampled_stretch,
 )
 from ur_energy_model.optimization.jerk import with_jerk_limit
 from ur_energy_model.optimization.least_energy import EnergyLaws
-from ur_energy_model.optimization.motion_limits import TOOL_SPEED_SHARE, PathLimits, reached
+from ur_energy_model.optimization.motion_limits import (
+    STILL,
+    TOOL_SPEED_SHARE,
+    PathLimits,
+    reached,
+)
 from ur_energy_model.optimization.options import OptimizationOptions
 from ur_energy_model.optimization.path import JointPath
 from ur_energy_model.optimization.path_dynamics import PathDynamics
 from ur_energy_model.optimization.time_law import TimeLaw
 from ur_energy_model.optimization.time_optimal import fastest_law
+from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 SAMPLE_PERIOD = 0.002
 """Period of the new time laws [s]: that of an e-Series controller."""
+TYPED_TOLERANCE = 1.001
+"""Factor by which typed values may exceed a limit: the recording's own are among the limits."""
 
 
 class CycleProblem:
@@ -42,6 +53,8 @@ class CycleProblem:
         cycle: as recorded.
         options: what it may become.
         robot: the arm.
+        locked: which moves stay as recorded; () for none.
+        like: a problem of the same cycle, whose paths are used again.
 
     Attributes:
         energies: of cycles of this arm.
@@ -50,6 +63,7 @@ class CycleProblem:
         limits: that the new moves keep: the usual ones, where the recording goes beyond them its
             own, except for the tool speed.
         recorded_tool_speed: highest of flange and elbow in the recording [m/s].
+        locked: whether each move stays as recorded.
     """
 
     def __init__(
@@ -58,34 +72,62 @@ class CycleProblem:
         cycle: WorkCycle,
         options: OptimizationOptions,
         robot: RobotDescription,
+        locked: Sequence[bool] = (),
+        like: CycleProblem | None = None,
     ) -> None:
         self.model, self.cycle, self.options, self.robot = model, cycle, options, robot
+        self.locked = tuple(locked) or (False,) * len(cycle.moves)
         self.energies = CycleEnergies(model, cycle.temperature)
         self.recorded = recorded_stretches(cycle)
         self.recorded_energies = self.energies.of(self.recorded)
         self.limits, self.beyond = self._limits()
-        self.arms = [
-            PathDynamics(
-                model,
-                self.energies.dynamics(move.payload),
-                JointPath.through(move.time, move.q, move.qd),
-                cycle.temperature,
-            )
-            for move in cycle.moves
-        ]
+        self.arms: list[PathDynamics] = (
+            like.arms
+            if like is not None
+            else [
+                PathDynamics(
+                    model,
+                    self.energies.dynamics(move.payload),
+                    JointPath.through(move.time, move.q, move.qd),
+                    cycle.temperature,
+                )
+                for move in cycle.moves
+            ]
+        )
 
     @cached_property
     def kept(self) -> float:
-        """Standstill that must stay [s]."""
-        return sum(rest.duration for rest in self.cycle.rests if rest.kept)
+        """Time that must stay: standstill, and locked moves [s]."""
+        moves = zip(self.cycle.moves, self.locked, strict=True)
+        return sum(rest.kept for rest in self.cycle.rests) + sum(
+            move.duration for move, locked in moves if locked
+        )
+
+    def limits_of(self, index: int) -> PathLimits:
+        """Limits of a move."""
+        factor = self.options.max_speedup
+        return (
+            self.limits if factor is None else self.limits.with_speedup(self._shown[index], factor)
+        )
+
+    @property
+    def _free(self) -> list[int]:
+        """Numbers of the moves that are not locked."""
+        return [k for k, locked in enumerate(self.locked) if not locked]
 
     @cached_property
     def fastest_laws(self) -> tuple[TimeLaw, ...]:
-        """Of all moves."""
-        return tuple(
-            with_jerk_limit(fastest_law(arm, self.limits, self.cycle.source), self.limits.jerk)
-            for arm in self.arms
-        )
+        """Of all moves that are not locked; none is slower than recorded, unless for its jerk."""
+        out = []
+        for k in self._free:
+            arm, limits, move = self.arms[k], self.limits_of(k), self.cycle.moves[k]
+            law = fastest_law(arm, limits, self.cycle.source)
+            if limits.recorded and law.duration > move.duration:
+                b = arm.path.recorded_squared_speed(arm.s)
+                b[1:-1], b[[0, -1]] = np.maximum(b[1:-1], 1e-9), 0.0
+                law = TimeLaw(arm, b).stretched(move.duration)
+            out.append(with_jerk_limit(law, limits.jerk))
+        return tuple(out)
 
     @property
     def shortest(self) -> float:
@@ -110,7 +152,7 @@ class CycleProblem:
     @cached_property
     def allocator(self) -> Allocator:
         """Of the time over the moves."""
-        return self._allocator(min(self._holding))
+        return self._allocator(self._holding[self.waiting_after])
 
     def allocate(self, duration: float, waiting: float | None = None) -> Allocation:
         """The moves' laws of least energy for a cycle time [s].
@@ -123,18 +165,35 @@ class CycleProblem:
         return allocator.allocate(duration - self.kept)
 
     def _allocator(self, waiting: float) -> Allocator:
-        laws = [EnergyLaws(arm, self.limits) for arm in self.arms]
+        laws = [EnergyLaws(self.arms[k], self.limits_of(k)) for k in self._free]
         return Allocator(laws, waiting, self.fastest_laws, self.limits.jerk)
 
-    def stretches(self, laws: Sequence[TimeLaw], waiting: float = 0.0) -> list[Stretch]:
-        """A cycle as it would be run, with time to be waited beyond what is kept [s]."""
-        out = []
-        for law, move, rest, wait in zip(
-            laws, self.cycle.moves, self.cycle.rests, self._waits(waiting), strict=True
+    def stretches(
+        self, laws: Sequence[TimeLaw], waiting: float = 0.0, *, kept: bool = True
+    ) -> list[Stretch]:
+        """A cycle as it would be run.
+
+        Args:
+            laws: of the moves that are not locked.
+            waiting: time to be waited beyond what is kept [s].
+            kept: whether the standstill is waited that must stay.
+        """
+        out, left = [], iter(laws)
+        recorded = (stretch for stretch in self.recorded if stretch.moving)
+        for move, before, locked, rest, wait in zip(
+            self.cycle.moves,
+            recorded,
+            self.locked,
+            self.cycle.rests,
+            self._waits(waiting, kept=kept),
+            strict=True,
         ):
-            time, q, qd, qdd = law.sample(SAMPLE_PERIOD)
-            out.append(Stretch(Plan(time, q, qd, qdd, self.cycle.source), move.payload))
-            if wait > 0.0:
+            if locked:
+                out.append(before)
+            else:
+                plan = Plan(*next(left).sample(SAMPLE_PERIOD), self.cycle.source)
+                out.append(Stretch(plan, move.payload))
+            if wait > SHORTEST_REST:
                 out.append(dwelling(rest.q, wait, rest.payload))
         return out
 
@@ -145,7 +204,8 @@ class CycleProblem:
     def scaled(self, duration: float) -> list[Stretch]:
         """The recorded cycle slowed (or sped up) by speed scaling to a cycle time [s]."""
         moving = sum(move.duration for move in self.cycle.moves)
-        return recorded_stretches(self.cycle, stretch=(duration - self.kept) / moving)
+        kept = sum(rest.kept for rest in self.cycle.rests)
+        return recorded_stretches(self.cycle, stretch=(duration - kept) / moving)
 
     def dwells(self, stretches: Sequence[Stretch]) -> tuple[Dwell, ...]:
         """Standstills of a cycle as it would be run."""
@@ -177,13 +237,40 @@ class CycleProblem:
         return out
 
     def permits(self, stretches: Sequence[Stretch]) -> bool:
-        """Whether a cycle as it was recorded, or scaled, keeps the limits."""
+        """Whether a cycle as it was recorded, or scaled, keeps limits and locks."""
+        if stretches is self.recorded:
+            return bool(np.isinf(self.limits.jerk))
         powers = self.energies.of(stretches, std=False)
-        return np.isinf(self.limits.jerk) and all(
-            self._reached(stretch, energy.torque).within(self.limits)
-            for stretch, energy in zip(stretches, powers, strict=True)
-            if stretch.moving
+        moving = [pair for pair in zip(stretches, powers, strict=True) if pair[0].moving]
+        return (
+            bool(np.isinf(self.limits.jerk))
+            and not any(self.locked)
+            and all(
+                self._reached(stretch, energy.torque).within(self.limits_of(k))
+                for k, (stretch, energy) in enumerate(moving)
+            )
         )
+
+    def typed_cost(self, index: int, motion: Motion, slot: float) -> float:
+        """Energy of a motion in the slot of a move, with the rest until its end [J].
+
+        Infinite if the motion exceeds a limit.
+
+        Args:
+            index: of the move.
+            motion: from the start of the move to its end.
+            slot: time for the move [s].
+        """
+        payload = self.cycle.moves[index].payload
+        stretches = [sampled_stretch(motion, payload)]
+        rest = slot - motion.duration
+        if rest > SHORTEST_REST:
+            stretches.append(dwelling(stretches[0].plan.q[-1], rest, payload))
+        parts = self.energies.of(stretches, std=False)
+        shown = self._reached(stretches[0], parts[0].torque)
+        if not shown.within(self.limits_of(index), TYPED_TOLERANCE):
+            return math.inf
+        return sum(part.energy for part in parts)
 
     def _limits(self) -> tuple[PathLimits, str]:
         """Limits of the new moves, and where the recording goes beyond the usual ones."""
@@ -192,7 +279,7 @@ class CycleProblem:
             usual = replace(usual, tool_speed=TOOL_SPEED_SHARE * self.options.tool_speed)
         if self.options.jerk is not None:
             usual = replace(usual, jerk=self.options.jerk)
-        shown = [
+        self._shown = shown = [
             self._reached(stretch, energy.torque)
             for stretch, energy in zip(self.recorded, self.recorded_energies, strict=True)
             if stretch.moving
@@ -200,7 +287,11 @@ class CycleProblem:
         largest = shown[0].at_least(shown)
         self.recorded_tool_speed = largest.tool_speed
         if self.options.recorded_limits:
-            return replace(largest, jerk=usual.jerk), ""
+            still = replace(
+                usual,
+                **{n: STILL * getattr(usual, n) for n in ("speed", "acceleration", "torque")},
+            )
+            return replace(still.at_least([largest]), recorded=True), ""
         largest = replace(largest, tool_speed=0.0)
         beyond = [
             name
@@ -217,6 +308,11 @@ class CycleProblem:
         return reached(q, qd, qdd, torque, self.energies.dynamics(stretch.payload))
 
     @cached_property
+    def holding(self) -> float:
+        """Least power of waiting [W]."""
+        return min(self._holding)
+
+    @cached_property
     def _holding(self) -> list[float]:
         """Power of waiting after each move [W]."""
         out = []
@@ -230,8 +326,19 @@ class CycleProblem:
             out.append(float(powers.total_power[0]))
         return out
 
-    def _waits(self, extra: float) -> list[float]:
-        """Standstill after each move [s]: what is kept, and the rest where it costs least."""
-        waits = [rest.duration if rest.kept else 0.0 for rest in self.cycle.rests]
-        waits[int(np.argmin(self._holding))] += extra
+    def _waits(self, extra: float, *, kept: bool) -> list[float]:
+        """Standstill after each move [s]: what is kept, and the rest in `waiting_after`."""
+        waits = [rest.kept if kept else 0.0 for rest in self.cycle.rests]
+        waits[self.waiting_after] += extra
         return waits
+
+    @property
+    def waiting_after(self) -> int:
+        """Number of the move after which time is waited that is left over.
+
+        Where it costs least among the places at which the program waits already, as the part comes
+        there; at the end of the cycle if there are none.
+        """
+        slack = [k for k, rest in enumerate(self.cycle.rests) if rest.slack > 0.0]
+        last = len(self._holding) - 1
+        return min(slack, key=lambda k: self._holding[k], default=last)

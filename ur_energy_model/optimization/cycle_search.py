@@ -21,6 +21,7 @@ from ur_energy_model.energy.live.cycles import (
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.optimization.recorded_motion import RecordedMotion
 from ur_energy_model.optimization.stops import Stretch
+from ur_energy_model.telemetry.modes import PLAYING
 from ur_energy_model.typing import Array
 
 FoundBy = Literal["program", "digital_output", "int_register", "repetition", "whole"]
@@ -41,19 +42,23 @@ class FoundCycles:
         moves: of each cycle, the same number in all.
         ends: sample at which the dwell after the last move of each cycle ends.
         closed: whether a cycle ends where it starts.
+        lead: standstill before the first move that belongs to the begin of the cycle [s].
     """
 
     found_by: FoundBy
     moves: tuple[tuple[Stretch, ...], ...]
     ends: tuple[int, ...]
     closed: bool
+    lead: float = 0.0
 
 
 def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
     """The repeated cycle: by a signal of the program, else by repetition of the points of rest.
 
     A signal counts if at least two complete cycles between its events visit the same points.
-    Without repetition (`Repetition`) the motion from first to last standstill is one cycle.
+    Repetition (`Repetition`) begins with the first line of the program's loop where
+    `script_control_line` shows one. Without it the motion from first to last standstill is one
+    cycle.
 
     Raises:
         RecordingError: no move from standstill to standstill is in it.
@@ -66,26 +71,72 @@ def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
         )
     points = np.array([motion.q[move.first] for move in moves])
     ends = np.array([motion.q[move.last] for move in moves])
-    for found_by, starts in _signals(motion, moves):
-        groups = [tuple(moves[a:b]) for a, b in pairwise(starts)]
+    for found_by, starts, lead in _signals(motion, moves):
         if _alike(points, starts):
-            return FoundCycles(
-                found_by, tuple(groups), tuple(moves[k].first for k in starts[1:]), True
-            )
+            return _found(motion, moves, found_by, list(pairwise(starts)), lead)
     cycles = _repetition(motion, moves)
     if cycles:
-        return FoundCycles(
-            "repetition",
-            tuple(tuple(moves[a:b]) for a, b in cycles),
-            tuple(moves[b].first for _, b in cycles),
-            True,
-        )
+        return _found(motion, moves, "repetition", cycles, _first_wait(motion, moves, cycles[0][0]))
     closed = bool(np.abs(points[0] - ends[-1]).max() < SAME_POINT)
     return FoundCycles("whole", (tuple(moves),), (moves[-1].last,), closed)
 
 
-def _signals(motion: RecordedMotion, moves: list[Stretch]) -> Iterator[tuple[FoundBy, list[int]]]:
-    """Each signal with events, and the first move after each of its events."""
+def line_of(motion: RecordedMotion, move: Stretch) -> int | None:
+    """Line of the program that a move is on; None where it was not recorded."""
+    lines = motion.telemetry.columns.get("script_control_line")
+    line = 0.0 if lines is None else lines[(move.first + move.last + 1) // 2]
+    return int(line) if np.isfinite(line) and line >= 1 else None
+
+
+def _found(
+    motion: RecordedMotion,
+    moves: list[Stretch],
+    found_by: FoundBy,
+    cycles: list[tuple[int, int]],
+    lead: float,
+) -> FoundCycles:
+    """Cycles of these first moves and those after their last, or from the first line of a loop."""
+    first, end = cycles[0]
+    lines = [line_of(motion, move) or 0 for move in moves[first:end]]
+    turn = int(np.argmin(lines))
+    if turn and lines[0] > lines[-1]:
+        points = np.array([motion.q[move.first] for move in moves])
+        turned = [
+            (a + turn, b + turn)
+            for a, b in cycles
+            if b + turn < len(moves)
+            and np.abs(points[b : b + turn + 1] - points[a : a + turn + 1]).max() < SAME_POINT
+        ]
+        if turned:
+            cycles, lead = turned, 0.0
+    return FoundCycles(
+        found_by,
+        tuple(tuple(moves[a:b]) for a, b in cycles),
+        tuple(moves[b].first for _, b in cycles),
+        True,
+        lead,
+    )
+
+
+def _first_wait(motion: RecordedMotion, moves: list[Stretch], first: int) -> float:
+    """Standstill from the start of the program, or an approach, to the first cycle [s]."""
+    end = moves[first].first
+    begin = moves[first - 1].last if first else 0
+    state = motion.telemetry.columns.get("runtime_state")
+    if state is not None:
+        events = np.flatnonzero(
+            (state[begin + 1 : end + 1] == PLAYING) & (state[begin:end] != PLAYING)
+        )
+        if len(events):
+            return float(motion.time[end] - motion.time[begin + 1 + events[-1]])
+    still = np.abs(motion.q[begin : end + 1] - motion.q[end]).max() < SAME_POINT
+    return float(motion.time[end] - motion.time[begin]) if first and still else 0.0
+
+
+def _signals(
+    motion: RecordedMotion, moves: list[Stretch]
+) -> Iterator[tuple[FoundBy, list[int], float]]:
+    """Each signal with events, the first move after each, and the standstill between them [s]."""
     late = max(2, round(SIGNAL_DELAY / motion.period))
     rests = np.array([move.first for move in moves]) + late
     kinds: list[tuple[Trigger, int]] = [
@@ -96,11 +147,14 @@ def _signals(motion: RecordedMotion, moves: list[Stretch]) -> Iterator[tuple[Fou
     for trigger, output in kinds:
         if TRIGGER_FIELD[trigger] not in motion.telemetry:
             continue
-        events = list(CycleDetector(trigger, output).find(motion.telemetry))
-        starts = np.unique(np.searchsorted(rests, events))
-        starts = starts[starts < len(moves)]
+        events = np.array(CycleDetector(trigger, output).find(motion.telemetry), dtype=int)
+        after = np.searchsorted(rests, events)
+        starts = np.unique(after[after < len(moves)])
         if len(starts) >= 3:
-            yield trigger, starts.tolist()  # type: ignore[misc]
+            leads = [
+                motion.time[moves[k].first] - motion.time[events[after == k][-1]] for k in starts
+            ]
+            yield trigger, starts.tolist(), max(float(np.median(leads)), 0.0)  # type: ignore[misc]
 
 
 def _alike(points: Array, starts: list[int]) -> bool:

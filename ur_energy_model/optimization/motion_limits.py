@@ -20,6 +20,9 @@ TORQUE_SHARE = 0.9
 _DIFFERENCE = 1e-5
 """Joint travel over which velocities of points are differentiated [rad]."""
 ROUNDING = 1.0 + 1e-6
+STILL = 0.02
+"""Share of the usual limit that a joint may use which stood still: a path is exact to noise only.
+"""
 TOOL_SPEED = 1.5
 """Speed of flange and elbow [m/s] that the controller's safety settings allow by default."""
 TOOL_SPEED_SHARE = 0.97
@@ -35,6 +38,7 @@ class PathLimits:
             includes friction.
         tool_speed: of flange and elbow [m/s].
         jerk: of the joints [rad/s^3]; infinite without a limit.
+        recorded: whether the recorded motion is allowed in any case.
     """
 
     speed: Array
@@ -42,6 +46,7 @@ class PathLimits:
     torque: Array
     tool_speed: float = TOOL_SPEED_SHARE * TOOL_SPEED
     jerk: float = np.inf
+    recorded: bool = False
 
     @classmethod
     def of_robot(cls, robot: RobotDescription) -> PathLimits:
@@ -50,6 +55,23 @@ class PathLimits:
             SPEED_SHARE * robot.max_velocity,
             ACCELERATION_SHARE * robot.max_acceleration,
             TORQUE_SHARE * robot.max_torque,
+        )
+
+    def with_speedup(self, shown: PathLimits, factor: float) -> PathLimits:
+        """These limits, lowered to a multiple of a move's speeds and accelerations.
+
+        Args:
+            shown: largest values of the move.
+            factor: at least 1.
+        """
+        return replace(
+            self,
+            speed=np.minimum(self.speed, factor * np.maximum(shown.speed, STILL * self.speed)),
+            acceleration=np.minimum(
+                self.acceleration,
+                factor * np.maximum(shown.acceleration, STILL * self.acceleration),
+            ),
+            recorded=True,
         )
 
     def within(self, others: PathLimits, tolerance: float = ROUNDING) -> bool:

@@ -12,20 +12,31 @@ from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
+from ur_energy_model.optimization.cycle import Dwell, Move, Wait, WorkCycle
 from ur_energy_model.optimization.cycle_energy import CycleEnergies, recorded_stretches
-from ur_energy_model.optimization.cycle_search import FoundCycles, find_cycles
+from ur_energy_model.optimization.cycle_search import FoundCycles, find_cycles, line_of
+from ur_energy_model.optimization.pendant import with_recorded_values
 from ur_energy_model.optimization.power_off import recorded_switching
 from ur_energy_model.optimization.recorded_motion import LONGEST, RecordedMotion, read_motion
 from ur_energy_model.optimization.recorded_tool import recorded_tool
 from ur_energy_model.optimization.saving_interval import energy_std
-from ur_energy_model.optimization.stops import Stretch, find_moves
-from ur_energy_model.optimization.typed_moves import with_recorded_values
+from ur_energy_model.optimization.stops import STILL_TARGET, Stretch, find_moves
+from ur_energy_model.telemetry.runs import equal_runs
 from ur_energy_model.typing import Array
 
 SLOW_SAMPLES = 0.012
 """Sample period above which recorded accelerations are not used [s]: they change in steps, which a
 smooth curve between slow samples cannot follow."""
+SHORTEST_WAIT = 0.01
+"""Shortest wait that a person types [s]."""
+LONGEST_PAUSE = 0.08
+"""Longest standstill before a move that counts as the controller's own [s]."""
+SAME_LINE = 0.02
+"""Time on a line of the program below which it is a part of a wait's loop [s]."""
+
+
+Waits = list[tuple[float, int | None]]
+"""Durations [s] of waits, and their lines where they were recorded."""
 
 
 def find_cycle(
@@ -44,12 +55,11 @@ def find_cycle(
     """
     motion = read_motion(path, robot)
     found = find_cycles(motion, find_moves(motion))
-    cycle = _typical(motion, found, robot, model.setup, keep_dwell)
-    return with_energies(model, cycle, robot)
+    return with_energies(model, _typical(motion, found, robot, model.setup, keep_dwell))
 
 
-def with_energies(model: EnergyModel, cycle: WorkCycle, robot: RobotDescription) -> WorkCycle:
-    """The cycle with what was typed for its moves, and with its energies by the model."""
+def with_energies(model: EnergyModel, cycle: WorkCycle) -> WorkCycle:
+    """The cycle with its energies by the model."""
     energies = CycleEnergies(model, cycle.temperature)
     found = iter(energies.of(recorded_stretches(cycle)))
     moves, dwells = [], []
@@ -57,7 +67,7 @@ def with_energies(model: EnergyModel, cycle: WorkCycle, robot: RobotDescription)
         now = next(found)
         moves.append(
             replace(
-                with_recorded_values(move, robot, cycle.tool),
+                move,
                 energy=now.energy,
                 energy_std=energy_std(now),
                 peak_power=now.peak_power,
@@ -81,22 +91,38 @@ def _typical(
     chosen = int(np.argsort(durations, kind="stable")[len(durations) // 2])
     measured = _measured(motion, found)
     start, payloads = float(starts[chosen]), _payloads(motion, setup)
-    moves, dwells = [], []
-    group = found.moves[chosen]
-    nexts = [move.first for move in group[1:]] + [found.ends[chosen]]
-    for stretch, until in zip(group, nexts, strict=True):
-        moves.append(_move(motion, stretch, start, payloads))
+    group, tool = found.moves[chosen], recorded_tool(motion.telemetry, robot)
+    moves = [
+        with_recorded_values(_move(motion, stretch, start, payloads), robot, tool)
+        for stretch in group
+    ]
+    dwells = []
+    untils = [move.first for move in group[1:]] + [found.ends[chosen]]
+    nexts = [*moves[1:], moves[0]]
+    pauses = _pauses(motion, [*group], untils, nexts)
+    for k, (stretch, until) in enumerate(zip(group, untils, strict=True)):
         duration = float(motion.time[until] - motion.time[stretch.last])
         if duration > 0.0:
+            waits = _waits_by_line(motion, stretch.last, until, moves[k].line)
+            if waits is None:
+                waits = _split(
+                    duration - pauses[nexts[k].kind], found.lead if k + 1 == len(group) else 0.0
+                )
             dwells.append(
                 Dwell(
                     float(motion.time[stretch.last]) - start,
                     duration,
                     motion.q[stretch.last].copy(),
-                    kept=duration <= keep_dwell + motion.period,
+                    tuple(
+                        Wait(time, time <= keep_dwell + SAME_LINE + motion.period, line)
+                        for time, line in waits
+                    ),
                     payload=payloads[max(until - 1, stretch.last)],
                 )
             )
+    leading = _leading(moves[-1], dwells[-1] if dwells else None, found.lead)
+    if leading:
+        dwells[-1] = _with_lines_before(motion, dwells[-1], leading, start)
     warmth = motion.telemetry.columns.get("joint_temperatures")
     return WorkCycle(
         source=motion.telemetry.info.source,
@@ -113,10 +139,100 @@ def _typical(
             0.0 if measured is None or len(measured) < 2 else float(measured.std(ddof=1))
         ),
         temperature=None if warmth is None else np.nanmean(warmth, axis=0),
-        tool=recorded_tool(motion.telemetry, robot),
+        tool=tool,
         notes=tuple(_notes(motion, found)),
         switching=recorded_switching(motion.telemetry),
+        scaling=_scaling(motion),
+        leading=leading,
     )
+
+
+def _scaling(motion: RecordedMotion) -> float:
+    """Speed slider times limiter while the arm moved; 1 where it was not recorded."""
+    scaling = np.ones(len(motion.time))
+    for name in ("speed_scaling", "target_speed_fraction"):
+        scaling = scaling * motion.telemetry.columns.get(name, 1.0)
+    moving = np.abs(motion.qd).max(axis=1) > STILL_TARGET
+    found = float(np.nanmedian(scaling[moving])) if moving.any() else 1.0
+    return found if 0.01 < found <= 1.0 else 1.0
+
+
+def _pauses(
+    motion: RecordedMotion, group: list[Stretch], untils: list[int], nexts: list[Move]
+) -> dict[str, float]:
+    """What the controller takes for itself before a move, by its kind [s].
+
+    The shortest standstill before such a move, unless it is so long that a program may have it.
+    """
+    out = dict.fromkeys(("moveJ", "moveL", "other"), 0.0)
+    for kind in out:
+        rests = [
+            float(motion.time[until] - motion.time[stretch.last])
+            for stretch, until, after in zip(group, untils, nexts, strict=True)
+            if after.kind == kind
+        ]
+        if rests and min(rests) < LONGEST_PAUSE:
+            out[kind] = min(rests)
+    return out
+
+
+def _split(duration: float, lead: float) -> Waits:
+    """Waits of a standstill, without lines: the last one belongs to the begin of the cycle.
+
+    Args:
+        duration: of the standstill [s].
+        lead: of the wait with which the cycle begins [s]; 0 without one.
+    """
+    last = min(lead, duration) if lead >= SHORTEST_WAIT else 0.0
+    first = duration - last
+    if 0.0 < first < LONGEST_PAUSE and last:
+        first, last = 0.0, duration
+    return [(round(time, 2), None) for time in (first, last) if time >= SHORTEST_WAIT]
+
+
+def _waits_by_line(
+    motion: RecordedMotion, first: int, last: int, before: int | None
+) -> Waits | None:
+    """Waits of a standstill with their lines of the program; None where it was not recorded.
+
+    While the line is that of the move before or after, the controller is busy itself. Lines that
+    change quickly are a loop that waits for a signal: one wait.
+
+    Args:
+        motion: recorded.
+        first: sample at which the standstill begins.
+        last: sample at which it ends.
+        before: line of the move before.
+    """
+    lines = motion.telemetry.columns.get("script_control_line")
+    if lines is None or before is None or not np.isfinite(lines[first : last + 1]).all():
+        return None
+    own = (before, int(lines[min(last + 2, len(lines) - 1)]))
+    blocks: list[list[tuple[float, int]]] = [[]]
+    for rows in equal_runs(lines[first:last]):
+        line = int(lines[first + rows.start])
+        time = float(motion.time[first + rows.stop] - motion.time[first + rows.start])
+        long = time >= SAME_LINE and any(part[0] >= SAME_LINE for part in blocks[-1])
+        if line in own or line < 1 or long:
+            blocks.append([])
+        if line not in own and line >= 1:
+            blocks[-1].append((time, line))
+    waits = [(sum(time for time, _ in block), max(block)[1]) for block in blocks if block]
+    return [(round(time, 2), line) for time, line in waits if time >= SHORTEST_WAIT]
+
+
+def _leading(last_move: Move, last: Dwell | None, lead: float) -> int:
+    """How many waits of the last standstill the program has before its first move."""
+    if last is None or round(last.start - last_move.start - last_move.duration, 6) != 0.0:
+        return 0
+    count, left = 0, lead + SAME_LINE
+    for wait in reversed(last.waits):
+        left -= wait.duration
+        first = last_move.line is not None and wait.line is not None and wait.line < last_move.line
+        if not first and left < 0.0:
+            break
+        count += 1
+    return count
 
 
 def _move(motion: RecordedMotion, stretch: Stretch, start: float, payloads: list[Payload]) -> Move:
@@ -137,7 +253,29 @@ def _move(motion: RecordedMotion, stretch: Stretch, start: float, payloads: list
         peak_power=float("nan"),
         qdd=None if slow or motion.qdd is None else motion.qdd[rows],
         payload=payloads[stretch.last],
+        line=line_of(motion, stretch),
     )
+
+
+def _with_lines_before(motion: RecordedMotion, last: Dwell, leading: int, start: float) -> Dwell:
+    """The last standstill, its leading waits with the lines that they have before this cycle.
+
+    A program that is written out has other lines for the next cycle.
+
+    Args:
+        motion: recorded.
+        last: of the cycle.
+        leading: number of its waits with which the cycle begins.
+        start: of the first move [s].
+    """
+    lines = motion.telemetry.columns.get("script_control_line")
+    waits, end = list(last.waits), start
+    for k in range(len(waits) - 1, len(waits) - 1 - leading, -1):
+        at = int(np.searchsorted(motion.time, end - 0.5 * waits[k].duration))
+        if lines is not None and waits[k].line is not None and at > 0 and lines[at] >= 1:
+            waits[k] = replace(waits[k], line=int(lines[at]))
+        end -= waits[k].duration
+    return replace(last, waits=tuple(waits))
 
 
 def _payloads(motion: RecordedMotion, setup: Setup) -> list[Payload]:

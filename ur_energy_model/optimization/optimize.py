@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,20 +12,36 @@ import numpy as np
 from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.evaluation.evaluation import identify_session
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import WorkCycle
-from ur_energy_model.optimization.cycle_energy import Stretch, StretchEnergy
+from ur_energy_model.optimization.cycle_energy import CycleEnergies, Stretch, StretchEnergy
 from ur_energy_model.optimization.cycle_problem import CycleProblem
-from ur_energy_model.optimization.motion_limits import TOOL_SPEED_SHARE
+from ur_energy_model.optimization.motion_limits import TOOL_SPEED, TOOL_SPEED_SHARE
 from ur_energy_model.optimization.moves import find_cycle
-from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
+from ur_energy_model.optimization.optimized_cycle import (
+    ArmLoad,
+    Ceiling,
+    OptimizedCycle,
+    OptimizedMove,
+)
 from ur_energy_model.optimization.options import OptimizationOptions
 from ur_energy_model.optimization.pareto import pareto_curve
+from ur_energy_model.optimization.pendant import (
+    Step,
+    as_recorded,
+    sheet_notes,
+    sheet_of,
+    typed_stretches,
+    with_locks,
+)
 from ur_energy_model.optimization.saving_interval import energy_std, saving_interval
 from ur_energy_model.optimization.switched_off import switched_off, with_long_waits
-from ur_energy_model.optimization.typed_cost import TypedCost
-from ur_energy_model.optimization.typed_moves import with_typed_moves
+from ur_energy_model.optimization.trapezoid_fit import pendant_unit
 from ur_energy_model.typing import Progress
+
+SHORTEST_STEP = 1e-3
+"""Share of the cycle time that a cycle must be able to lose so that this is worth a figure."""
 
 
 def optimize_cycle(
@@ -58,9 +75,12 @@ def optimize_cycle(
     if options.session:
         model = in_session_of(model, bag)
     cycle = find_cycle(model, bag, robot, options.keep_dwell)
+    cycle, locked, slow = with_locks(
+        cycle, options, CycleEnergies(model, cycle.temperature).dynamics(None)
+    )
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
     report(0.2, "finding the fastest cycle")
-    problem = _feasible_problem(model, cycle, options, robot, duration)
+    problem = _feasible_problem(model, cycle, options, robot, duration, locked)
     report(0.3, "distributing time over the moves")
     before = problem.recorded_energies
     allocation = problem.allocate(duration)
@@ -76,23 +96,36 @@ def optimize_cycle(
     )
     report(0.6, "drawing energy over cycle time" if options.pareto else "summing up")
     curve = pareto_curve(problem) if options.pareto else None
-    found = OptimizedCycle(
+    report(0.7, "choosing what to type")
+    sheet, run, typed = _typed(problem, new, duration)
+    fastest = problem.fastest()
+    as_fast = problem.energies.of(fastest, std=False)
+    report(0.9, "finding what can be saved at all")
+    return OptimizedCycle(
         cycle=problem.cycle,
         duration=duration,
-        moves=_moves(problem, new, after),
+        moves=_moves(problem, new, after, sheet, typed),
         dwells=problem.dwells(new),
         energy=_total(before),
         new_energy=_total(after),
         saving_interval=saving_interval(before, after),
         time_optimal_duration=problem.shortest,
-        time_optimal_energy=problem.energies.total(problem.fastest()),
+        time_optimal_energy=_total(as_fast),
         scaled_energy=problem.energies.total(scaled),
         bound_gap=allocation.gap,
         pareto=curve,
-        notes=(*cycle.notes, *problem.notes(), *remarks),
+        notes=(*sheet_notes(sheet, slow), *cycle.notes, *problem.notes(), *remarks),
+        sheet=sheet,
+        typed_energy=_total(typed),
+        typed_duration=sum(stretch.plan.duration for stretch in run),
+        typed_interval=saving_interval(before, typed),
+        ceiling=_ceiling(problem, duration, min(_total(after), _total(typed))),
+        loads=(
+            _load(problem, problem.recorded, before),
+            _load(problem, run, typed),
+            _load(problem, fastest, as_fast),
+        ),
     )
-    report(0.9, "choosing what to type")
-    return with_typed_moves(found, robot, TypedCost(problem))
 
 
 def _silent(fraction: float, text: str) -> None:
@@ -113,18 +146,23 @@ def _feasible_problem(
     options: OptimizationOptions,
     robot: RobotDescription,
     duration: float,
+    locked: Sequence[bool],
 ) -> CycleProblem:
     """The problem, with the recorded tool speed as limit only where the cycle time needs it.
 
     Raises:
         InputError: the cycle time [s] is below the time-optimal one.
     """
-    problem = CycleProblem(model, cycle, options, robot)
+    problem = CycleProblem(model, cycle, options, robot, locked)
     recorded = problem.recorded_tool_speed
     free = options.tool_speed is None and recorded > problem.limits.tool_speed
     if duration < problem.shortest and free:
         problem = CycleProblem(
-            model, cycle, replace(options, tool_speed=1.001 * recorded / TOOL_SPEED_SHARE), robot
+            model,
+            cycle,
+            replace(options, tool_speed=1.001 * recorded / TOOL_SPEED_SHARE),
+            robot,
+            locked,
         )
     problem.require(duration)
     return problem
@@ -144,20 +182,118 @@ def _cheapest(
     return stretches, energies, remarks
 
 
-def _moves(
+def _typed(
+    problem: CycleProblem, new: Sequence[Stretch], duration: float
+) -> tuple[tuple[Step, ...], list[Stretch], list[StretchEnergy]]:
+    """What to type for the new cycle, the cycle that is run then, and its energies.
+
+    Nothing changes where the recorded values take less.
+    """
+    found = sheet_of(
+        problem.cycle,
+        [stretch.plan.duration for stretch in new if stretch.moving],
+        duration,
+        problem.robot,
+        problem.typed_cost,
+        waiting_after=problem.waiting_after,
+        locked=problem.locked,
+        max_speedup=problem.options.max_speedup,
+    )
+    sheets = [found]
+    if duration == problem.cycle.duration:
+        sheets.append(as_recorded(found))
+    tried = []
+    for sheet in sheets:
+        run = typed_stretches(problem.cycle, sheet, problem.robot)
+        energies, _ = switched_off(problem, run, problem.energies.of(run))
+        tried.append((sheet, run, energies))
+    return min(tried, key=lambda each: _total(each[2]))
+
+
+def _ceiling(problem: CycleProblem, duration: float, found: float) -> Ceiling:
+    """What can be saved at all, with every move and every wait free.
+
+    Args:
+        problem: with its locks and limits.
+        duration: of the new cycle [s].
+        found: least energy that was found [J].
+    """
+    cycle, options = problem.cycle, problem.options
+    before = _total(problem.recorded_energies)
+    free, asked = problem, (options.jerk, options.max_speedup, options.recorded_limits or None)
+    if any(problem.locked) or asked != (None, None, None):
+        usual = max(problem.limits.tool_speed / TOOL_SPEED_SHARE, TOOL_SPEED)
+        free = CycleProblem(
+            problem.model, cycle, OptimizationOptions(tool_speed=usual), problem.robot, like=problem
+        )
+    if duration >= sum(law.duration for law in free.fastest_laws):
+        best = free.allocator.allocate(duration)
+        ideal = free.stretches(best.laws, best.waiting, kept=False)
+        found = min(found, free.energies.total(ideal))
+    off = 0.0 if cycle.switching is None else cycle.switching.power
+    return Ceiling(
+        problem.model.bus.standby * cycle.duration / before,
+        100.0 * (1.0 - found / before),
+        _second_less(problem, duration),
+        problem.holding - off,
+    )
+
+
+def _second_less(problem: CycleProblem, duration: float) -> float | None:
+    """What the new cycle saves if it is a second shorter [J]; None where it cannot be shorter."""
+    step = min(1.0, 0.5 * (duration - problem.shortest))
+    if step < SHORTEST_STEP * duration:
+        return None
+    energies = []
+    for each in (duration, duration - step):
+        found = problem.allocate(each)
+        energies.append(problem.energies.total(problem.stretches(found.laws, found.waiting)))
+    return (energies[0] - energies[1]) / step
+
+
+def _load(
     problem: CycleProblem, stretches: Sequence[Stretch], energies: Sequence[StretchEnergy]
+) -> ArmLoad:
+    """What a cycle demands of the arm."""
+    robot = problem.robot
+    torque = np.concatenate([part.torque for part in energies]) / robot.max_torque
+    time = np.concatenate([np.gradient(part.time) for part in energies])
+    most = np.abs(torque).max(axis=0)
+    joint = int(np.argmax(most))
+    square = float((time[:, None] * torque**2).sum() / time.sum() / torque.shape[1])
+    return ArmLoad(
+        short_name(robot.joint_names[joint]),
+        float(most[joint]),
+        square**0.5,
+        max(part.peak_power for part in energies),
+    )
+
+
+def _moves(
+    problem: CycleProblem,
+    stretches: Sequence[Stretch],
+    energies: Sequence[StretchEnergy],
+    sheet: Sequence[Step],
+    typed: Sequence[StretchEnergy],
 ) -> tuple[OptimizedMove, ...]:
-    """The moves among the stretches of the new cycle."""
-    out, start, moves = [], 0.0, iter(problem.cycle.moves)
+    """The moves among the stretches of the new cycle, with what to type for them."""
+    out, start, scale = [], 0.0, problem.cycle.scaling
+    moves = zip(
+        problem.cycle.moves,
+        (step for step in sheet if step.do != "wait"),
+        (part for part in typed if part.moving),
+        strict=True,
+    )
     for stretch, energy in zip(stretches, energies, strict=True):
         plan = stretch.plan
         if stretch.moving:
-            nan = float("nan")
+            move, step, run = next(moves)
             qd = np.gradient(plan.q, plan.time, axis=0) if plan.qd is None else plan.qd
             qdd = np.gradient(qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
+            unit = pendant_unit(move.kind)
             out.append(
                 OptimizedMove(
-                    move=next(moves),
+                    move=move,
                     start=start,
                     time=plan.time,
                     q=plan.q,
@@ -165,9 +301,10 @@ def _moves(
                     qdd=qdd,
                     energy=energy.energy,
                     energy_std=energy_std(energy),
-                    speed=nan,
-                    acceleration=nan,
-                    typed_energy=nan,
+                    speed=(step.new_speed or math.nan) * unit * scale,
+                    acceleration=(step.new_acceleration or math.nan) * unit * scale**2,
+                    typed_energy=run.energy,
+                    kept=step.kept,
                 )
             )
         start += plan.duration

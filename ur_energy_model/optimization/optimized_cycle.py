@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
+from ur_energy_model.optimization.pendant import Step
 from ur_energy_model.typing import Array
+
+BREAK = 30.0
+"""Of a day in which the arm could be switched off, for the ceiling [min]."""
+DAYS = 365.0
+"""Of a year."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,8 @@ class OptimizedMove:
         q, qd, qdd: on the recorded path [k, n], rad, rad/s, rad/s^2.
         energy, energy_std: whole arm at the supply [J].
         speed, acceleration: what to type, as in `Move`; NaN for "other".
-        typed_energy: energy of the trapezoid with that speed and acceleration [J]; NaN for "other".
+        typed_energy: energy of the move when the sheet is typed [J].
+        kept: whether it stays as recorded.
     """
 
     move: Move
@@ -35,6 +41,7 @@ class OptimizedMove:
     speed: float
     acceleration: float
     typed_energy: float
+    kept: bool = False
 
     @property
     def duration(self) -> float:
@@ -63,6 +70,76 @@ class MeasuredSaving:
 
 
 @dataclass(frozen=True)
+class Ceiling:
+    """What can be saved at all.
+
+    Attributes:
+        standby_share: part of the recorded cycle's energy that is standby.
+        most_saving_percent: at this cycle time, with all moves and all waits free.
+        joules_per_second: what a cycle saves that is a second shorter [J]; None where it cannot be
+            shorter.
+        break_power: what switching off saves while the arm waits [W].
+    """
+
+    standby_share: float
+    most_saving_percent: float
+    joules_per_second: float | None
+    break_power: float
+
+    def break_energy(self, minutes: float = BREAK) -> float:
+        """What is saved in a year by switching off in a break of some minutes a day [J]."""
+        return DAYS * 60.0 * minutes * self.break_power
+
+    def as_json(self) -> dict[str, Any]:
+        """`ceiling` of `ur_energy optimize --json`."""
+        return {
+            "standby_share": self.standby_share,
+            "most_saving_percent": self.most_saving_percent,
+            "joules_per_second": self.joules_per_second,
+            "break_minutes": BREAK,
+            "break_kwh_per_year": self.break_energy() / 3.6e6,
+        }
+
+    def text(self) -> str:
+        """In a sentence."""
+        second = (
+            "it cannot be shorter"
+            if self.joules_per_second is None
+            else f"a cycle that is a second shorter takes {self.joules_per_second:.0f} J less"
+            if self.joules_per_second >= 0.0
+            else f"a cycle that is a second shorter takes {-self.joules_per_second:.0f} J more"
+        )
+        return (
+            f"Standby is {100 * self.standby_share:.0f} % of this cycle; at this cycle time at "
+            f"most {self.most_saving_percent:.1f} % can be saved; {second}; switched off in a "
+            f"break of {BREAK:.0f} min a day, the arm saves {self.break_energy() / 3.6e6:.0f} kWh "
+            "a year."
+        )
+
+
+@dataclass(frozen=True)
+class ArmLoad:
+    """What a cycle demands of the arm.
+
+    Attributes:
+        joint: whose torque comes closest to its limit.
+        torque_share: its largest torque over its limit.
+        torque_rms: root mean square of all joints' torques over their limits; gears wear and
+            motors heat with it.
+        power: largest at the supply [W].
+    """
+
+    joint: str
+    torque_share: float
+    torque_rms: float
+    power: float
+
+    def as_json(self) -> dict[str, Any]:
+        """`load` of `ur_energy optimize --json`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class OptimizedCycle:
     """A cycle for less energy; energies are of the whole arm at the supply for one cycle [J].
 
@@ -79,6 +156,11 @@ class OptimizedCycle:
         bound_gap: how far new_energy may be above the optimum of the allocation [J].
         pareto: cycle time [s] and energy [J] pairs [k, 2]; None if not asked for.
         notes: what the result rests on and what it does not know, one sentence each.
+        sheet: what to type.
+        typed_energy, typed_duration: of one cycle when exactly the sheet is typed [J, s].
+        typed_interval: 95 % interval of the saving then (low, high), percent of energy.
+        ceiling: what can be saved at all; None if it was not computed.
+        loads: of the cycle as recorded, as typed, and as fast as possible; None likewise.
         measured: None unless it was run.
     """
 
@@ -95,6 +177,12 @@ class OptimizedCycle:
     bound_gap: float
     pareto: Array | None
     notes: tuple[str, ...]
+    sheet: tuple[Step, ...]
+    typed_energy: float
+    typed_duration: float
+    typed_interval: tuple[float, float]
+    ceiling: Ceiling | None = None
+    loads: tuple[ArmLoad, ArmLoad, ArmLoad] | None = None
     measured: MeasuredSaving | None = None
 
     @property
@@ -103,15 +191,22 @@ class OptimizedCycle:
         return 100.0 * (1.0 - self.new_energy / self.energy)
 
     @property
-    def typed_energy(self) -> float:
-        """Energy of the new cycle with typed values; moves that cannot be typed as new [J]."""
-        more = [m.typed_energy - m.energy for m in self.moves if math.isfinite(m.typed_energy)]
-        return self.new_energy + sum(more)
+    def typed_saving_percent(self) -> float:
+        """Predicted saving when exactly the sheet is typed, percent of the recorded energy."""
+        return 100.0 * (1.0 - self.typed_energy / self.energy)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the interval of the saving excludes zero: the measured one where there is one."""
+        low, _ = self.typed_interval if self.measured is None else self.measured.interval
+        return low > 0.0
 
     def as_json(self) -> dict[str, Any]:
         """`ur_energy optimize --json`."""
         cycle = self.cycle
         return {
+            "ceiling": None if self.ceiling is None else self.ceiling.as_json(),
+            "sheet": [step.as_json(number) for number, step in enumerate(self.sheet, 1)],
             "cycle": {
                 "duration": cycle.duration,
                 "moves": len(cycle.moves),
@@ -125,10 +220,22 @@ class OptimizedCycle:
             "energy": self.energy,
             "new_energy": self.new_energy,
             "typed_energy": self.typed_energy,
+            "typed_duration": self.typed_duration,
+            "typed_saving_percent": self.typed_saving_percent,
+            "typed_saving_percent_interval": list(self.typed_interval),
+            "proven": self.proven,
             "saving_percent": self.saving_percent,
             "saving_percent_interval": list(self.saving_interval),
             "time_optimal_duration": self.time_optimal_duration,
             "time_optimal_energy": self.time_optimal_energy,
+            "load": None
+            if self.loads is None
+            else {
+                name: load.as_json()
+                for name, load in zip(
+                    ("recorded", "typed", "time_optimal"), self.loads, strict=True
+                )
+            },
             "scaled_energy": self.scaled_energy,
             "bound_gap": self.bound_gap,
             "pareto": None if self.pareto is None else self.pareto.tolist(),
@@ -152,6 +259,7 @@ def _move_json(move: OptimizedMove) -> dict[str, Any]:
         "new_acceleration": move.acceleration,
         "typed_energy": move.typed_energy,
         "peak_power": before.peak_power,
+        "kept": move.kept,
     }
 
 

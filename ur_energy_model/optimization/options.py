@@ -21,6 +21,9 @@ class OptimizationOptions:
             limits, instead of those of the robot file.
         pareto: compute the energy over the cycle time.
         power_off_after: waits longer than this may switch the arm off [s]; None for never.
+        keep: numbers of steps of the sheet that stay exactly as recorded.
+        keep_slow: keep moves that are deliberately slow.
+        max_speedup: largest factor on recorded speeds and accelerations; None for no limit.
         session: take standby power and friction of the session from the recording itself.
     """
 
@@ -31,4 +34,7 @@ class OptimizationOptions:
     recorded_limits: bool = False
     pareto: bool = False
     power_off_after: float | None = None
+    keep: tuple[int, ...] = ()
+    keep_slow: bool = True
+    max_speedup: float | None = None
     session: bool = True

@@ -73,6 +73,12 @@ class JointPath:
         grid[0], grid[-1] = 0.0, 1.0
         return np.asarray(grid)
 
+    def recorded_squared_speed(self, s: Array) -> Array:
+        """Squared path speed of the recorded motion at places on the path [k], 1/s^2."""
+        time, share = self._recorded
+        speed = np.gradient(share, time) / max(self.duration, 1e-9)
+        return np.asarray(np.interp(s, share, np.maximum(speed, 0.0)) ** 2)
+
     @cached_property
     def length(self) -> float:
         """Largest travel of a joint along the path [rad]."""

@@ -21,6 +21,8 @@ from ur_energy_model.typing import Array
 INTERVALS, MOST_INTERVALS = 60, 1000
 """Least and largest number of intervals of a path; twice as many change the least energy of a
 straight move by less than 0.1 %."""
+RECORDED_MARGIN = 1.02
+"""Factor on what the recorded motion uses, for the search between its samples."""
 INTERVAL = 0.03
 """Recorded duration of an interval where a path takes longer than the least number [s]."""
 
@@ -99,7 +101,8 @@ class PathDynamics:
         """The limits on this path.
 
         Friction is bounded by its value at the highest speed that the limits allow, which makes the
-        torque limits linear and slightly strict.
+        torque limits linear and slightly strict. What the recorded motion exceeds by that is
+        allowed where `limits.recorded` says so: it was run.
         """
         nodes = self.path.slope(self.s)
         reach = point_speed(self.dynamics, self.path.position(self.s), nodes)
@@ -128,12 +131,14 @@ class PathDynamics:
             limit += [high.T, low.T]
         bound = np.maximum(np.concatenate(limit), 1e-3)
         scale = 1.0 / bound
-        return LimitRows(
-            np.concatenate(rows) * scale,
-            np.concatenate(offsets) * scale,
-            np.ones_like(bound),
-            fastest**2,
-        )
+        g, c, most = np.concatenate(rows) * scale, np.concatenate(offsets) * scale, fastest**2
+        if limits.recorded:
+            b = self.path.recorded_squared_speed(self.s)
+            used = g * np.diff(b) / (2 * self.steps) + c * 0.5 * (b[1:] + b[:-1])
+            used = np.maximum(RECORDED_MARGIN * used, 1.0)
+            g, c = g / used, c / used
+            most = np.maximum(most, RECORDED_MARGIN * b)
+        return LimitRows(g, c, np.ones_like(bound), most)
 
     def _friction(self, speed: Array, limit: Array) -> Array:
         """Size of the friction at path speeds [N, 1], joint side [N, n], N m.

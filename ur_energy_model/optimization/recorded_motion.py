@@ -27,7 +27,8 @@ LONGEST = 900.0
 FIELDS: tuple[str, ...] = (
     "target_q", "target_qd", "target_qdd", "actual_q", "actual_qd", "joint_temperatures",
     "joint_mode", "robot_mode", "safety_mode", *TRIGGER_FIELD.values(), *PAYLOAD,
-    "actual_robot_voltage", "actual_robot_current", "actual_TCP_pose",
+    "actual_robot_voltage", "actual_robot_current", "actual_TCP_pose", "script_control_line",
+    "speed_scaling", "target_speed_fraction",
 )  # fmt: skip
 
 

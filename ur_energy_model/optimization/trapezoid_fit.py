@@ -23,6 +23,10 @@ SPEEDS = 10
 TYPED_DIGITS = 3
 """Significant digits of a typed speed or acceleration, in the units of the pendant."""
 
+WORTH = 0.05
+"""Share of a move's energy that an acceleration of twice the usual one must save: it is felt by
+tool and part."""
+
 Cost = Callable[[Motion], float]
 """Energy of a motion [J]; infinite if it exceeds a limit."""
 
@@ -35,7 +39,8 @@ class TypedMove:
         speed: of the leading joint [rad/s], or of the tool [m/s]; a round number on the pendant.
         acceleration: the same, per s.
         duration: of the move with them [s].
-        energy: of the move with them and the rest until the end of its slot [J].
+        energy: of the move with them and the rest until the end of its slot, with the price of an
+            unusual acceleration [J].
     """
 
     speed: float
@@ -80,7 +85,14 @@ def fit_trapezoid(time: Array, progress: Array) -> Trapezoid:
     return profile(found.x)[0]
 
 
-def best_trapezoid(path: ProgrammedPath, slot: float, cost: Cost) -> TypedMove | None:
+def best_trapezoid(
+    path: ProgrammedPath,
+    slot: float,
+    cost: Cost,
+    units: tuple[float, float] | None = None,
+    most: tuple[float, float] = (math.inf, math.inf),
+    usual: float = math.inf,
+) -> TypedMove | None:
     """The speed and acceleration to type that fill a slot with the least energy.
 
     Both are rounded up to numbers that a person types, so that the move is never longer than its
@@ -90,23 +102,31 @@ def best_trapezoid(path: ProgrammedPath, slot: float, cost: Cost) -> TypedMove |
         path: of the move.
         slot: time for the move [s].
         cost: energy of a motion that lasts the slot at most, with the rest after it [J].
+        units: of typed speeds and accelerations in SI; those of the pendant where None.
+        most: largest speed and acceleration.
+        usual: acceleration beyond which a profile must save `WORTH` to be chosen.
 
     Returns:
         None if no trapezoid in this slot keeps the limits.
     """
     slowest = path.distance / slot
+    unit = pendant_unit(path.kind)
+    units = (unit, unit) if units is None else units
 
     def typed(ratio: float) -> TypedMove:
         speed = ratio * slowest
         ramp = slot - path.distance / speed
         values = (
-            rounded_up(speed, pendant_unit(path.kind)),
-            rounded_up(speed / ramp, pendant_unit(path.kind)),
+            rounded_up(speed, units[0]),
+            rounded_up(speed / ramp, units[1]),
         )
+        if values[0] > (1.0 + 1e-9) * most[0] or values[1] > (1.0 + 1e-9) * most[1]:
+            return TypedMove(*values, slot, math.inf)
         motion = path.motion(*values)
         if motion.duration > slot * (1.0 + 1e-9):
             return TypedMove(*values, motion.duration, math.inf)
-        return TypedMove(*values, motion.duration, cost(motion))
+        price = 1.0 + WORTH * max(values[1] / usual - 1.0, 0.0)
+        return TypedMove(*values, motion.duration, price * cost(motion))
 
     ratios = np.linspace(1.05, 2.0, SPEEDS)
     tried = [typed(ratio) for ratio in ratios]

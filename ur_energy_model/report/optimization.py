@@ -13,12 +13,11 @@ from ur_energy_model.optimization.cycle import WorkCycle
 from ur_energy_model.optimization.cycle_energy import (
     CycleEnergies,
     Stretch,
-    dwelling,
     recorded_stretches,
 )
-from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+from ur_energy_model.optimization.pendant import typed_stretches
 from ur_energy_model.report.tariff import Tariff
-from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 STEP = 0.01
@@ -54,7 +53,7 @@ class OptimizationReport:
     Attributes:
         optimized: with what to type.
         joint_names: names of the joints.
-        before, after: powers of the recorded and the new cycle.
+        before, after: powers of the cycle as recorded and as typed.
         scaled: cycle times [s] and energies [J] of speed scaling [k, 2]; None without the curve
             of least energy.
         tariff: cost of energy.
@@ -87,19 +86,10 @@ def make_optimization_report(
         optimized,
         tuple(joint.name for joint in model.joints),
         cycle_powers(energies, recorded_stretches(cycle)),
-        cycle_powers(energies, new_stretches(optimized)),
+        cycle_powers(energies, typed_stretches(cycle, optimized.sheet, model.description())),
         scaled,
         tariff or Tariff(),
     )
-
-
-def new_stretches(optimized: OptimizedCycle) -> list[Stretch]:
-    """Moves and dwells of the new cycle, in order."""
-    parts = [(move.start, Stretch(_plan(move), move.move.payload)) for move in optimized.moves] + [
-        (dwell.start, dwelling(dwell.q, dwell.duration, dwell.payload))
-        for dwell in optimized.dwells
-    ]
-    return [stretch for _, stretch in sorted(parts, key=lambda part: part[0])]
 
 
 def cycle_powers(energies: CycleEnergies, stretches: Sequence[Stretch]) -> CyclePowers:
@@ -130,14 +120,10 @@ def cycle_powers(energies: CycleEnergies, stretches: Sequence[Stretch]) -> Cycle
     return CyclePowers(*(np.concatenate(column) for column in zip(*rows, strict=True)))
 
 
-def _plan(move: OptimizedMove) -> Plan:
-    return Plan(move.time, move.q, move.qd, move.qdd)
-
-
 def _scaled(energies: CycleEnergies, cycle: WorkCycle, longest: float) -> Array:
     """Cycle times [s] and energies [J] [k, 2] of the recorded moves slowed down, without slack."""
     moving = sum(move.duration for move in cycle.moves)
-    kept = sum(rest.duration for rest in cycle.rests if rest.kept)
+    kept = sum(rest.kept for rest in cycle.rests)
     times = np.linspace(moving + kept, max(longest, moving + kept), SCALED_POINTS)
     out = []
     for time in times:

@@ -184,6 +184,7 @@ ENERGY_FIELDS: tuple[str, ...] = (
     "speed_scaling", "target_speed_fraction",
     "robot_mode", "safety_mode", "runtime_state", "robot_status_bits", "safety_status_bits",
     "actual_execution_time", "actual_digital_output_bits", "output_int_register_0",
+    "script_control_line",
 )  # fmt: skip
 """Default fields of the logger; those that a controller lacks are left out."""
 

@@ -12,7 +12,7 @@ from test.optimization.hand_made import hand_made_cycle
 from test.optimization.simulated_cycle import arm_model
 from test.report.page.browser import Browser, find_browser
 from ur_energy_model.energy.prediction import predict_energy
-from ur_energy_model.optimization.cycle_motion import new_motion, plan_at
+from ur_energy_model.optimization.cycle_motion import plan_at, recorded_motion
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.report.charts.optimization import cycle_time_chart, optimization_charts
 from ur_energy_model.report.figures.figures import draw_chart
@@ -38,11 +38,13 @@ def report() -> OptimizationReport:
 
 
 def test_powers_are_those_that_are_predicted(report: OptimizationReport) -> None:
-    plan = plan_at(new_motion(report.optimized), 500.0, "cycle")
+    optimized = report.optimized
+    plan = plan_at(recorded_motion(optimized.cycle), 500.0, "cycle")
     truth = predict_energy(arm_model(), plan)
-    after = report.after
-    assert after.time[-1] == pytest.approx(report.optimized.duration)
-    assert np.trapezoid(after.total, after.time) == pytest.approx(truth.total, rel=5e-3)
+    assert report.after.time[-1] == pytest.approx(optimized.typed_duration)
+    before = report.before
+    assert before.time[-1] == pytest.approx(optimized.cycle.duration)
+    assert np.trapezoid(before.total, before.time) == pytest.approx(truth.total, rel=5e-3)
 
 
 def test_speed_scaling_starts_at_full_speed_without_slack(report: OptimizationReport) -> None:

@@ -13,9 +13,11 @@ from ur_energy_model.files import write_text
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle_motion import TimedMoves, new_motion, plan_at
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+from ur_energy_model.optimization.pendant import sheet_csv
 from ur_energy_model.plain import plain
 from ur_energy_model.trajectory.plan_csv import csv_text
 
+SHEET = "pendant.csv"
 PROGRAM = "cycle.script"
 SET_POINTS = "servoj.csv"
 TRAJECTORY = "joint_trajectory.yaml"
@@ -37,7 +39,7 @@ def export_cycle(
     """Write all files of an optimized cycle.
 
     Args:
-        optimized: with what to type (`with_typed_moves`).
+        optimized: with what to type.
         robot: the arm; gives joint names and the rate of its controller.
         folder: created if necessary; files of the same names are replaced.
 
@@ -49,7 +51,8 @@ def export_cycle(
     """
     motion = new_motion(optimized)
     texts = {
-        PROGRAM: (urscript_of(optimized, motion, robot), "URScript program: moves and waits"),
+        SHEET: (sheet_csv(optimized.sheet), "what to type, step by step"),
+        PROGRAM: (urscript_of(optimized, robot), "URScript program: moves and waits"),
         SET_POINTS: (
             set_points(motion, robot.rate),
             f"servoJ set points at the controller's {robot.rate:g} Hz: time, joint positions",

@@ -26,7 +26,7 @@ def power_chart(report: OptimizationReport) -> LineChart:
     """Power of standby, drivers and joints over the cycle, before and after."""
     panels = (
         _stacked(report, report.before, "as recorded", report.optimized.energy),
-        _stacked(report, report.after, "new", report.optimized.new_energy),
+        _stacked(report, report.after, "as typed", report.optimized.typed_energy),
     )
     return LineChart(
         key="cycle_power",
@@ -69,7 +69,7 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
         _point(
             "as fast as possible", found.time_optimal_duration, found.time_optimal_energy, "aside"
         ),
-        _point("new", found.duration, found.new_energy, "model"),
+        _point("as typed", found.typed_duration, found.typed_energy, "model"),
     ]
     return LineChart(
         key="cycle_time",
@@ -88,15 +88,13 @@ def _point(label: str, x: float, y: float, role: Role) -> Line:
 
 
 def moves_chart(report: OptimizationReport) -> BarChart:
-    """Energy of each move: recorded, new, and with typed values."""
+    """Energy of each move: as recorded, as typed, and as set points."""
     moves = report.optimized.moves
     bars = [
         Bars("as recorded", np.array([move.move.energy for move in moves]), role="measured"),
-        Bars("new", np.array([move.energy for move in moves])),
+        Bars("as typed", np.array([move.typed_energy for move in moves])),
+        Bars("as set points", np.array([move.energy for move in moves]), role="aside"),
     ]
-    typed = np.array([move.typed_energy for move in moves])
-    if np.isfinite(typed).any():
-        bars.append(Bars("new, with typed values", typed, role="aside"))
     return BarChart(
         key="moves",
         title="Energy of each move",
@@ -118,7 +116,7 @@ def speed_chart(report: OptimizationReport) -> LineChart:
                 _line(
                     "as recorded", report.before, _shown(report.before.qd[:, j]), "measured", None
                 ),
-                _line("new", report.after, _shown(report.after.qd[:, j]), "model", j),
+                _line("as typed", report.after, _shown(report.after.qd[:, j]), "model", j),
             ),
             joint=j,
         )

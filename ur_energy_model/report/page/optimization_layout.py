@@ -8,10 +8,11 @@ from ur_energy_model.report.optimization import OptimizationReport
 from ur_energy_model.report.page.layout import arm_name
 from ur_energy_model.report.page.page import Item, Page, Section, Tile
 from ur_energy_model.report.tables.optimization import (
+    ceiling_table,
     energies_table,
     measured_table,
-    moves_table,
     saving_table,
+    sheet_table,
 )
 from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
 
@@ -21,6 +22,7 @@ def optimization_page(report: OptimizationReport) -> Page:
     found = report.optimized
     cycle = found.cycle
     measured, curve = measured_table(found.measured), charts.cycle_time_chart(report)
+    ceiling = ceiling_table(found)
     energy = (
         Item(energies_table(found)),
         *([Item(measured)] if measured is not None else []),
@@ -29,7 +31,7 @@ def optimization_page(report: OptimizationReport) -> Page:
         Item(saving_table(found, report.tariff)),
     )
     moves = (
-        Item(moves_table(found)),
+        Item(sheet_table(found)),
         Item(charts.moves_chart(report)),
         Item(charts.speed_chart(report)),
     )
@@ -43,6 +45,11 @@ def optimization_page(report: OptimizationReport) -> Page:
         joint_names=report.joint_names,
         recordings=(),
         sections=(
+            *(
+                ()
+                if ceiling is None
+                else (Section("ceiling", "The ceiling", "", (Item(ceiling),)),)
+            ),
             Section("moves", "The program", "", moves),
             Section("energy", "Energy", "", energy),
         ),
@@ -51,24 +58,26 @@ def optimization_page(report: OptimizationReport) -> Page:
 
 def _verdict(found: OptimizedCycle) -> ModelVerdict:
     """The saving in a sentence, and what it rests on."""
-    low, high = found.saving_interval if found.measured is None else found.measured.interval
-    saving = found.saving_percent if found.measured is None else found.measured.saving_percent
-    grade: Grade = "good" if low > 0 else "fair" if saving > 0 else "poor"
-    basis = "predicted" if found.measured is None else "measured"
+    low, high = found.typed_interval if found.measured is None else found.measured.interval
+    saving = found.typed_saving_percent if found.measured is None else found.measured.saving_percent
+    grade: Grade = "good" if found.proven else "fair" if saving > 0 else "poor"
+    basis = "predicted as typed" if found.measured is None else "measured"
     headline = (
         f"{saving:.1f} % less energy per cycle, {basis} ({low:.1f} to {high:.1f} % with 95 % "
-        "confidence)."
+        f"confidence{'' if found.proven else ': not proven'})."
     )
-    return ModelVerdict(grade, headline, tuple(Statement("fair", note) for note in found.notes))
+    ceiling = () if found.ceiling is None else (Statement("good", found.ceiling.text()),)
+    notes = tuple(Statement("fair", note) for note in found.notes)
+    return ModelVerdict(grade, headline, (*ceiling, *notes))
 
 
 def _tiles(report: OptimizationReport) -> tuple[Tile, ...]:
     found = report.optimized
     before, after = (float(powers.total.max()) for powers in (report.before, report.after))
     tiles = [
-        Tile(f"{found.saving_percent:.1f} %", "saving, predicted"),
-        Tile(f"{found.new_energy:.0f} J", f"per cycle, predicted; now {found.energy:.0f} J"),
-        Tile(f"{found.duration:.2f} s", f"cycle time; now {found.cycle.duration:.2f} s"),
+        Tile(f"{found.typed_saving_percent:.1f} %", "saving as typed, predicted"),
+        Tile(f"{found.typed_energy:.0f} J", f"per cycle, predicted; now {found.energy:.0f} J"),
+        Tile(f"{found.typed_duration:.2f} s", f"cycle time; now {found.cycle.duration:.2f} s"),
         Tile(f"{found.cycle.slack:.1f} s", "of waiting that need not stay"),
         Tile(f"{after:.0f} W", f"peak power; now {before:.0f} W"),
     ]

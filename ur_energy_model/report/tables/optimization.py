@@ -2,59 +2,64 @@
 
 from __future__ import annotations
 
-import math
-
-from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
-from ur_energy_model.optimization.pendant import typed_text
+from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSaving, OptimizedCycle
 from ur_energy_model.report.tables.table import Cell, Table
 from ur_energy_model.report.tariff import Tariff
 
-DAY, DAYS = 86400.0, 365.0
-"""Of a machine that never stops [s, days]."""
+DAY = 86400.0
+"""Of a machine that never stops [s]."""
 
 
-def moves_table(optimized: OptimizedCycle) -> Table:
-    """Moves with their times, energies and what to type."""
+def sheet_table(optimized: OptimizedCycle) -> Table:
+    """What to type, step by step; each move with its lock."""
+    energies = {k: (move.move.energy, move.typed_energy) for k, move in enumerate(optimized.moves)}
+    lines = any(step.line is not None for step in optimized.sheet)
     rows: list[tuple[Cell, ...]] = []
-    for number, move in enumerate(optimized.moves, 1):
-        before = move.move
-        speed, acceleration = typed_text(move)
+    for number, step in enumerate(optimized.sheet, 1):
+        wait = step.do == "wait"
+        before, after = energies[step.move]
         rows.append(
             (
-                f"{number} {before.kind}",
-                f"{before.start:.2f}",
-                f"{before.duration:.2f} → {move.duration:.2f}",
-                speed,
-                acceleration,
-                f"{before.energy:.1f} → {move.energy:.1f}",
-                f"{move.typed_energy:.1f}" if math.isfinite(move.typed_energy) else None,
-                f"{before.peak_power:.0f}",
+                f"{number} {step.do}",
+                "🔒 kept" if step.kept else "" if wait else "🔓 free",
+                *((None if step.line is None else str(step.line),) if lines else ()),
+                "" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint),
+                "" if wait else step.text("speed"),
+                "" if wait else step.text("acceleration"),
+                step.text("wait") if wait else "",
+                "" if wait else f"{before:.1f} → {after:.1f}",
             )
         )
+    locked = ",".join(
+        str(number)
+        for number, step in enumerate(optimized.sheet, 1)
+        if step.kept and step.do != "wait"
+    )
     return Table(
         "what_to_type",
         "What to type",
         (
-            "move",
-            "starts at [s]",
-            "duration [s]",
+            "step",
+            "lock",
+            *(("line",) if lines else ()),
+            "waypoint [°]",
             "speed",
             "acceleration",
+            "wait",
             "energy [J]",
-            "with typed values [J]",
-            "peak now [W]",
         ),
         tuple(rows),
-        "Speed and acceleration of the leading joint for moveJ, of the tool for moveL: as recorded "
-        "and to type. The last energy includes the wait until the end of the move's time. A move "
-        "without values is neither straight in joint space nor at the tool; its set points are "
-        "among the exported files.",
+        "Steps in the order of the program, as recorded → to type; all of them, and nothing else. "
+        "The waypoint is where the move ends. Speed and acceleration are those of the leading "
+        "joint for moveJ, of the tool for moveL; a step without values is neither straight in "
+        "joint space nor at the tool and stays. Locked steps stay exactly as recorded: "
+        f"--keep {locked or '1,2'} locks steps by number, --no-keep-slow unlocks slow moves.",
     )
 
 
 def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
     """Saving of one cycle, one day and one year."""
-    saved = optimized.energy - optimized.new_energy
+    saved = optimized.energy - optimized.typed_energy
     if optimized.measured is not None:
         saved = optimized.measured.energy - optimized.measured.new_energy
     daily = DAY / optimized.duration
@@ -98,8 +103,8 @@ def energies_table(optimized: OptimizedCycle) -> Table:
     if cycle.measured_energy is not None:
         rows.append(row("as recorded, measured", cycle.duration, cycle.measured_energy))
     rows += [
-        row("new", optimized.duration, optimized.new_energy),
-        row("new, with typed values", optimized.duration, optimized.typed_energy),
+        row("as typed", optimized.typed_duration, optimized.typed_energy),
+        row("as set points", optimized.duration, optimized.new_energy),
         row("slowed by speed scaling", optimized.duration, optimized.scaled_energy),
         row(
             "as fast as the limits allow",
@@ -113,6 +118,47 @@ def energies_table(optimized: OptimizedCycle) -> Table:
         ("", "duration [s]", "energy [J]", "difference [%]"),
         tuple(rows),
         "Of the whole arm at the supply, from the model where not stated otherwise.",
+    )
+
+
+def ceiling_table(optimized: OptimizedCycle) -> Table | None:
+    """What can be saved at all, and what speed costs the arm; None if it was not computed."""
+    ceiling, loads = optimized.ceiling, optimized.loads
+    if ceiling is None or loads is None:
+        return None
+    second = ceiling.joules_per_second
+    now, typed, fast = loads
+    rows: list[tuple[Cell, ...]] = [
+        ("standby, part of this cycle", f"{100 * ceiling.standby_share:.0f} %"),
+        ("most that can be saved at this cycle time", f"{ceiling.most_saving_percent:.1f} %"),
+        (
+            "saved by a cycle that is a second shorter",
+            "it cannot be shorter" if second is None else f"{second:.0f} J",
+        ),
+        (
+            f"switched off in a break of {BREAK:.0f} min a day, saved in a year",
+            f"{ceiling.break_energy() / 3.6e6:.0f} kWh",
+        ),
+        (
+            "largest torque, share of the limit: now, as typed, as fast as possible",
+            ", ".join(f"{100 * load.torque_share:.0f} %" for load in (now, typed, fast)),
+        ),
+        (
+            "effective torque (gears, motors): as typed and as fast as possible, over now",
+            ", ".join(f"{load.torque_rms / now.torque_rms:.2f}" for load in (typed, fast)),
+        ),
+        (
+            "peak power: now, as typed, as fast as possible",
+            ", ".join(f"{load.power:.0f} W" for load in (now, typed, fast)),
+        ),
+    ]
+    return Table(
+        "ceiling",
+        "What can be saved at all",
+        ("", "value"),
+        tuple(rows),
+        "Predicted, at the robot bus. The most that can be saved is that of the optimum with every "
+        "move and every wait free, on the same paths.",
     )
 
 

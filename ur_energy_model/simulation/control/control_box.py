@@ -25,8 +25,8 @@ from ur_energy_model.telemetry.fields import FIELDS, WIDTH
 from ur_energy_model.telemetry.rtde.messages import TextMessage
 from ur_energy_model.typing import Array
 
-CONSTANT_VALUES = {"tool_mode": 253, "tool_temperature": 30.0}
-"""Constant fields other than 0."""
+CONSTANT_VALUES = {"tool_mode": 253, "tool_temperature": 30.0, "script_control_line": 0}
+"""Fields that neither the arm nor the box computes, at the start."""
 STOP_DECELERATION = 4.0
 """Deceleration of the arm when a program ends or pauses [rad/s^2]."""
 TOOL_SPEEDS = (1e-3, 100.0)
@@ -234,6 +234,7 @@ class ControlBox:
         self._line_goal = None
         if self._program is not None:
             self._program = None
+            self.values["script_control_line"] = 0
             self._send(cmd.StopJ(STOP_DECELERATION))
         elif self.arm.program_state != ProgramState.STOPPED:
             self._send(cmd.ProgramCommand.STOP)

@@ -7,7 +7,7 @@ reads no line longer than `MAX_LINE`, so no text can exhaust time, memory or the
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ur_energy_model.simulation.control.program import ScriptError
@@ -44,15 +44,21 @@ class Call:
         name: function name.
         positional: positional arguments.
         named: named arguments.
+        line: of its program, from 1; 0 where it is none of a program.
     """
 
     name: str
     positional: tuple[Any, ...]
     named: dict[str, Any]
+    line: int = field(default=0, compare=False)
 
 
-def plain_calls(lines: list[str]) -> list[Call] | None:
+def plain_calls(lines: list[str], first: int = 1) -> list[Call] | None:
     """Calls of a program's lines if they are plain calls only, otherwise None.
+
+    Args:
+        lines: of the program.
+        first: number of the first of them.
 
     Raises:
         ScriptError: more than `MAX_CALLS` lines.
@@ -60,13 +66,13 @@ def plain_calls(lines: list[str]) -> list[Call] | None:
     if len(lines) > MAX_CALLS:
         raise ScriptError(f"the script has {len(lines)} lines; at most {MAX_CALLS} are simulated")
     calls = []
-    for line in lines:
+    for number, line in enumerate(lines, first):
         if not line.split("#", 1)[0].strip():
             continue
         call = _plain_call(line)
         if call is None:
             return None
-        calls.append(call)
+        calls.append(replace(call, line=number))
     return calls
 
 

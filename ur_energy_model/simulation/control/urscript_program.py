@@ -209,6 +209,7 @@ class UrScriptProgram:
 
     def _execute(self, call: Call) -> float:
         """Execute a call; returns how long the program then waits [s] or UNTIL_REST."""
+        self._box.values["script_control_line"] = call.line
         function = FUNCTIONS.get(call.name)
         if function is None:
             raise ScriptError(f"{self.name}: {call.name[:64]} is not simulated")

@@ -75,4 +75,4 @@ def calls_of(program: str) -> list[Call] | None:
         ScriptError: too many lines.
     """
     lines = program.split("\n")
-    return plain_calls(lines[1:-1] if _HEADER.match(lines[0]) else lines)
+    return plain_calls(lines[1:-1], 2) if _HEADER.match(lines[0]) else plain_calls(lines)

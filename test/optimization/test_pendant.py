@@ -1,0 +1,202 @@
+"""What is typed from a sheet takes what the sheet promises, on the simulated controller."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from test.optimization.hand_made import hand_made_cycle
+from test.optimization.simulated_cycle import arm_model, bag_of, pick_and_place, recorded
+from test.optimization.typed_program import (
+    lines_of,
+    measured_cycle,
+    program_of,
+    run_program,
+    save,
+    vector,
+)
+from ur_energy_model.errors import InputError
+from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.optimization.optimize import optimize_cycle
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+from ur_energy_model.optimization.options import OptimizationOptions
+from ur_energy_model.optimization.pendant import sheet_csv
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.simulation.control.kinematics import ArmKinematics
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.trajectory.named_motions import named_motion
+from ur_energy_model.trajectory.planner import home_position
+from ur_energy_model.typing import Array
+
+ARM = "ur5"
+"""A CB3 arm: its controller's cycle is four times as long, and so is what the test takes."""
+ROBOT = load_robot(ARM)
+HOME = home_position(ROBOT)
+TIMES = 2
+KINEMATICS = ArmKinematics(ROBOT)
+
+
+def beside(q: Array, x: float = 0.0, z: float = 0.0) -> Array:
+    """Joint positions at a distance of the flange [m]."""
+    pose = KINEMATICS.forward(q, np.zeros(6)).copy()
+    pose[[0, 2]] += [x, z]
+    found = KINEMATICS.inverse(pose, q, np.zeros(6))
+    assert found is not None
+    return found
+
+
+AWAY = HOME + np.array([0.7, -0.3, 0.5, 0.1, 0.0, 0.8])
+OVER = HOME + np.array([-0.6, -0.2, 0.4, 0.0, 0.1, -0.5])
+CYCLES = {
+    "waits get shorter, a slow approach stays": (
+        f"movej({vector(AWAY)}, a=4, v=2)",
+        f"movej({vector(beside(AWAY, z=-0.1))}, a=1.4, v=0.5)",
+        "sleep(0.4)",
+        f"movej({vector(OVER)}, a=4, v=2.5)",
+        f"movej({vector(HOME)}, a=3, v=1.5)",
+        "sleep(1.5)",
+    ),
+    "moveL, and a wait at the begin": (
+        "sleep(1.2)",
+        f"movel({vector(beside(HOME, z=-0.12))}, a=1.2, v=0.25)",
+        "sleep(0.3)",
+        f"movel({vector(HOME)}, a=1.2, v=0.4)",
+        f"movej({vector(AWAY)}, a=2, v=1.5)",
+        f"movej({vector(HOME)}, a=2, v=2)",
+    ),
+    "speeds that are never reached": (
+        f"movel({vector(beside(HOME, x=0.05))}, a=1.2, v=0.5)",
+        f"movej({vector(AWAY)}, a=1.5, v=3)",
+        "sleep(0.8)",
+        f"movej({vector(HOME)}, a=1, v=3)",
+        "sleep(0.2)",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> EnergyModel:
+    """Identified from another motion of the same arm."""
+    folder = tmp_path_factory.mktemp("identified")
+    motion = named_motion("trajectory_a", ROBOT)
+    bag = save(folder / "bag", record_arm(SimulatedArm(ROBOT, motion=motion, seed=3), 30.0))
+    return identify([bag], ARM).model
+
+
+def lasting(program: tuple[str, ...], fields: tuple[str, ...] = ENERGY_FIELDS) -> Any:
+    return run_program(program_of(program, TIMES), HOME, ARM, fields=fields)
+
+
+@pytest.mark.parametrize("cycle", CYCLES.values(), ids=CYCLES)
+def test_the_sheet_as_typed_gives_what_it_promises(
+    cycle: tuple[str, ...], model: EnergyModel, tmp_path: Path
+) -> None:
+    before = lasting(cycle)
+    found = optimize_cycle(model, save(tmp_path / "cell", before))
+    sheet = found.as_json()["sheet"]
+    assert [step["do"].lower().replace("wait", "sleep") for step in sheet] == [
+        line.split("(")[0] for line in cycle
+    ]
+    assert [step["line"] for step in sheet] == sorted(step["line"] for step in sheet)
+    waits = [step["wait"] for step in sheet if step["do"] == "wait"]
+    assert waits == pytest.approx([float(x[6:-1]) for x in cycle if "sleep" in x], abs=0.02)
+    old, _ = measured_cycle(before, TIMES)
+    new, duration = measured_cycle(lasting(tuple(lines_of(sheet))), TIMES)
+    saving = 100.0 * (1.0 - new / old)
+    assert found.typed_saving_percent == pytest.approx(saving, abs=1.0)
+    assert found.typed_duration == pytest.approx(duration, rel=0.01)
+    assert found.typed_energy < found.energy
+    assert found.ceiling is not None
+    assert found.typed_saving_percent <= found.ceiling.most_saving_percent
+    for step in sheet:
+        if step["kept"] and step["do"] != "wait":
+            assert step["new_speed"] == step["speed"]
+            assert step["new_acceleration"] == step["acceleration"]
+
+
+def test_values_and_waits_are_those_of_the_program_without_its_lines(
+    model: EnergyModel, tmp_path: Path
+) -> None:
+    """The speed slider scales what is run, not what is typed."""
+    fields = tuple(name for name in ENERGY_FIELDS if name != "script_control_line")
+    cycle = CYCLES["waits get shorter, a slow approach stays"]
+    text = program_of(cycle, TIMES)
+    telemetry = run_program(text, HOME, ARM, fields=fields, slider=0.5)
+    found = optimize_cycle(model, save(tmp_path / "cell", telemetry), OptimizationOptions())
+    sheet = found.as_json()["sheet"]
+    assert [step["speed"] for step in sheet if step["do"] != "wait"] == pytest.approx(
+        np.degrees([2.0, 0.5, 2.5, 1.5]), rel=0.3
+    )
+    assert sheet[1]["speed"] == pytest.approx(np.degrees(0.5), rel=0.01)
+    assert [step["wait"] for step in sheet if step["do"] == "wait"] == pytest.approx(
+        [0.4, 1.5], abs=0.02
+    )
+    assert all(step["line"] is None for step in sheet)
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    chain = pick_and_place()
+    return bag_of(tmp_path_factory.mktemp("cycle"), recorded(chain, 2.4 * chain.duration))
+
+
+def optimized(bag: Path, **options: Any) -> OptimizedCycle:
+    return optimize_cycle(arm_model(), bag, OptimizationOptions(**options))
+
+
+def test_locked_steps_stay_and_the_others_share_the_time(bag: Path) -> None:
+    """Steps 3 and 5 are moves, 2 is a wait; the ceiling stays that of all free moves."""
+    free, kept = optimized(bag), optimized(bag, keep=(3, 5))
+    for number, step in enumerate(kept.sheet, 1):
+        if number in (3, 5):
+            assert step.kept
+            assert (step.new_speed, step.new_acceleration) == (step.speed, step.acceleration)
+    recorded_time = [move.move.duration for move in kept.moves if move.kept]
+    assert [move.duration for move in kept.moves if move.kept] == recorded_time
+    assert kept.duration == free.duration
+    assert free.new_energy < kept.new_energy < kept.energy
+    assert free.ceiling is not None
+    assert kept.ceiling is not None
+    assert kept.ceiling.most_saving_percent == pytest.approx(
+        free.ceiling.most_saving_percent, abs=0.1
+    )
+    with pytest.raises(InputError, match="no step 17"):
+        optimized(bag, keep=(17,))
+
+
+def test_nothing_gets_faster_than_allowed(bag: Path) -> None:
+    found = optimized(bag, max_speedup=1.2)
+    assert max(step.faster for step in found.sheet) <= 1.2 * 1.01
+    for move in found.moves:
+        most = 1.2 * np.abs(move.move.qd).max()
+        assert np.abs(move.qd).max() <= 1.03 * most
+    assert found.new_energy < found.energy
+
+
+def test_a_recorded_cycle_is_feasible_within_its_own_limits(bag: Path) -> None:
+    found = optimized(bag, recorded_limits=True)
+    assert found.time_optimal_duration < found.cycle.duration
+    assert found.new_energy < found.energy
+    recorded_most = max(np.abs(move.qd).max() for move in found.cycle.moves)
+    assert max(np.abs(move.qd).max() for move in found.moves) <= 1.03 * recorded_most
+
+
+def test_the_csv_has_the_steps_of_the_json() -> None:
+    found = hand_made_cycle()
+    rows = list(csv.DictReader(io.StringIO(sheet_csv(found.sheet))))
+    steps = found.as_json()["sheet"]
+    assert [row["step"] for row in rows] == [str(step["step"]) for step in steps]
+    for row, step in zip(rows, steps, strict=True):
+        assert list(row) == list(step)
+        for name in ("speed", "new_speed", "wait", "new_wait", "line"):
+            assert row[name] == ("" if step[name] is None else str(step[name]))
+        if step["waypoint"] is not None:
+            assert [float(q) for q in row["waypoint"].split()] == list(step["waypoint"])

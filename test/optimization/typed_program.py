@@ -1,0 +1,128 @@
+"""Programs as they are typed: run on the simulated controller, without its sockets and clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.simulation.arm.modes import ProgramState
+from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
+from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.typing import Array
+
+Lines = Sequence[str]
+
+
+def vector(q: Array) -> str:
+    """Joint positions as an argument."""
+    return "[" + ", ".join(f"{value:.6f}" for value in q) + "]"
+
+
+def program_of(cycle: Lines, times: int) -> str:
+    """A cycle written out several times, as the simulated controller has no loops."""
+    return "\n".join(["def typed():", *(f"  {line}" for line in (*cycle,) * times), "end", ""])
+
+
+def lines_of(sheet: Sequence[dict[str, Any]]) -> list[str]:
+    """What a person types who reads a sheet (`--json`), and nothing else."""
+    out = []
+    for step in sheet:
+        if step["do"] == "wait":
+            out.append(f"sleep({step['new_wait']})")
+            continue
+        assert step["do"] in ("moveJ", "moveL")
+        to = vector(np.radians(step["waypoint"]))
+        unit = np.pi / 180 if step["do"] == "moveJ" else 1e-3
+        a, v = step["new_acceleration"] * unit, step["new_speed"] * unit
+        out.append(f"{step['do'].lower()}({to}, a={a:.6f}, v={v:.6f})")
+    return out
+
+
+def run_program(
+    text: str,
+    start: Array,
+    robot: str,
+    *,
+    seed: int = 3,
+    session: int = 0,
+    before: float = 0.3,
+    fields: Sequence[str] = ENERGY_FIELDS,
+    slider: float = 1.0,
+) -> Telemetry:
+    """What is recorded of a program that runs to its end.
+
+    Args:
+        text: of the program.
+        start: where the arm stands [n], rad.
+        robot: name of the arm.
+        seed: number of the arm.
+        session: of the arm.
+        before: standstill before the program starts [s].
+        fields: that are recorded.
+        slider: speed slider.
+    """
+    description = load_robot(robot)
+    arm = SimulatedArm(
+        description, motion=Hold(start), seed=seed, options=ArmOptions(session=session)
+    )
+    box = ControlBox(
+        arm, SimulatedIdentity.for_robot(description, arm.controller_version, seed, "hold")
+    )
+    box.stop()
+    box.set_speed_slider(slider)
+    for _ in range(20):
+        box.step()
+    names = [name for name in fields if name in box.values and name != "timestamp"]
+    times: list[float] = []
+    rows: dict[str, list[Any]] = {name: [] for name in names}
+
+    def step() -> None:
+        box.step()
+        times.append(float(box.values["timestamp"]))
+        for name in names:
+            rows[name].append(np.array(box.values[name], dtype=float))
+
+    for _ in range(round(before * box.rate)):
+        step()
+    ScriptSession(box).receive(text.encode())
+    step()
+    while box.program_state == ProgramState.PLAYING:
+        step()
+    assert not box.messages, box.messages
+    columns = {name: np.array(values) for name, values in rows.items()}
+    info = RecordingInfo(source="typed program", robot=robot, rate=description.rate, simulated=True)
+    return Telemetry(np.array(times), columns, info)
+
+
+def save(path: Path, telemetry: Telemetry) -> Path:
+    """A recording as a bag."""
+    with BagWriter(path, telemetry.info, tuple(telemetry.columns), name=path.name) as bag:
+        bag.write(telemetry)
+    return path
+
+
+def measured_cycle(telemetry: Telemetry, times: int) -> tuple[float, float]:
+    """Energy at the bus [J] and duration [s] of a cycle, of a program that has it several times.
+
+    Between the starts of the first and of the last one, so that the first and last halves of waits
+    make one cycle.
+    """
+    playing = np.flatnonzero(telemetry["runtime_state"] == 2)
+    power, time = telemetry.bus_power, telemetry.time
+    assert power is not None
+    rows = slice(playing[0], playing[-1] + 1)
+    return (
+        float(np.trapezoid(power[rows], time[rows])) / times,
+        float(time[rows][-1] - time[rows][0]) / times,
+    )
