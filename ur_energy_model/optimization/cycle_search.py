@@ -147,7 +147,7 @@ def _signals(
     for trigger, output in kinds:
         if TRIGGER_FIELD[trigger] not in motion.telemetry:
             continue
-        events = np.array(CycleDetector(trigger, output).find(motion.telemetry), dtype=int)
+        events = np.array([*CycleDetector(trigger, output).find(motion.telemetry)], dtype=int)
         after = np.searchsorted(rests, events)
         starts = np.unique(after[after < len(moves)])
         if len(starts) >= 3:
