@@ -1,11 +1,10 @@
 # A simulated arm, the logger and the estimator.
 #   ros2 launch ur_energy_model demo.launch.py
 # Without a model_file the estimator begins with the generic model of the arm, and learns.
-from launch import LaunchDescription
-from launch.actions import OpaqueFunction
 
 from ur_energy_model.nodes.launch_actions import (
     common_arguments,
+    description,
     package_node,
     parameter_arguments,
     robot_state_publisher,
@@ -46,13 +45,14 @@ def launch_setup(context):
 
 
 def generate_launch_description():
-    return LaunchDescription(
+    return description(
+        __file__,
         [
             *parameter_arguments("simulated_robot", "host", "robot_model", "motion", "seed"),
             *parameter_arguments("estimator", "model_file", "learn"),
             *common_arguments("namespace", "params_file", "log_level"),
             *parameter_arguments("logger", "record", "bag_directory"),
             *common_arguments("rviz"),
-            OpaqueFunction(function=launch_setup),
-        ]
+        ],
+        launch_setup,
     )

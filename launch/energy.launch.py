@@ -1,31 +1,34 @@
 # Live power and energy of an arm: the estimator, and the logger beside it.
 #   ros2 launch ur_energy_model energy.launch.py robot_ip:=192.168.0.10
 # Without a model_file it begins with the generic model of the arm, and learns while the arm works.
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument
 
 from ur_energy_model.nodes.launch_actions import (
     common_arguments,
+    description,
     estimator_and_logger,
     parameter_arguments,
     robot_state_publisher,
     rviz,
 )
 from ur_energy_model.nodes.launch_arguments import BUDGET, OUTLETS
-from ur_energy_model.nodes.launch_checks import check_packages, described_robot
+from ur_energy_model.nodes.launch_checks import check_address, check_packages, described_robot
 from ur_energy_model.nodes.launch_parameters import changed_parameters
 
 
 def launch_setup(context):
     arguments = context.launch_configurations
     check_packages(arguments)
+    check_address(arguments)
+    address = ["robot_ip"] if arguments["robot_ip"] else []
     use_sim_time = {"use_sim_time": True} if arguments["use_sim_time"] == "true" else {}
     estimator = use_sim_time | changed_parameters(
         "estimator",
         arguments,
         [
             "source",
-            "robot_ip",
+            *address,
+            "publish_rate",
             "robot_model",
             "model_file",
             "learn",
@@ -40,7 +43,8 @@ def launch_setup(context):
         "logger",
         arguments,
         [
-            "robot_ip",
+            *address,
+            "publish_rate",
             "robot_model",
             "tf_prefix",
             "record",
@@ -68,13 +72,25 @@ def launch_setup(context):
 
 
 def generate_launch_description():
-    return LaunchDescription(
+    return description(
+        __file__,
         [
-            *parameter_arguments("estimator", "robot_ip"),
+            DeclareLaunchArgument(
+                "robot_ip",
+                default_value="",
+                description="address of the robot controller; required with source:=rtde, unless "
+                "params_file has it",
+            ),
             *parameter_arguments("estimator", "robot_model", "model_file", "learn"),
             *common_arguments("namespace", "params_file", "log_level"),
             *parameter_arguments(
-                "estimator", "source", "bag", "effort_unit", "tf_prefix", "state_file"
+                "estimator",
+                "source",
+                "bag",
+                "effort_unit",
+                "tf_prefix",
+                "publish_rate",
+                "state_file",
             ),
             *parameter_arguments(
                 "logger",
@@ -109,6 +125,6 @@ def generate_launch_description():
                 choices=["true", "false"],
             ),
             *common_arguments("rviz", "respawn", "respawn_delay"),
-            OpaqueFunction(function=launch_setup),
-        ]
+        ],
+        launch_setup,
     )

@@ -1,10 +1,11 @@
 # Identifies a model from bags and writes the model file.
 #   ros2 launch ur_energy_model identify.launch.py bags:=bags/a,bags/b output:=model.yaml
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument
 
 from ur_energy_model.nodes.launch_actions import (
     common_arguments,
+    description,
+    fail_with,
     package_node,
     parameter_arguments,
 )
@@ -18,11 +19,12 @@ def launch_setup(context):
         arguments,
         ["bags", "validation_bags", "robot_model", "output", "friction", "exit_when_done"],
     )
-    return [package_node("identification", arguments, parameters)]
+    return [package_node("identification", arguments, parameters, on_exit=fail_with)]
 
 
 def generate_launch_description():
-    return LaunchDescription(
+    return description(
+        __file__,
         [
             DeclareLaunchArgument(
                 "bags", description="bags to identify the model from, separated by commas"
@@ -40,6 +42,6 @@ def generate_launch_description():
                 description="end when the model file is written",
                 choices=["true", "false"],
             ),
-            OpaqueFunction(function=launch_setup),
-        ]
+        ],
+        launch_setup,
     )

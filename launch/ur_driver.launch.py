@@ -1,11 +1,11 @@
 # Live energy, and the logger, beside ur_robot_driver, which is started by itself before or after.
 #   ros2 launch ur_energy_model ur_driver.launch.py robot_ip:=192.168.0.10
 # The driver publishes joint_states, robot_description and frames; these nodes do not.
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument
 
 from ur_energy_model.nodes.launch_actions import (
     common_arguments,
+    description,
     estimator_and_logger,
     parameter_arguments,
     rviz,
@@ -29,6 +29,7 @@ def launch_setup(context):
             "learn",
             "effort_unit",
             "tf_prefix",
+            "publish_rate",
             "state_file",
             *OUTLETS,
         ],
@@ -36,7 +37,15 @@ def launch_setup(context):
     logger = {"publish_joint_states": False} | changed_parameters(
         "logger",
         arguments,
-        ["robot_ip", "robot_model", "tf_prefix", "record", "bag_directory", *BUDGET],
+        [
+            "robot_ip",
+            "robot_model",
+            "tf_prefix",
+            "publish_rate",
+            "record",
+            "bag_directory",
+            *BUDGET,
+        ],
     )
     actions = estimator_and_logger(
         arguments,
@@ -51,7 +60,8 @@ def launch_setup(context):
 
 
 def generate_launch_description():
-    return LaunchDescription(
+    return description(
+        __file__,
         [
             DeclareLaunchArgument(
                 "robot_ip", description="address of the robot controller, as given to the driver"
@@ -66,7 +76,7 @@ def generate_launch_description():
             ),
             *parameter_arguments("estimator", "effort_unit"),
             *common_arguments("namespace"),
-            *parameter_arguments("estimator", "tf_prefix"),
+            *parameter_arguments("estimator", "tf_prefix", "publish_rate"),
             *parameter_arguments("estimator", "robot_model"),
             DeclareLaunchArgument(
                 "logger",
@@ -85,6 +95,6 @@ def generate_launch_description():
                 choices=["true", "false"],
             ),
             *common_arguments("respawn", "respawn_delay"),
-            OpaqueFunction(function=launch_setup),
-        ]
+        ],
+        launch_setup,
     )

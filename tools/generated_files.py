@@ -162,7 +162,14 @@ LAUNCH_INTRODUCTION = """
 ## Launch files
 
 Later sources of parameters win: `config/<node>.yaml`, then `params_file`, then launch arguments
-that differ from their default."""
+that differ from their default. Whole numbers are taken where numbers are meant. Lists are typed
+with commas (`a,b`) or as YAML (`"['a', 'b']"`). Before anything starts, one line refuses unknown
+arguments, values that are not allowed (in `params_file` too) and missing packages; the exit code
+is 1 then.
+`identify.launch.py` returns 1 if the identification failed.
+
+Characters of `tf_prefix` that names of topics must not have are replaced by `_` in names of topics
+only; joints and frames keep them."""
 
 
 def files() -> dict[str, str]:

@@ -5,6 +5,7 @@ Nodes, dashboards and docs/nodes.md use these constants. The module does not imp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -38,8 +39,13 @@ class Topic:
         return "/" + self.name.lstrip("/")
 
     def for_joint(self, joint: str) -> Topic:
-        """The topic of one joint, if the name has a place for it."""
-        return replace(self, name=self.name.replace(JOINT, joint))
+        """The topic of one joint, if the name has a place for it.
+
+        Names of joints may have characters that names of topics must not have: they become _.
+        """
+        part = re.sub("/+", "/", re.sub("[^A-Za-z0-9_/]", "_", joint)).strip("/")
+        part = re.sub("(^|/)(?=[0-9])", r"\1_", part)
+        return replace(self, name=self.name.replace(JOINT, part))
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,21 @@ class Node:
     parameters: list[Any] = field(default_factory=list)
     arguments: list[Any] = field(default_factory=list)
     ros_arguments: list[Any] = field(default_factory=list)
+    on_exit: Callable[[Any, Context], None] | None = None
+
+
+class LaunchContext:
+    """Only a name in annotations."""
+
+
+class ProcessExited:
+    """The same."""
 
 
 MODULES = {
-    "launch": (LaunchDescription,),
+    "launch": (LaunchContext, LaunchDescription),
+    "launch.events": (),
+    "launch.events.process": (ProcessExited,),
     "launch.actions": (DeclareLaunchArgument, LogInfo, OpaqueFunction),
     "launch_ros": (),
     "launch_ros.actions": (Node,),

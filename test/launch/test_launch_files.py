@@ -20,7 +20,7 @@ from ur_energy_model.nodes.parameters import NODES, parameter
 from ur_energy_model.resources import PACKAGE, config_file, share_directory
 
 NEEDED = {
-    "energy": {"model_file": "m.yaml"},
+    "energy": {"model_file": "m.yaml", "robot_ip": "10.0.0.7"},
     "ur_driver": {"model_file": "m.yaml", "robot_ip": "10.0.0.7", "source": "joint_states"},
     "demo": {},
     "identify": {"bags": "a, b"},
@@ -33,6 +33,7 @@ NODES_STARTED = {
 }
 OTHER_DEFAULT = {
     ("ur_driver", "robot_ip"): None,  # required
+    ("energy", "robot_ip"): "",
     ("identify", "bags"): None,
     ("identify", "exit_when_done"): "true",
 }
@@ -146,6 +147,7 @@ def test_a_cell_has_estimator_and_logger() -> None:
 
 
 def test_composed_nodes_share_a_process_without_a_name_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("cell:\n  logger:\n    ros__parameters: {robot_ip: a.b}\n")
     (cell,) = started_by(
         launch_file("energy"),
         model_file="m.yaml",
@@ -175,7 +177,9 @@ def test_arguments_at_their_default_leave_a_parameter_to_params_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    node = started("energy", params_file="~/mine.yaml")["estimator"]
+    (tmp_path / "mine.yaml").write_text("/**: {ros__parameters: {robot_ip: 10.0.0.8}}")
+    nodes = started_by(launch_file("energy"), params_file="~/mine.yaml")
+    node = nodes[0]
     assert "robot_ip" not in node.parameters
     assert node.parameter_files == (default_parameter_file("estimator"), tmp_path / "mine.yaml")
 
@@ -196,13 +200,17 @@ def test_a_cell_needs_nothing_but_the_address() -> None:
         "estimator": {"robot_ip": "10.0.0.7"},
         "logger": {"robot_ip": "10.0.0.7"},
     }
-    given = started_by(launch_file("energy"), robot_model="ur10e", learn="off")
-    assert given[0].parameters == {"robot_model": "ur10e", "learn": "off"}
+    for other in ({}, {"params_file": ""}, {"record": "true"}):
+        with pytest.raises(UrEnergyError, match="robot_ip is missing"):
+            started_by(launch_file("energy"), **other)
+    assert started_by(launch_file("energy"), source="bag", bag="b")
+    given = started("energy", model_file="", robot_model="ur10e", learn="off")["estimator"]
+    assert given.parameters == {"robot_ip": "10.0.0.7", "robot_model": "ur10e", "learn": "off"}
 
 
 def test_a_description_needs_the_robot_or_its_model() -> None:
     with pytest.raises(UrEnergyError, match="robot_description:=true needs robot_model"):
-        started_by(launch_file("energy"), robot_description="true")
+        started("energy", model_file="", robot_description="true")
 
 
 def test_the_demo_starts_an_estimator_with_and_without_a_model() -> None:
@@ -322,4 +330,62 @@ def test_beside_a_driver_only_the_driver_publishes_joint_states() -> None:
         "model_file": "m.yaml",
     }
     alone = started("energy", publish_joint_states="false")["logger"]
-    assert alone.parameters == {"publish_joint_states": False}
+    assert alone.parameters == {"robot_ip": "10.0.0.7", "publish_joint_states": False}
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        ("a:1, b:2", ["a:1", "b:2"]),
+        ("['a:1', \"b:2\"]", ["a:1", "b:2"]),
+        ("'a,1', b", ["a,1", "b"]),
+        ("[a]", ["a"]),
+        ("[1e3, on]", ["1e3", "on"]),
+    ],
+)
+def test_lists_and_whole_numbers_are_taken_as_they_are_typed(given: str, values: list[str]) -> None:
+    nodes = started("energy", foxglove=given, publish_rate="25", retention_gb="7")
+    assert nodes["estimator"].parameters["foxglove"] == values
+    assert repr(nodes["estimator"].parameters["publish_rate"]) == "25.0"
+    assert repr(nodes["logger"].parameters["publish_rate"]) == "25.0"
+    assert repr(nodes["logger"].parameters["retention_gb"]) == "7.0"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("/**: {ros__parameters: {publish_rate: fast}}", "publish_rate must be a number"),
+        ("estimator: {ros__parameters: {drift_time: 0}}", "drift_time must be between"),
+        ("/a: {logger: {ros__parameters: {record: 1}}}", "record must be true or false"),
+        ("/**: {ros__parameters: {foxglove: a}}", "foxglove must be a list"),
+        ("/**: {ros__parameters: {foxglove: [1]}}", "foxglove must be a list"),
+        ("/**: {ros__parameters: {friction: nonsense}}", "friction must be one of auto, coul"),
+        ("a: [", "cannot be read"),
+        (None, "cannot be read"),
+        ("/**: {ros__parameters: {publish_rate: 50, learn: off, gap_limit: 1}}", ""),
+        ("camera: {ros__parameters: {publish_rate: fast}}", ""),
+        ("- 1", ""),
+    ],
+)
+def test_parameter_files_are_checked_before_anything_starts(
+    content: str | None, problem: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.yaml"
+    if content is not None:
+        path.write_text(content)
+    for name in ("energy", "demo", "identify"):
+        if problem:
+            with pytest.raises(UrEnergyError, match=problem):
+                started(name, params_file=str(path))
+        else:
+            assert started(name, params_file=str(path))
+
+
+def test_unknown_arguments_are_refused_on_the_command_line_only() -> None:
+    known = ["robot_ip", "record"]
+    command = ["ros2", "launch", "ur_energy_model", "energy.launch.py", "robot_ip:=1.2.3.4"]
+    launch_checks.check_names("/a/energy.launch.py", known, [*command, "record:=true", "--debug"])
+    launch_checks.check_names("/a/demo.launch.py", known, [*command, "mine:=3"])  # included
+    for typed, text in (("robotip:=1", "mean robot_ip"), ("mine:=3", "no argument mine")):
+        with pytest.raises(UrEnergyError, match=text):
+            launch_checks.check_names("/a/energy.launch.py", known, [*command, typed])

@@ -191,10 +191,34 @@ def test_changed_arguments_override_the_parameter_file(
 
 
 def test_identification_ends_by_itself_and_says_why(cell: Cell, tmp_path: Path) -> None:
-    output = ended(launched(cell, "identify", bags=str(tmp_path / "none")))
-    assert "none" in output
-    assert "exit code 1" in output
+    child = launched(cell, "identify", bags=str(tmp_path / "none"))
+    output = ended(child)
+    assert child.returncode == 1
+    assert "none: no such bag" in output
     assert not (tmp_path / "model.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("energy", {}, "robot_ip is missing"),
+        ("energy", {"robotip": "127.0.0.9"}, "no argument robotip (did you mean robot_ip?)"),
+        ("demo", {"speed": "1"}, "no argument speed"),
+        ("identify", {"bags": "a", "friction": "nonsense"}, "stribeck"),
+        ("energy", {"robot_ip": "127.0.0.9", "publish_rate": "fast"}, "publish_rate:=fast is not"),
+        ("energy", {"robot_ip": "127.0.0.9", "foxglove": "['a'"}, "is not a list of text"),
+        ("energy", {"robot_ip": "127.0.0.9", "params_file": "none.yaml"}, "none.yaml"),
+    ],
+)
+def test_wrong_arguments_start_nothing(
+    cell: Cell, name: str, arguments: dict[str, str], text: str
+) -> None:
+    child = launched(cell, name, **arguments)
+    output = ended(child)
+    assert child.returncode == 1
+    assert text in output
+    assert "process started" not in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("name", ["energy", "ur_driver", "demo"])

@@ -50,11 +50,17 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     assert len(telemetry) > 1000
 
     path = cell.folder / "model.yaml"
-    cell.start_node(IdentificationNode, bags=[str(bag)], output=str(path))
+    node = cell.start_node(IdentificationNode, bags=[str(bag)], output=str(path))
+    said: list[str] = []
+    node.say = lambda lines: said.extend(line.text for line in lines)  # type: ignore[method-assign]
     observer.subscribe("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
     answer = observer.call("/identification/identify")
     assert answer.success, answer.message
     model = load_model(path)
+    assert model.robot_name == "ur5e"  # as the bag names it
+    (fit,) = (text for text in said if text.startswith("fit of"))
+    assert str(bag) in fit
+    assert "power RMS error" in fit
     found = [joint.reflected_inertia for joint in model.joints]
     assert found == pytest.approx(known["parameters"]["reflected_inertia"], rel=0.05)
     observer.wait(lambda: "/identification/result" in observer.latest, "the result")

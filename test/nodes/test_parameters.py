@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+from rclpy.parameter import Parameter as RosParameter
+from rclpy.validate_full_topic_name import validate_full_topic_name
+
+from test.nodes.conftest import PATIENCE, Cell
 from tools.generated_files import files
+from ur_energy_model.energy_topics.numbers import number_topics
+from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.identification import IdentificationNode
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.node_command import node_command
 from ur_energy_model.nodes.parameter import Parameter, Value
 from ur_energy_model.nodes.parameters import NODES, ignored
 from ur_energy_model.resources import share_directory
@@ -50,6 +62,7 @@ def test_values_that_are_not_allowed_are_refused() -> None:
         ("a", "b c", "b c"),
         ([""], "a, b", ["a", "b"]),
         ([""], "", [""]),
+        ([""], "[]", [""]),
     ],
 )
 def test_text_is_parsed_as_the_type_of_the_default(default: Value, text: str, value: Value) -> None:
@@ -58,9 +71,36 @@ def test_text_is_parsed_as_the_type_of_the_default(default: Value, text: str, va
     assert type(parsed) is type(value)
 
 
+@pytest.mark.parametrize(
+    ("default", "value"),
+    [(True, 1), (1, True), (1, 1.0), (1.0, "1"), (1.0, None), (1.0, True), ("a", 1), ([""], [1])],
+)
+def test_values_of_another_type_are_refused(default: Value, value: object) -> None:
+    entry = Parameter("any", default, "what", minimum=0, maximum=9)
+    assert "any must be" in str(entry.problem(value))
+
+
+@pytest.mark.parametrize("text", ["['a'", "[[a]]", "{a: b}]", "'a", "[{a: 1}]"])
+def test_text_that_is_no_list_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a list of text"):
+        Parameter("any", [""], "what").parse(text if text[0] != "{" else f"[{text}")
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "left_", "left/", "left-", "1_", "/a b//", "\u00e4", "-", "<x>", "~{a}", "9/1"]
+)
+def test_names_of_topics_are_valid_with_every_prefix(prefix: str) -> None:
+    names = [topic.name for topic in number_topics([prefix + joint for joint in ("a", "b")])]
+    assert len(set(names)) == len(names)
+    for name in names:
+        validate_full_topic_name(f"/{name}")
+    if prefix in ("", "left_", "left/"):
+        assert f"energy/{prefix}a/power" in names
+
+
 def test_text_that_is_not_a_number_is_refused() -> None:
     with pytest.raises(ValueError, match="speed:=fast is not a number"):
-        Parameter("speed", 1.0, "how fast").parse("fast")
+        Parameter("speed", 1.0, "how fast", minimum=0.0, maximum=2.0).parse("fast")
     with pytest.raises(ValueError, match="speed must be between 0 and 2"):
         Parameter("speed", 1.0, "how fast", minimum=0.0, maximum=2.0).parse("3")
 
@@ -72,3 +112,35 @@ def test_parameters_without_effect_are_named() -> None:
     (line,) = ignored("estimator", values)
     assert line == "bag is ignored: it needs source:=bag, and source is joint_states"
     assert ignored("estimator", values | {"source": "bag"}) == []
+
+
+def test_a_node_takes_whole_numbers_and_refuses_other_values_in_every_state(cell: Cell) -> None:
+    node = cell.make_node(IdentificationNode)
+    estimator = cell.make_node(EstimatorNode, publish_rate=20, gap_limit=1)
+    for name, value in (("publish_rate", 20.0), ("gap_limit", 1.0)):
+        assert repr(estimator.value(name)) == repr(estimator.get_parameter(name).value)
+        assert repr(estimator.value(name)) == repr(value)
+
+    def set_(node: ManagedNode, name: str, value: object) -> str:
+        return str(node.set_parameters([RosParameter(name, value=value)])[0].reason)
+
+    assert set_(estimator, "gap_limit", 2) == ""
+    assert repr(estimator.get_parameter("gap_limit").value) == repr(2.0)
+    assert "0.002" in set_(estimator, "gap_limit", 100)
+    assert "a number" in set_(estimator, "gap_limit", "fast")
+    assert estimator.value("gap_limit") == 2.0
+    for law in ("nonsense", "", "AUTO"):
+        reason = set_(node, "friction", law)
+        assert all(known in reason for known in ("auto", *LAWS))
+    assert set_(node, "friction", "stribeck") == ""
+    for wrong in ({"gap_limit": "fast"}, {"publish_rate": 501}, {"learn": 3}, {"mqtt": [1]}):
+        with pytest.raises(UrEnergyError, match=f"estimator: {next(iter(wrong))} must be"):
+            cell.make_node(EstimatorNode, **wrong)
+
+
+def test_a_refused_parameter_is_an_error_line_of_the_node(cell: Cell) -> None:
+    command = [*node_command("estimator", {}), "-p", "publish_rate:=900"]
+    output, _ = (child := cell.run_command(command)).communicate(timeout=PATIENCE)
+    assert child.returncode == 1
+    (line,) = output.splitlines()
+    assert re.fullmatch(r"\[ERROR\] \[[0-9.]+\] \[estimator\]: publish_rate must be .*900", line)

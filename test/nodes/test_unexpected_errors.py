@@ -73,4 +73,4 @@ def test_ros_arguments_that_cannot_be_parsed_end_in_one_line(
     output, _ = child.communicate(timeout=60.0)
     assert child.returncode == 1, output
     assert "Traceback" not in output
-    assert output.splitlines()[-1].startswith("ROS cannot be started: ")
+    assert "]: ROS cannot be started: " in output.splitlines()[-1]

@@ -7,6 +7,7 @@ from typing import Any
 
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
+from rclpy.parameter import Parameter as RosParameter
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.parameter import Parameter
@@ -24,7 +25,7 @@ def declare_parameters(node: Node, entries: Iterable[Parameter]) -> dict[str, An
         Their values at the start, by name.
 
     Raises:
-        UrEnergyError: a value of another type, or a number outside its range.
+        UrEnergyError: a value of another type, or one that is not allowed.
     """
     values: dict[str, Any] = {}
     for entry in entries:
@@ -33,4 +34,9 @@ def declare_parameters(node: Node, entries: Iterable[Parameter]) -> dict[str, An
         except (InvalidParameterTypeException, InvalidParameterValueException):
             raise UrEnergyError(f"{node.get_name()}: {entry.name} must be {entry.wanted}") from None
         values[entry.name] = entry.normalized(value)
+        problem = entry.problem(values[entry.name])
+        if problem is not None:
+            raise UrEnergyError(f"{node.get_name()}: {problem}")
+        if values[entry.name] is not value:
+            node.set_parameters([RosParameter(entry.name, value=values[entry.name])])
     return values

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
+from ur_energy_model.cli.model_option import recorded_robot
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import user_path
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
@@ -83,7 +85,7 @@ class IdentificationNode(ManagedNode):
             self.say([Line(Level.INFO, f"identifying a model from {', '.join(bags)}")])
             result = identify(
                 bags,
-                self.value("robot_model"),
+                self.value("robot_model") or recorded_robot([Path(bag) for bag in bags]),
                 IdentificationOptions(
                     friction=self.value("friction"), power_model=self.value("power_model")
                 ),
@@ -102,7 +104,10 @@ class IdentificationNode(ManagedNode):
         self._result.publish(
             diagnostic_array(self.get_clock().now().to_msg(), result_statuses(result))
         )
-        self.get_logger().info(text)
+        lines = [f"fit of {line}" for line in map(errors_of, result.model.fit)]
+        lines += [f"held out: {line}" for line in map(errors_of, result.model.validation)]
+        warned = [Line(Level.WARN, warning) for warning in result.warnings]
+        self.say([*warned, *(Line(Level.INFO, line) for line in [*lines, text])])
         return text
 
     def _on_progress(self, fraction: float, text: str | None = None) -> None:
@@ -136,6 +141,21 @@ def result_statuses(result: Identification) -> list[DiagnosticStatus]:
         out.append(status(f"model: {joint.name}", OK, joint.friction_reason, values))
     out.append(status("model: arm", OK, result.model.robot, bus_figures(result)))
     return out
+
+
+def errors_of(entry: Mapping[str, Any]) -> str:
+    """METRICS of a bag in a line: errors of torque, current and power."""
+    parts = []
+    for key, name, unit in (("torque", "torque", "N m"), ("current", "current", "A")):
+        if entry.get(key) is not None:
+            rms = ", ".join(f"{joint['rms']:.3g}" for joint in entry[key])
+            parts.append(f"{name} RMS error {rms} {unit} (joints from the base)")
+    if (power := entry.get("power")) is not None:
+        text = f"power RMS error {power['rmse']:.3g} W"
+        if power["energy_error_percent"] is not None:
+            text += f", energy error {power['energy_error_percent']:.2g} %"
+        parts.append(text)
+    return f"{entry['bag']}: {'; '.join(parts) or 'nothing to compare'}"
 
 
 def bus_figures(result: Identification) -> dict[str, object]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from launch.actions import DeclareLaunchArgument, LogInfo
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
+from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.files import user_path
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_arguments import LaunchArgument, common, of_parameters
-from ur_energy_model.nodes.launch_checks import ignored_arguments
+from ur_energy_model.nodes.launch_checks import check_names, ignored_arguments, parameters_of
 from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
 from ur_energy_model.nodes.parameter import Value
 from ur_energy_model.resources import PACKAGE, config_file
@@ -28,7 +32,32 @@ def parameter_arguments(node: str, *names: str) -> list[DeclareLaunchArgument]:
     return [_declared(argument) for argument in of_parameters(node, *names)]
 
 
-def package_node(node: str, arguments: Mapping[str, str], parameters: Mapping[str, Value]) -> Node:
+def description(
+    file: str,
+    arguments: list[DeclareLaunchArgument],
+    setup: Callable[[LaunchContext], list[Any]],
+) -> LaunchDescription:
+    """A launch file: its arguments, and what it starts with them.
+
+    Args:
+        file: its path.
+        arguments: their declarations.
+        setup: returns the actions; not called if an argument is unknown.
+    """
+
+    def checked(context: LaunchContext) -> list[Any]:
+        check_names(file, [argument.name for argument in arguments], sys.argv)
+        return setup(context)
+
+    return LaunchDescription([*arguments, OpaqueFunction(function=checked)])
+
+
+def package_node(
+    node: str,
+    arguments: Mapping[str, str],
+    parameters: Mapping[str, Value],
+    **options: Any,
+) -> Node:
     """A node of this package.
 
     Later sources of parameters win: defaults, params_file, `parameters`.
@@ -38,6 +67,7 @@ def package_node(node: str, arguments: Mapping[str, str], parameters: Mapping[st
         arguments: text of all launch arguments, by name: namespace, params_file, log_level, and
             respawn and respawn_delay where the launch file has them.
         parameters: launch arguments that differ from their default.
+        options: further ones of launch's Node.
     """
     return _process(
         EXECUTABLES[node],
@@ -45,7 +75,18 @@ def package_node(node: str, arguments: Mapping[str, str], parameters: Mapping[st
         [str(default_parameter_file(node)), *_params_file(arguments), dict(parameters)],
         [node],
         name=node,
+        **options,
     )
+
+
+def fail_with(event: ProcessExited, context: LaunchContext) -> None:
+    """Ends launch with exit code 1 if the process has failed; for `on_exit` of a node.
+
+    Raises:
+        UrEnergyError: it has failed.
+    """
+    if event.returncode:
+        raise UrEnergyError(f"{event.process_name} ended with exit code {event.returncode}")
 
 
 def cell_node(arguments: Mapping[str, str], parameters: Mapping[str, Value]) -> Node:
@@ -133,6 +174,7 @@ def _declared(argument: LaunchArgument) -> DeclareLaunchArgument:
 
 def _params_file(arguments: Mapping[str, str]) -> list[str]:
     path = arguments["params_file"]
+    parameters_of(arguments)  # nodes would fail one by one, with the words of a parser
     return [str(user_path(path))] if path else []
 
 
@@ -141,7 +183,7 @@ def _process(
     arguments: Mapping[str, str],
     parameters: list[Any],
     loggers: list[str],
-    **options: str,
+    **options: Any,
 ) -> Node:
     level = arguments["log_level"]
     return Node(

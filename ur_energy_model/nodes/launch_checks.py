@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+import yaml
 from ament_index_python.packages import get_package_prefix
 
-from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.files import user_path
+from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.files import open_regular, user_path
 from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.nodes.parameters import NODES
 
 VIEWERS: Mapping[str, tuple[str, ...]] = {
     "rviz": ("rviz2",),
@@ -19,6 +24,90 @@ VIEWERS: Mapping[str, tuple[str, ...]] = {
 
 _OF_LOGGER: Mapping[str, str] = {"record": "false", "bag_directory": "bags", "composed": "false"}
 """Arguments of the logger, with their defaults."""
+
+
+def check_names(file: str, declared: Collection[str], command: Sequence[str]) -> None:
+    """Check that a launch file has the arguments that it was given on the command line.
+
+    Launch itself ignores the others. What another launch file includes is not checked: its command
+    line has arguments of its own.
+
+    Args:
+        file: path of the launch file.
+        declared: names of its arguments.
+        command: the command line.
+
+    Raises:
+        UrEnergyError: an argument is unknown.
+    """
+    words = [Path(word).name for word in command]
+    if Path(file).name not in words:
+        return
+    given = command[words.index(Path(file).name) + 1 :]
+    for name in (word.partition(":=")[0] for word in given if ":=" in word):
+        if name not in declared:
+            close = difflib.get_close_matches(name, declared, 1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise UrEnergyError(
+                f"nothing is started: {Path(file).name} has no argument {name}{hint}; --show-args "
+                f"lists them, and other parameters belong into params_file"
+            )
+
+
+def check_address(arguments: Mapping[str, str]) -> None:
+    """Check that the address of the controller is given where it is needed.
+
+    Args:
+        arguments: text of all launch arguments, by name: robot_ip, source, params_file.
+
+    Raises:
+        InputError: params_file cannot be read.
+        UrEnergyError: it is not given.
+    """
+    if arguments["robot_ip"] or arguments["source"] != "rtde":
+        return
+    if "robot_ip" in parameters_of(arguments):
+        return
+    raise UrEnergyError(
+        "nothing is started: robot_ip is missing; give the address of the controller, such as "
+        "robot_ip:=192.168.0.10"
+    )
+
+
+def parameters_of(arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters in the params_file.
+
+    Raises:
+        InputError: it cannot be read, or a value is not allowed.
+    """
+    if not arguments["params_file"]:
+        return {}
+    path = user_path(arguments["params_file"])
+    try:
+        with open_regular(path) as file:
+            content = yaml.safe_load(file.read())
+    except (OSError, ValueError, yaml.YAMLError, InputError) as error:
+        problem = f"cannot be read, nothing is started ({error})"
+        raise InputError(path, problem, "name a YAML file of parameters") from error
+    found = {}
+    for nodes, name, value in _parameters(content):
+        entries = [entry for node in nodes for entry in NODES[node] if entry.name == name]
+        problems = [entry.problem(entry.normalized(value)) for entry in entries]
+        # Of two files with values of different types, ROS would take one without a word.
+        if problems and all(problems):
+            raise InputError(path, f"nothing is started: {problems[0]}", "correct it")
+        found[name] = value
+    return found
+
+
+def _parameters(content: object, name: str = "") -> Iterator[tuple[Sequence[str], str, Any]]:
+    """Nodes of this package, and their parameters in a parameter file with names and values."""
+    for key, value in content.items() if isinstance(content, dict) else ():
+        if key == "ros__parameters" and isinstance(value, dict):
+            nodes = tuple(NODES) if "*" in name else tuple({name} & set(NODES))
+            yield from ((nodes, str(each), value[each]) for each in value if nodes)
+        else:
+            yield from _parameters(value, str(key).rpartition("/")[2])
 
 
 def check_packages(

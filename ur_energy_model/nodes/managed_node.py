@@ -61,7 +61,8 @@ class ManagedNode(LifecycleNode):
         super().__init__(name, **options)
         self._table: dict[str, Parameter] = {entry.name: entry for entry in NODES[name]}
         self._values = declare_parameters(self, NODES[name])
-        self._check_all()
+        if hasattr(self, "add_pre_set_parameters_callback"):  # not in Humble
+            self.add_pre_set_parameters_callback(self._as_declared)
         self.add_on_set_parameters_callback(self._on_parameters)
         self._opened = self._started = False
         self._discard: list[Callable[[], object]] = []
@@ -210,7 +211,6 @@ class ManagedNode(LifecycleNode):
         """Lifecycle: unconfigured to inactive."""
 
         def configure() -> None:
-            self._check_all()
             self.say(Line(Level.WARN, text) for text in ignored(self.get_name(), self._values))
             try:
                 self._diagnostics = self.add_publisher(DiagnosticArray, DIAGNOSTICS)
@@ -273,11 +273,14 @@ class ManagedNode(LifecycleNode):
         while self._discard:
             self._discard.pop()()
 
-    def _check_all(self) -> None:
-        for name, entry in self._table.items():
-            problem = entry.problem(self._values[name])
-            if problem is not None:
-                raise UrEnergyError(f"{self.get_name()}: {problem}")
+    def _as_declared(self, changes: list[RosParameter]) -> list[RosParameter]:
+        """The changes with values of the declared types."""
+        return [
+            RosParameter(change.name, value=entry.normalized(change.value))
+            if (entry := self._table.get(change.name)) is not None and change.value is not None
+            else change
+            for change in changes
+        ]
 
     def _on_parameters(self, changes: Sequence[RosParameter]) -> SetParametersResult:
         tables = [(self._table.get(change.name), change.value) for change in changes]

@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from types import FrameType
 
 import rclpy
@@ -21,6 +22,7 @@ from rclpy.executors import (
     MultiThreadedExecutor,
     SingleThreadedExecutor,
 )
+from rclpy.logging import get_logger
 from rclpy.task import Future
 
 from ur_energy_model import interrupts
@@ -56,7 +58,7 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
     try:
         rclpy.init()
     except RuntimeError as error:  # arguments that ROS cannot parse
-        print(one_line(f"ROS cannot be started: {error}"), file=sys.stderr)
+        get_logger(Path(sys.argv[0]).name).error(one_line(f"ROS cannot be started: {error}"))
         return EXIT_CODE
     outcome = Future()
     errors = UnexpectedErrors(partial(complete, outcome))
@@ -112,8 +114,9 @@ def _run(
             return int(outcome.result())
     except ExternalShutdownException:
         pass
-    except UrEnergyError as error:
-        print(error, file=sys.stderr)
+    except UrEnergyError as error:  # of a parameter: "estimator: robot_ip must be ..."
+        name, _, text = str(error).partition(": ")
+        get_logger(name).error(text)
         return 1
     except Exception as error:
         if rclpy.ok():  # otherwise a signal has shut ROS down during a callback

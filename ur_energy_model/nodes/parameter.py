@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import yaml
+
 from ur_energy_model.telemetry.rtde.address import is_address
 
 Value: TypeAlias = bool | int | float | str | list[str]
@@ -40,6 +42,11 @@ class Parameter:
     address: bool = False
 
     @property
+    def dynamic(self) -> bool:
+        """Whether ROS must accept other types, which `normalized` and `problem` deal with."""
+        return self.is_switch or isinstance(self.default, float)
+
+    @property
     def is_switch(self) -> bool:
         """Whether it is a text that YAML, and so the command line of ROS, may read as a bool."""
         return {"on", "off"} <= set(self.choices)
@@ -53,18 +60,23 @@ class Parameter:
             return "a list of text, such as \"['first', 'second']\""
         if isinstance(self.default, str):
             return "text, in quotes if it looks like a number"
-        whole = isinstance(self.default, int)
-        kind = "a whole number" if whole else "a number with a decimal point"
-        return f"{kind}, {self.minimum:g} to {self.maximum:g}"
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
+        return f"{kind}, {self.minimum:.12g} to {self.maximum:.12g}"
 
     def normalized(self, value: Value) -> Value:
-        """The value with on and off as text, which YAML reads as true and false."""
+        """The value with on and off as text, which YAML reads as true and false, and 50 as 50.0."""
         if self.is_switch and isinstance(value, bool):
             return "on" if value else "off"
+        if isinstance(self.default, float) and type(value) is int:
+            return float(value)
         return value
 
     def problem(self, value: object) -> str | None:
-        """Reason why a value of the right type is refused; None if it is accepted."""
+        """Reason why a value is refused; None if it is accepted."""
+        kinds = (int, float) if isinstance(self.default, float) else (type(self.default),)
+        of_text = not isinstance(value, list) or all(isinstance(item, str) for item in value)
+        if type(value) not in kinds or not of_text:
+            return f"{self.name} must be {self.wanted}, not {value!r}"
         if self.choices and value not in self.choices:
             return f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
         if self.address and not is_address(str(value)):
@@ -90,22 +102,41 @@ class Parameter:
         return f"{self.name} is ignored: it needs {name}:={wanted}, and {name} is {values[name]}"
 
     def parse(self, text: str) -> Value:
-        """A value as typed on a command line; the items of a list are separated by commas.
+        """A value as typed on a command line.
+
+        The items of a list are separated by commas, or it is a list of YAML: [a, "b", 'c'].
 
         Raises:
-            ValueError: the text is not a number, or the value is not allowed.
+            ValueError: the text is not of the type, or the value is not allowed.
         """
         value: Value
         if isinstance(self.default, bool):
+            if text not in ("true", "false"):
+                raise ValueError(f"{self.name}:={text} is not true or false")
             value = text == "true"
         elif isinstance(self.default, list):
-            value = [item.strip() for item in text.split(",") if item.strip()] or [""]
+            value = self._items(text) or [""]
         else:
             try:
                 value = type(self.default)(text)
             except ValueError as error:
-                raise ValueError(f"{self.name}:={text} is not a number") from error
+                raise ValueError(f"{self.name}:={text} is not {self.wanted}") from error
         problem = self.problem(value)
         if problem is not None:
             raise ValueError(problem)
         return value
+
+    def _items(self, text: str) -> list[str]:
+        """Items of a list as typed, without empty ones."""
+        items: object = text.split(",")
+        if text.lstrip()[:1] in ("[", "'", '"'):
+            try:
+                # BaseLoader leaves 1e3 and on as they are.
+                items = yaml.load(f"[{text}]", yaml.BaseLoader)
+            except yaml.YAMLError:
+                items = None
+            if isinstance(items, list) and len(items) == 1 and isinstance(items[0], list):
+                items = items[0]
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise ValueError(f"{self.name}:={text} is not {self.wanted}")
+        return [item.strip() for item in items if item.strip()]

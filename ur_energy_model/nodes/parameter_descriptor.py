@@ -14,7 +14,7 @@ def descriptor(entry: Parameter) -> ParameterDescriptor:
     it is configured; `read_only` of ROS would forbid changes in every state.
     """
     text = entry.description + (f" [{entry.unit}]" if entry.unit else "")
-    out = ParameterDescriptor(name=entry.name, description=text, dynamic_typing=entry.is_switch)
+    out = ParameterDescriptor(name=entry.name, description=text, dynamic_typing=entry.dynamic)
     if entry.choices:
         out.additional_constraints = "one of " + ", ".join(entry.choices)
     if entry.address:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ur_energy_model.model.friction.law import LAWS
 from ur_energy_model.nodes.parameter import Parameter
 from ur_energy_model.sinks.options import READINGS_PER_SECOND
 
+AUTO = "auto"
+"""A friction law for each joint."""
 AUTOSTART = Parameter(
     "autostart", True, "configure and activate at start, without a lifecycle manager"
 )
@@ -72,17 +75,29 @@ LOGGER: tuple[Parameter, ...] = (
 
 IDENTIFICATION: tuple[Parameter, ...] = (
     AUTOSTART,
-    ROBOT_MODEL,
+    Parameter(
+        "robot_model",
+        "",
+        "name of the robot or path of a robot file; empty for the robot that the bags name",
+        read_only=False,
+    ),
     Parameter("bags", [""], "bags to identify the model from", read_only=False),
     Parameter("validation_bags", [""], "bags held out for validation", read_only=False),
     Parameter("output", "model.yaml", "path of the model file to write", read_only=False),
     Parameter(
         "friction",
-        "auto",
+        AUTO,
         "friction law; auto selects the one with the smallest held-out error",
+        choices=(AUTO, *LAWS),
         read_only=False,
     ),
-    Parameter("power_model", "physical", "model of the bus power", read_only=False),
+    Parameter(
+        "power_model",
+        "physical",
+        "model of the bus power",
+        choices=("physical", "ecbot", "catalogue"),
+        read_only=False,
+    ),
     Parameter("identify_on_start", False, "identify once on activation"),
     Parameter(
         "exit_when_done", False, "end the node after identify_on_start; exit code 1 if it failed"
