@@ -20,7 +20,7 @@ _MOST_WORKERS = 1024
 
 
 class FailedBagsError(UrEnergyError):
-    """Some bags failed; the exit code tells whether there are results of others.
+    """Some bags failed; the exit code shows whether there are results of others.
 
     Attributes:
         failed: the bags, with reasons.

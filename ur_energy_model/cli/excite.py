@@ -137,7 +137,7 @@ def _design(options: argparse.Namespace) -> None:
 
 
 def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRequest:
-    """The request for what a learned model lacks; says what no trajectory can show."""
+    """The request for what a learned model lacks; reports what no trajectory can show."""
     from ur_energy_model.errors import InputError
     from ur_energy_model.experiment.design.gap import gaps_among, needs_of
 

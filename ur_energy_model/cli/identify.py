@@ -42,9 +42,9 @@ def register(subparsers: arguments.Subparsers) -> None:
         summary="identify an arm's model from bags",
         description="Identify the inertia, torque constants, friction and power of an arm from "
         "bags, and write them to a model file.",
-        examples="ur_energy identify excitation --robot ur5e --validate task -o model.yaml\n"
+        examples="ur_energy identify excitation --validate task -o model.yaml\n"
         "ur_energy identify --per-arm monday/* -o arms\n"
-        "ur_energy identify short --robot ur5e --fleet arms -o new_arm.yaml",
+        "ur_energy identify short --fleet arms -o new_arm.yaml",
         notes=arguments.definition_list(
             "friction laws", {name: law.description for name, law in LAWS.items()}
         ),

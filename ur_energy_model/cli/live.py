@@ -176,7 +176,7 @@ def _watch(viewer: Screen | Lines, arm: LiveArm, duration: float | None) -> None
         while (left := min(due, end) - time.monotonic()) > 0.0:
             if viewer.wait(left):
                 return
-        if arm.reader.failure is not None:  # told once, as the error that ends the command
+        if arm.reader.failure is not None:  # printed once, as the error that ends the command
             return
         viewer.update()
         now = time.monotonic()

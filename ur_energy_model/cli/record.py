@@ -35,7 +35,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         summary="record a robot's telemetry into a bag",
         description="Record the telemetry of a robot (RTDE, port 30004) into a rosbag2 directory "
         "without losing a sample. Connection losses are bridged and recorded as gaps.",
-        examples="ur_energy record --host 192.168.0.10 --robot ur5e --duration 60 -o monday",
+        examples="ur_energy record --host 192.168.0.10 --duration 60 -o monday",
         notes="Ctrl-C finishes the bag. The robot is only read, never commanded. Exit code 3: less "
         "is in the bag than was asked for, because the robot was away at the end, the disk was "
         "full, or files of the bag were deleted or changed; what is missing is counted as lost.",

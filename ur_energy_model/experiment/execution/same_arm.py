@@ -49,7 +49,7 @@ _TORQUE_SHARE = 0.02
 
 @dataclass(frozen=True)
 class KnownArm:
-    """What a recording, a plan or a controller says about its arm; None where it says nothing.
+    """What a recording, a plan or a controller shows of its arm; None where it shows nothing.
 
     Attributes:
         source: bag, trajectory or address.

@@ -110,7 +110,7 @@ def identify_known_payload(
     mass, std = payload_difference(found.model, loaded, unloaded, progress=session.progress)
     place, how = "Section 5.2", "loaded minus unloaded currents of one motion, all joints"
     return [
-        Row("known payload [kg]", None, PAYLOAD, place, "mounted, not told to the controller"),
+        Row("known payload [kg]", None, PAYLOAD, place, "mounted, not declared to the controller"),
         Row("payload found [kg]", None, mass, place, how),
         Row("its standard deviation [kg]", None, std, place, how),
         Row("estimated over applied load", ratio, mass / PAYLOAD, place, how, DIFFERS, 0.05),

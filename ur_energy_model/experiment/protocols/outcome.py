@@ -21,7 +21,7 @@ class Row:
         definition: how the paper computes the number, one clause; here follows it exactly.
         differs: what is not as in the paper, such as "arm", "data", "method".
         tolerance: relative difference up to which the two agree; None if it is not for a
-            tolerance to decide (`verdict` is "see text" then, unless `judged` says more).
+            tolerance to decide (`verdict` is "see text" then, unless `judged` has more).
         judged: verdict in words where numbers alone do not decide.
     """
 
@@ -38,7 +38,7 @@ class Row:
     def verdict(self) -> str:
         """One of agrees, differs, not published, not obtained, see text, or the words of `judged`.
 
-        Two numbers that agree although arm, data or method differ are said to, with what differs.
+        Two numbers that agree although arm, data or method differ are reported as such, with what differs.
         """
         if self.judged:
             return self.judged

@@ -66,7 +66,7 @@ class ProtocolRun:
         design_seconds: time limit of a design [s].
         simulated: whether the arm is simulated.
         paper_settings: design with the limits and the genetic algorithm of the paper.
-        quick: shorter motions and searches, for a first look; the outcome says so.
+        quick: shorter motions and searches, for a first look; the outcome reports it.
         campaign: s1 only: cold run, warm-up and warm run, too.
         another: makes further simulated arms; None on a robot.
         warnings: for the user, collected during the run.

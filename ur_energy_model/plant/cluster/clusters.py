@@ -35,8 +35,8 @@ _SETTINGS = {
 def local_workers(count: int) -> Iterator[DaskBags]:
     """Worker processes of this machine, which end with the block.
 
-    They and their scheduler listen on the loopback interface alone, encrypted with keys that only
-    these processes know, and serve no dashboard.
+    They and their scheduler listen on the loopback interface alone, encrypted with keys of
+    these processes alone, and serve no dashboard.
 
     Args:
         count: number of processes, each with one thread.
@@ -66,7 +66,7 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
     """A cluster that runs already.
 
     Args:
-        address: of its scheduler, such as "tcp://10.0.0.5:8786"; TLS as Dask's configuration says.
+        address: of its scheduler, such as "tcp://10.0.0.5:8786"; TLS by Dask's configuration.
 
     Raises:
         ClusterError: no scheduler answers there.

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 PATIENCE = 300.0
 """Time after which a cluster without any worker counts as one that will have none [s]."""
 _GLANCE = 0.2
-"""Time between two looks at the progress [s]."""
+"""Time between two reports of the progress [s]."""
 _STEP = 0.01
-"""Time between two looks at a task [s]."""
+"""Time between two checks of a task [s]."""
 _AHEAD = 2
 """Bags at the cluster per thread of its workers."""
 _LEAST_AHEAD = 16
