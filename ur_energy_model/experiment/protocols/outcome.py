@@ -38,7 +38,7 @@ class Row:
     def verdict(self) -> str:
         """One of agrees, differs, not published, not obtained, see text, or the words of `judged`.
 
-        Two numbers that agree although arm, data or method differ are reported as such, with what differs.
+        Of two numbers that agree although arm, data or method differ, the verdict names these.
         """
         if self.judged:
             return self.judged
