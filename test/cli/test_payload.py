@@ -53,6 +53,40 @@ def test_reports_that_the_controller_has_another_payload(paths, capsys) -> None:
     assert "mass [kg]" in captured.out
 
 
+@pytest.mark.parametrize(
+    ("set_mass", "real", "wrist", "advice"),
+    [
+        (0.0, 0.0, 0.0, None),
+        (0.0, 0.0, -0.03, None),  # an empty arm with a lighter wrist: nothing to set
+        (0.0, 0.0, 0.03, None),  # less than drives repeat
+        (0.0, 0.0, -0.5, "lower than those of the bare arm"),
+        (2.5, 2.5, 0.0, None),
+        (2.5, 0.0, 0.0, "set_payload"),
+        (0.0, 2.5, 0.0, "set_payload"),
+    ],
+)
+def test_another_payload_is_advised_only_where_there_is_one(
+    set_mass, real, wrist, advice, tmp_path, capsys
+) -> None:
+    robot = load_robot("ur5e")
+    lighter = replace(robot, mass=robot.mass + np.array([0, 0, 0, 0, wrist, 0]))
+    made = made_up_recording(
+        lighter,
+        setup=Setup(UPRIGHT, replace(LOAD, mass=set_mass)),
+        carried=Setup(UPRIGHT, replace(LOAD, mass=real)),
+        noise=0.1,
+        coulomb=COULOMB,
+        viscous=VISCOUS,
+        seconds=20,
+    )
+    save_model(true_model(robot), tmp_path / "model.yaml")
+    bag = write_bag(tmp_path / "bag", made)
+    assert main(["payload", str(tmp_path / "model.yaml"), str(bag)]) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert len(warnings) == (advice is not None)
+    assert advice is None or advice in warnings[0]
+
+
 def test_known_payload_calibrates_and_writes_a_model(paths, tmp_path, capsys) -> None:
     model, bag = paths
     out = run(capsys, model, bag, "--known-payload", 2.5, "-o", tmp_path / "new.yaml")

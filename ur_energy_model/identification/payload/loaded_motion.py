@@ -28,25 +28,32 @@ class LoadedMotion:
         columns: of the arm, n joints.
         motion: of the arm.
         narrow: filter for all columns alike; None leaves them unfiltered.
+        start: time of the recording's first motion [s].
 
     Attributes:
         temperature: sum over the samples [n], degC.
         samples: number of samples.
+        elapsed: time from the recording's first motion to the end of this one [s].
         period: between the samples of the Gram matrices [s].
     """
 
     def __init__(
-        self, columns: PayloadColumns, motion: FilteredMotion, narrow: NarrowFilter | None
+        self,
+        columns: PayloadColumns,
+        motion: FilteredMotion,
+        narrow: NarrowFilter | None,
+        start: float,
     ) -> None:
         self._columns, self._motion, self._narrow = columns, motion, narrow
         self.samples, self.temperature = len(motion), motion.temperature.sum(axis=0)
         self._inside = slice(0, 0)
         self.period = 0.0
+        self.elapsed = float(motion.time[-1]) - start if self.samples else 0.0
         if self.samples < _SHORTEST:
             return
         self._inside = slice(0, self.samples) if narrow is None else narrow.inside(motion)
         self.period = (self._inside.step or 1) * motion.period
-        rows, self._links = columns.fixed_rows(motion)
+        rows, self._links = columns.fixed_rows(motion, start)
         self._flange = rows[:, :, columns.flange].copy()
         if narrow is None:
             self._used = np.abs(motion.qd) > MOVING_SPEED
@@ -99,12 +106,14 @@ class LoadedMotions:
         self._remembered: list[LoadedMotion] = []
 
     def __iter__(self) -> Iterator[LoadedMotion]:
-        known = len(self._remembered)
+        known, start = len(self._remembered), 0.0
         for index, motion in enumerate(self._motions):
+            if index == 0:
+                start = float(motion.time[0])
             if index < known:
                 yield self._remembered[index]
                 continue
-            loaded = LoadedMotion(self._columns, motion, self._narrow)
+            loaded = LoadedMotion(self._columns, motion, self._narrow, start)
             remembered = sum(each.samples for each in self._remembered)
             if index == len(self._remembered) and remembered + loaded.samples <= _REMEMBERED:
                 self._remembered.append(loaded)

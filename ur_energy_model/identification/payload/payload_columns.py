@@ -10,6 +10,7 @@ is known of its causes:
 
 - friction that changes between recordings: Raviola et al. 2021 find viscous friction lower by a
   third after the arm has warmed up by ten kelvin;
+- friction that drifts within a recording, as the arm warms up;
 - friction that grows with the torque transmitted by the gear. The rotor sits before the gear, so
   that torque is the links' and the payload's, without the reflected inertia's;
 - friction that depends on the direction: factory calibrations of UR5e joints differ by a few
@@ -53,6 +54,8 @@ _TEMPERATURE_SLOPE = 0.035
 to 35 % in ten kelvin)."""
 _UNKNOWN_TEMPERATURE = 0.2
 """Relative change of friction where no temperatures were recorded."""
+DRIFT = 0.2
+"""Relative change of friction within a recording, assumed: half of that in ten kelvin."""
 _ERROR_STD: dict[str, float] = {
     "inertia": 0.03,  # of the reflected inertia
     "load": 0.01,  # of the transmitted torque
@@ -61,6 +64,8 @@ _ERROR_STD: dict[str, float] = {
     "root": 1.0,
     "fast_fade": 1.0,
     "slow_fade": 1.0,
+    "coulomb_drift": DRIFT,  # of friction over the recording, like the next one
+    "viscous_drift": DRIFT,
     "asymmetric_viscous": _ASYMMETRY,
     "delay": 0.002,  # s
     "compliance": _COMPLIANCE,  # s^2
@@ -70,6 +75,7 @@ _ERROR_STD: dict[str, float] = {
 _LOADED = ("load", "delay", "compliance")
 """Error terms that depend on the payload."""
 _FRICTION_CHANGES = ("coulomb", "viscous", "root", "fast_fade", "slow_fade")
+_DRIFTS = ("coulomb_drift", "viscous_drift")
 _JOINT_SIZE = 0.05
 """Length of a link beyond its joints [m]."""
 _TENSOR_ERROR = 0.05
@@ -81,7 +87,7 @@ _LEAST_MOMENT = 1e-6
 class PayloadColumns:
     """Columns of the joint torques of one arm, and the prior of their coefficients.
 
-    A row is [bodies 10 n, bare arm, error terms 10, drive, 1]: torques per unit inertial parameter
+    A row is [bodies 10 n, bare arm, error terms 12, drive, 1]: torques per unit inertial parameter
     of each moving body (the payload is part of the last one); torque of the bare links and rotors;
     error terms of the model; torque of the drive less friction, which the others add up to.
 
@@ -151,8 +157,12 @@ class PayloadColumns:
         """Positions of the columns that depend on the payload: those of _LOADED and the drive."""
         return [*(self.bare + list(_ERROR_STD).index(name) + 1 for name in _LOADED), self.drive]
 
-    def fixed_rows(self, motion: FilteredMotion) -> tuple[Array, Array]:
+    def fixed_rows(self, motion: FilteredMotion, start: float | None = None) -> tuple[Array, Array]:
         """Columns of a motion without those that depend on the payload, and its links' torque.
+
+        Args:
+            motion: of the arm.
+            start: time of the recording's first motion [s]; None takes that of this one.
 
         Returns:
             [samples, n, width - 1], N m, zero in the columns `loaded`; and [samples, n], N m.
@@ -163,6 +173,7 @@ class PayloadColumns:
         links = out[:, :, : self.bare] @ self._dynamics.parameters()
         out[:, :, self.bare] = links + self._inertia * qdd
         scale, direction, speed = self.typical_friction, np.tanh(qd / SMOOTHING), np.abs(qd)
+        elapsed = (motion.time - (motion.time[0] if start is None else start))[:, None]
         columns = {
             "inertia": self._inertia * qdd,
             "coulomb": scale * direction,
@@ -170,6 +181,8 @@ class PayloadColumns:
             "root": scale * direction * np.sqrt(speed),
             "fast_fade": scale * direction * np.exp(-speed / _FADES[0]),
             "slow_fade": scale * direction * np.exp(-speed / _FADES[1]),
+            "coulomb_drift": scale * direction * elapsed,
+            "viscous_drift": scale * qd * elapsed,
             "asymmetric_viscous": scale * speed,
         }
         for position, name in enumerate(_ERROR_STD, start=self.bare + 1):
@@ -195,19 +208,17 @@ class PayloadColumns:
         drive = self._ratio * self.torque_constant * motion.current - friction
         return np.stack([*(columns[name] for name in _LOADED), drive], axis=2)
 
-    def error_std(self, joint: int, friction_change: float) -> Array:
+    def error_std(self, joint: int, friction_change: float, duration: float) -> Array:
         """Standard deviations of the error terms of a joint, in the order of `errors`.
 
         Args:
             joint: its index.
             friction_change: of that joint, from `friction_change`.
+            duration: of the recording [s].
         """
-        std = np.array(
-            [
-                value * (friction_change if name in _FRICTION_CHANGES else 1.0)
-                for name, value in _ERROR_STD.items()
-            ]
-        )
+        factors = dict.fromkeys(_FRICTION_CHANGES, friction_change)
+        factors |= dict.fromkeys(_DRIFTS, 1.0 / max(duration, 1.0))
+        std = np.array([value * factors.get(name, 1.0) for name, value in _ERROR_STD.items()])
         std[-1] *= self.typical_friction[joint]
         return std
 

@@ -106,12 +106,14 @@ class PayloadFit:
         payload[MASS] = self._mass or 0.0
         loaded = LoadedMotions(self._columns, motions, narrow)
         for _ in range(_ROUNDS):
-            blocks, joints, temperature = self._grams(loaded, payload)
+            blocks, joints, temperature, duration = self._grams(loaded, payload)
             change = self._columns.friction_change(temperature)
             if self._friction_change is not None:
                 change = np.full_like(change, self._friction_change)
             prior = self._prior(blocks)
-            solver = PayloadSolver(self._columns, blocks, joints, prior, change, self._mass)
+            solver = PayloadSolver(
+                self._columns, blocks, joints, prior, change, duration, self._mass
+            )
             solution = solver.solve()
             moved = float(np.abs(solution.payload - payload)[_STATIC].max())
             payload = solution.payload
@@ -129,19 +131,22 @@ class PayloadFit:
         weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
         return stated_prior(self._columns, self.model.joints, weight, empty=self._empty)
 
-    def _grams(self, motions: LoadedMotions, payload: Array) -> tuple[Array, list[int], Array]:
+    def _grams(
+        self, motions: LoadedMotions, payload: Array
+    ) -> tuple[Array, list[int], Array, float]:
         """Normal equations of a recording.
 
         Returns:
             Gram matrices of the columns [blocks, n, width, width]; joints that moved long enough;
-            mean joint temperatures [n], degC.
+            mean joint temperatures [n], degC; time from the first to the last motion [s].
         """
         grams, one = BlockedGram(), self._columns.one
         temperature, samples = np.zeros(self._columns.dof), 0
-        moving = np.zeros(self._columns.dof)
+        moving, duration = np.zeros(self._columns.dof), 0.0
         for motion in motions:
             temperature += motion.temperature
             samples += motion.samples
+            duration = motion.elapsed
             for gram, duration in motion.gram_matrices(payload):
                 grams.accumulate(gram, duration)
                 moving += motion.period * gram[:, one, one]
@@ -151,7 +156,7 @@ class PayloadFit:
                 f"payload identification needs {SHORTEST_MOTION:g} s of motion, and no joint moves "
                 "that long; record a motion of all joints (ur_energy excite)"
             )
-        return grams.blocks, joints, temperature / samples
+        return grams.blocks, joints, temperature / samples, duration
 
     def _result(self, solution: PayloadSolution, samples: int) -> PayloadEstimate:
         values, covariance = solution.payload, solution.payload_covariance

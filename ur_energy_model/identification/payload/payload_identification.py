@@ -9,17 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
+from ur_energy_model.energy.recording_checks import serials
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
 from ur_energy_model.identification.evaluation.evaluation import ANOTHER_ARM
 from ur_energy_model.identification.payload.payload_estimate import PayloadEstimate
 from ur_energy_model.identification.payload.payload_fit import PayloadFit
+from ur_energy_model.identification.payload.payload_priors import REPEATABLE
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.payload_calibration import PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.arm_identity import same_serial
 from ur_energy_model.typing import Array, Progress
 
 
@@ -101,25 +104,57 @@ def _identified(
             model, description, gravity, known_mass=known_mass, empty=empty, calibration=calibration
         )
         estimate = fit.estimate(recording.motions(), NarrowFilter(recording.cutoff))
-        given = known_mass if known_mass is not None else 0.0 if empty else None
-        warnings = tuple(_warnings(bag, estimate, told, given))
-        return IdentifiedPayload(estimate, gravity, source, told, warnings)
+        known = serials(model, recording.info)
+        warnings = [*_arm_warnings(bag, estimate.misfit, known["model"], known["recording"])]
+        if not warnings and known_mass is None and not empty and np.isfinite(told):
+            least = REPEATABLE * float(description.mass.sum())
+            warnings += _payload_warnings(bag, estimate, told, least)
+        return IdentifiedPayload(estimate, gravity, source, told, tuple(warnings))
 
 
-def _warnings(
-    bag: str | Path, estimate: PayloadEstimate, told: float, given: float | None
+def _arm_warnings(
+    bag: str | Path, misfit: float, model: str | None, recorded: str | None
 ) -> Iterator[str]:
-    if estimate.misfit > ANOTHER_ARM:
+    """Where the model is not one of the arm, or no longer fits it."""
+    same = same_serial(model, recorded)
+    if same is False:
         yield (
-            f"{bag}: the model's error is {estimate.misfit:.0f} times that in the recordings it "
-            "was identified from, so do not trust the mass; use a model of this very arm"
+            f"{bag}: the model is of arm {model}, the recording of arm {recorded}, so do not trust "
+            "the mass; use a model of this very arm"
         )
-    low, high = estimate.interval
-    if given is None and np.isfinite(told) and not low <= told <= high:
+    elif misfit > ANOTHER_ARM:
+        remedy = "identify it again, from more motion" if same else "use a model of this very arm"
         yield (
-            f"{bag}: the currents show {max(estimate.shown_mass, 0.0):.2f} kg ({low:.2f} to "
-            f"{high:.2f} kg with 95 % confidence), but the controller computes with {told:.2f} kg; "
-            "check the payload and set the right one in the controller (set_payload)"
+            f"{bag}: the model's error is {misfit:.0f} times that in the recordings it was "
+            f"identified from, so do not trust the mass; {remedy}"
+        )
+
+
+def _payload_warnings(
+    bag: str | Path, estimate: PayloadEstimate, told: float, least: float
+) -> Iterator[str]:
+    """Where the currents contradict the payload set in the controller.
+
+    Args:
+        bag: recording.
+        estimate: of its payload.
+        told: mass set in the controller [kg]; NaN where unknown.
+        least: smallest difference that counts [kg].
+    """
+    (low, high), told = estimate.interval, max(told, 0.0)
+    interval = f"({low:.2f} to {high:.2f} kg with 95 % confidence)"
+    found = max(estimate.shown_mass, 0.0)
+    if high < -least:
+        yield (
+            f"{bag}: the currents are lower than those of the bare arm, as with "
+            f"{estimate.shown_mass:.2f} kg {interval}: mounting, robot file or model do not fit "
+            "this arm; identify it again"
+        )
+    elif not low <= told <= high and abs(found - told) > least:
+        yield (
+            f"{bag}: the currents show {found:.2f} kg {interval}, but the controller computes with "
+            f"{told:.2f} kg; check the payload and set the right one in the controller "
+            "(set_payload)"
         )
 
 

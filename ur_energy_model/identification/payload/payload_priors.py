@@ -30,7 +30,8 @@ OWN_ERROR = 0.02
 """Relative error of the links' weight at each joint, beyond the common LINK_WEIGHT_ERROR: how much
 the joints of one arm differed."""
 REPEATABLE = 0.003
-"""Relative change of a drive's gain between recordings, assumed."""
+"""Relative change of a drive's gain between recordings, assumed. As a share of the links' mass it
+is the smallest reported difference from the payload set in the controller."""
 _FRICTION_SHARE = 0.01
 """Share of friction that a regression assigns to the links' weight: the repeatability of friction
 (payload_columns.py)."""

@@ -88,6 +88,7 @@ class PayloadSolver:
         joints: those that moved.
         prior: of links and drives.
         friction_change: relative deviation of friction from the model's [n].
+        duration: of the recording [s].
         known_mass: payload mass, where it is known [kg]; 0 for an empty flange.
     """
 
@@ -98,6 +99,7 @@ class PayloadSolver:
         joints: list[int],
         prior: PayloadCalibration,
         friction_change: Array,
+        duration: float,
         known_mass: float | None = None,
     ) -> None:
         self._columns, self._blocks, self._joints = columns, blocks, joints
@@ -110,7 +112,7 @@ class PayloadSolver:
         self._tensor_columns = (body + np.arange(COUNT)[TENSOR]).ravel()
         self._payload_columns = np.arange(COUNT * (n - 1), COUNT * n)
         self._shares = [self._share(j) for j in range(n)]
-        self._mean, self._precision = self._prior(prior, friction_change, known_mass)
+        self._mean, self._precision = self._prior(prior, friction_change, duration, known_mass)
 
     def solve(self) -> PayloadSolution:
         """Gauss-Newton; the noise of each joint is estimated in every iteration."""
@@ -151,7 +153,11 @@ class PayloadSolver:
         return np.asarray(share)
 
     def _prior(
-        self, calibration: PayloadCalibration, friction_change: Array, known_mass: float | None
+        self,
+        calibration: PayloadCalibration,
+        friction_change: Array,
+        duration: float,
+        known_mass: float | None,
     ) -> tuple[Array, Array]:
         """Mean and precision of all unknowns."""
         columns, unknowns, n = self._columns, self._unknowns, self._columns.dof
@@ -172,7 +178,7 @@ class PayloadSolver:
         if known_mass == 0.0:
             std[unknowns.payload] = _FIXED
         for j in range(n):
-            std[unknowns.errors[j]] = columns.error_std(j, friction_change[j])
+            std[unknowns.errors[j]] = columns.error_std(j, friction_change[j], duration)
         precision = np.diag(np.maximum(std, _FIXED) ** -2.0)
         precision[np.ix_(unknowns.calibration, unknowns.calibration)] = np.linalg.inv(
             calibration.covariance
