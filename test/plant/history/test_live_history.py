@@ -157,8 +157,14 @@ def test_health_equals_that_of_the_bag_also_over_the_hour(tmp_path: Path) -> Non
         for name in ("joint_moving", "joint_friction", "joint_torque_constant"):
             assert one[name] == pytest.approx(other[name], rel=1e-9, nan_ok=True)
     for found in (mine, its):
-        assert [row["standby"] is None for row in found] == [True, True, False, False]
-        assert [row["standby"] for row in found[2:]] == pytest.approx([25.0, 25.0])
+        assert [row["standby"] is None for row in found] == [True, True, True, False]
+        assert found[3]["standby"] == pytest.approx(25.0)
+        assert [f"{row['minute']:%H:%M:%S}" for row in found] == [
+            "12:58:00",
+            "12:59:00",
+            "13:00:00",
+            "13:01:00",
+        ]
 
 
 def test_the_bag_of_the_same_time_adds_nothing(tmp_path: Path) -> None:

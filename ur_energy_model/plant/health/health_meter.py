@@ -6,7 +6,7 @@ power is the calculator's own. Nothing is read twice, memory is constant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class HealthRow:
     """Health of an arm with n joints in one minute.
 
     Attributes:
-        minute: host time of its begin [s] since 1970.
+        minute: host time of its begin, a whole minute [s] since 1970.
         moving: motion of each joint that was used [n], s.
         temperature: of the joints [n], degC; NaN where unknown.
         friction: friction over the model's at that temperature [n]; NaN for joints that moved too
@@ -74,6 +74,8 @@ class HealthMeter:
         self._windows = Windows()
         self._dynamics: ArmDynamics | None = None
         self._time = -np.inf
+        self._shift: float | None = None
+        """Added to the controller's time, so that its minutes begin with those of the host [s]."""
         self._begin: dict[float, float] = {}
         """Host time at which each minute in progress began [s]."""
         self._still: dict[float, float] = {}
@@ -91,11 +93,17 @@ class HealthMeter:
         out: list[HealthRow] = []
         back = (np.flatnonzero(np.diff(table.samples.time) < 0) + 1).tolist()
         for run in slices_between(back, len(table.samples)):
-            if table.samples.time[run.start] < self._time:  # the controller's clock starts again
-                out += self.finish()
-            self._time = float(table.samples.time[run.stop - 1])
-            self._use(table, run, host)
-            self._move(table.samples.cut(run))
+            first = float(table.samples.time[run.start])
+            if self._shift is not None and first + self._shift < self._time:
+                out += self.finish()  # the controller's clock starts again
+                self._shift = None
+            if self._shift is None:
+                self._shift = float(host[run.start] - first) % MINUTE
+            samples = table.samples.cut(run)
+            samples = replace(samples, time=samples.time + self._shift)
+            self._time = float(samples.time[-1])
+            self._use(table, run, samples.time, host)
+            self._move(samples)
             # The window in progress may have begun in the minute before.
             out += self._rows(np.floor(self._time / MINUTE) - 1.0)
         return out
@@ -130,9 +138,8 @@ class HealthMeter:
         for minute in minutes:
             self._minutes[round(minute.time / MINUTE) - 1.0] = minute
 
-    def _use(self, table: PowerTable, run: slice, host: Array) -> None:
-        """Begin and standby power of the minutes of ascending samples."""
-        time = table.samples.time[run]
+    def _use(self, table: PowerTable, run: slice, time: Array, host: Array) -> None:
+        """Begin and standby power of the minutes of ascending samples at shifted times."""
         number = np.floor(time / MINUTE)
         cuts = np.flatnonzero(np.diff(number)) + 1
         standby = table.power[run, self._calculator.channels.arm["standby"]]
@@ -140,7 +147,8 @@ class HealthMeter:
         for part in slices_between(cuts.tolist(), len(time)):
             own, last = float(number[part.start]), part.stop - 1
             offset = float(host[run][part.start] - time[part.start])
-            self._begin.setdefault(own, offset + MINUTE * own)
+            # The clocks drift apart; whole minutes all the same.
+            self._begin.setdefault(own, MINUTE * (round(offset / MINUTE) + own))
             rested = self._still.get(own, 0.0) + float(still[part].sum())
             self._still[own] = rested
             tracker = self._calculator.standby

@@ -138,7 +138,7 @@ HEALTH: tuple[Column, ...] = (
     Column("standby", "number", "W", "standby power at standstill", nullable=True),
     Column("standby_std", "number", "W", "standard deviation of standby", nullable=True),
 )
-"""Per minute of the controller's clock with enough motion or standstill, and arm."""
+"""Per minute with enough motion or standstill, and arm."""
 
 JOINT_SECONDS: tuple[Column, ...] = (
     Column("second", "time", "UTC", "begin of the second"),
