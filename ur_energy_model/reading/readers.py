@@ -14,6 +14,8 @@ from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
 from ur_energy_model.typing import Array
 
 T = TypeVar("T")
+SMALLEST = 1e-9
+"""Of a positive quantity, in its unit."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Quantity:
     Attributes:
         unit: SI, as written in messages and model files.
         low, high: the range.
-        positive: whether zero is impossible.
+        positive: whether zero is impossible, and what divides like it: less than SMALLEST.
     """
 
     unit: str
@@ -44,10 +46,12 @@ class Quantity:
             raise tree.refuse(f"{value:g} must be positive")
         if self.low == 0 and value < low:
             raise tree.refuse(f"{value:g} must not be negative")
+        low = max(low, SMALLEST) if self.positive else low
         if not low <= value <= self.high:
             unit = "" if self.unit == "1" else f" {self.unit}"
+            least = SMALLEST if self.positive and self.low == 0 else self.low
             raise tree.refuse(
-                f"{value:g}{unit} is impossible, expected {self.low:g} to {self.high:g}{unit}"
+                f"{value:g}{unit} is impossible, expected {least:g} to {self.high:g}{unit}"
             )
 
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from test.model.made_up import ROBOT, N, made_up_model, motion, with_tensors
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.file.document import document
 from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.sessions import SessionSpread
 
@@ -32,6 +35,18 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
     assert loaded.joints[5].friction.temperature_range == (20.0, 40.0)
     assert loaded.fit == model.fit
     assert loaded.provenance == model.provenance
+
+
+@pytest.mark.parametrize("made", [made_up_model, with_tensors])
+def test_the_order_of_keys_does_not_matter(tmp_path: Path, made: Callable[[], EnergyModel]) -> None:
+    """As of a file that another program has sorted; joints are known by their names."""
+    spread = SessionSpread(1.2, np.linspace(0.02, 0.07, N), 3)
+    save_model(replace(made(), sessions=spread), tmp_path / "m.yaml")
+    content = yaml.safe_load((tmp_path / "m.yaml").read_text())
+    (tmp_path / "sorted.yaml").write_text(yaml.safe_dump(content, sort_keys=True))
+    first, second = (load_model(tmp_path / name) for name in ("m.yaml", "sorted.yaml"))
+    assert document(second) == document(first)
+    assert [joint.name for joint in second.joints] == [joint.name for joint in first.joints]
 
 
 def test_files_without_sessions_have_the_prior_spread(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from ur_energy_model.errors import ModelFileError
+from ur_energy_model.errors import ModelFileError, RobotFileError
 from ur_energy_model.files import write_text
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.document import KIND, SCHEMA, document
@@ -26,6 +26,7 @@ from ur_energy_model.model.file.section_readers import (
     read_setup,
     sessions,
 )
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.reading import ranges
 from ur_energy_model.reading.readers import text
@@ -112,14 +113,14 @@ def _model(root: YamlTree) -> EnergyModel:
         joints = keys["joints"].mapping()
         if not joints:
             raise keys["joints"].refuse("has no joints")
-        names = tuple(joints)
+        names = _in_order(tuple(joints), robot)
         bus = read_bus(keys["bus"], names)
         free = bus.kind == "ecbot"
         return EnergyModel(
             robot=robot,
             setup=setup,
             setup_source=source,
-            joints=tuple(read_joint(name, node, free=free) for name, node in joints.items()),
+            joints=tuple(read_joint(name, joints[name], free=free) for name in names),
             bus=bus,
             fit=tuple(_metrics(node) for node in keys["fit"].items()),
             validation=tuple(_metrics(node) for node in keys["validation"].items()),
@@ -129,6 +130,18 @@ def _model(root: YamlTree) -> EnergyModel:
             sessions=keys.read("sessions", sessions(names), SessionSpread()),
             payload_calibration=keys.read("payload_calibration", payload_calibration(names), None),
         )
+
+
+def _in_order(names: tuple[str, ...], robot: str) -> tuple[str, ...]:
+    """Names of joints in the order of the arm, whatever the order in the file, as of sorted keys.
+
+    That order stays where the arm is not known, or has other joints.
+    """
+    try:
+        known = load_robot(robot).joint_names
+    except RobotFileError:
+        return names
+    return tuple(known) if sorted(known) == sorted(names) else names
 
 
 def _metrics(node: YamlTree) -> dict[str, object]:
