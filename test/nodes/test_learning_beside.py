@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -96,6 +97,10 @@ def test_a_learned_model_is_taken_over_without_a_jump(
     output = capfd.readouterr().err
     assert output.count("generic ur5e, not identified") == 1
     assert output.count("model version 1 is used") == 1
+    learned = re.findall(r"version 1 (?:is used, )?learned from ([0-9.]+) min", output)
+    assert learned
+    assert f"version 1 learned from {learned[0]} min" in learning.model()["model"]
+    assert output.count("the model lacks: base above 1 rad/s") == 1
 
 
 def test_motion_is_predicted_with_the_friction_that_learning_states(cell: Cell) -> None:

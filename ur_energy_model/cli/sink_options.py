@@ -30,6 +30,14 @@ def add_sink_options(parser: argparse.ArgumentParser) -> None:
         help="server for Foxglove and Lichtblick (default: 127.0.0.1:8765)",
     )
     group.add_argument(
+        "--foxglove-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="site whose pages may connect to --foxglove too, such as http://dashboards.example "
+        "(default: those of this machine and of Foxglove)",
+    )
+    group.add_argument(
         "--mcap",
         type=Path,
         action="append",
@@ -85,6 +93,7 @@ def sink_options(options: argparse.Namespace) -> SinkOptions:
 
     return SinkOptions(
         foxglove=tuple(options.foxglove),
+        foxglove_origins=tuple(options.foxglove_origin),
         mcap=tuple(options.mcap),
         prometheus=tuple(options.prometheus),
         mqtt=tuple(options.mqtt),

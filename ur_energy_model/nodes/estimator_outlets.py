@@ -39,6 +39,7 @@ def options_of_sinks(value: Callable[[str], Any]) -> SinkOptions:
 
     return SinkOptions(
         foxglove=texts("foxglove"),
+        foxglove_origins=texts("foxglove_origins"),
         mcap=tuple(user_path(text) for text in texts("mcap")),
         prometheus=texts("prometheus"),
         mqtt=texts("mqtt"),

@@ -13,6 +13,7 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.learning.background import BackgroundLearning, LearningNews
 from ur_energy_model.learning.kept_models import save_learned
+from ur_energy_model.learning.needs import next_needed
 from ur_energy_model.learning.state_store import StateStore
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.model_file import load_model
@@ -43,6 +44,8 @@ class ModelLearning:
         self._background = BackgroundLearning(model.robot, model.first, store=store)
         self._lines = LearningLines()
         self._reason: str | None = None
+        self._minutes = 0.0
+        """Work that the model in use was learned from [min]."""
         self._change: str | None = None
         self._change_until = 0.0
         self._write_problem: str | None = None
@@ -55,8 +58,7 @@ class ModelLearning:
         version = self._background.version
         if version == 0:
             return ""
-        minutes = self._background.learned_minutes
-        return f", version {version} learned from {minutes:.1f} min of work"
+        return f", version {version} learned from {self._minutes:.1f} min of work"
 
     @property
     def version(self) -> int:
@@ -115,7 +117,7 @@ class ModelLearning:
         return {
             "model_version": learning.version,
             "learned_minutes": learning.learned_minutes,
-            "next_needed": learning.needs[0].words if learning.needs else "nothing",
+            "next_needed": next_needed(learning.needs),
             "learned_because": self._because(),
             "friction_now": self._friction_words(),
             "last_change": self._change or "none",
@@ -152,9 +154,10 @@ class ModelLearning:
         if accepted:
             self._reason = accepted[-1].reason
         if news.model is not None:
-            lines += self._lines.taken_over(
-                self._background.version, self._background.learned_minutes, self._reason
-            )
+            self._minutes = _minutes(news.model, self._background.learned_minutes)
+            lines += self._lines.taken_over(self._background.version, self._minutes, self._reason)
+        need = next_needed(self._background.needs)
+        lines += self._lines.lacks(need, self._background.learned_minutes)
         return lines
 
     def _write(self, model: EnergyModel) -> None:
@@ -174,3 +177,9 @@ class ModelLearning:
         self._write_problem, self._owner = None, serial or owner
         self._model.note_written()
         self._background.note_written(written)
+
+
+def _minutes(model: EnergyModel, default: float) -> float:
+    """Work that a learned model states to be learned from, else the default [min]."""
+    learned = model.provenance.get("learned")
+    return float(learned["minutes"]) if isinstance(learned, dict) else default

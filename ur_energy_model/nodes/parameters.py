@@ -109,6 +109,10 @@ SINKS: tuple[Parameter, ...] = (
         "foxglove", [""], "addresses of servers for Foxglove and Lichtblick, such as "
         "127.0.0.1:8765",
     ),
+    Parameter(
+        "foxglove_origins", [""], "sites whose pages may connect to a server for Foxglove too, "
+        "such as http://dashboards.example; by default those of this machine and of Foxglove",
+    ),
     Parameter("mcap", [""], "MCAP files that get what a Foxglove server sends"),
     Parameter(
         "prometheus", [""], "addresses of metrics servers for Prometheus, such as 127.0.0.1:9464"

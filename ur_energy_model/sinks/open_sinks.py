@@ -39,7 +39,8 @@ def _made(options: SinkOptions, actions: ArmActions | None) -> Iterator[Sink]:
             from ur_energy_model.sinks.foxglove.foxglove_sink import foxglove_sink
 
         for text in options.foxglove:
-            yield foxglove_sink(_address(options, "--foxglove", text, FOXGLOVE_PORT))
+            address = _address(options, "--foxglove", text, FOXGLOVE_PORT)
+            yield foxglove_sink(address, options.foxglove_origins)
     if options.mcap:
         with needed_here():
             from ur_energy_model.sinks.foxglove.mcap_sink import mcap_sink

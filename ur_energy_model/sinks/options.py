@@ -15,6 +15,7 @@ class SinkOptions:
 
     Attributes:
         foxglove: ADDRESS:PORT of Foxglove servers.
+        foxglove_origins: further sites whose pages may connect to Foxglove servers; "*" for all.
         mcap: files that get what the Foxglove server sends.
         prometheus: ADDRESS:PORT of metrics servers.
         mqtt: URLs of brokers, mqtt:// or mqtts://; no credentials in them.
@@ -28,6 +29,7 @@ class SinkOptions:
     """
 
     foxglove: tuple[str, ...] = ()
+    foxglove_origins: tuple[str, ...] = ()
     mcap: tuple[Path, ...] = ()
     prometheus: tuple[str, ...] = ()
     mqtt: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from test.sinks.waiting import until
 from ur_energy_model.sinks import queued_sink
 from ur_energy_model.sinks.address import Address
 from ur_energy_model.sinks.arm_reading import ArmReading
+from ur_energy_model.sinks.foxglove import origin_gate
 from ur_energy_model.sinks.foxglove.foxglove_sink import FoxgloveDelivery, foxglove_sink
 from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
 from ur_energy_model.sinks.queued_sink import QueuedSink
@@ -217,3 +219,65 @@ def test_the_sink_comes_back_after_a_failure(
     assert client.until_time(readings[2].stamp).topic == TOTAL
     client.close()
     sink.close()
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed", "status"),
+    [
+        (None, (), 101),  # a program that is no page
+        ("file://", (), 101),  # desktop applications
+        ("app://foxglove", (), 101),
+        ("https://app.foxglove.dev", (), 101),
+        ("http://localhost:8080", (), 101),
+        ("http://127.0.0.1:8080", (), 101),
+        ("http://[::1]:8080", (), 101),
+        ("https://evil.example", (), 403),
+        ("http://evil.example:8765", (), 403),
+        ("null", (), 403),
+        ("http://app.foxglove.dev", (), 403),
+        ("https://foxglove.dev.evil.example", (), 403),
+        ("http://localhost.evil.example", (), 403),
+        ("http://192.0.2.1", (), 403),
+        ("http://dashboards.example", ("http://dashboards.example",), 101),
+        ("https://evil.example", ("http://dashboards.example",), 403),
+        ("https://evil.example", ("*",), 101),
+    ],
+)
+def test_pages_of_foreign_sites_are_refused(
+    readings: list[ArmReading], origin: str | None, allowed: tuple[str, ...], status: int
+) -> None:
+    delivery = FoxgloveDelivery(ANY_PORT, allowed)
+    try:
+        delivery.deliver(readings[0])
+        lines = [
+            "GET / HTTP/1.1",
+            f"Host: evil.example:{delivery.address.port}",
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Protocol: foxglove.sdk.v1",
+            *([] if origin is None else [f"oRIGIN: {origin}"]),
+        ]
+        address = ("127.0.0.1", delivery.address.port)
+        with socket.create_connection(address, timeout=20) as client:
+            client.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+            assert client.recv(1000).split(b" ")[1] == str(status).encode()
+    finally:
+        delivery.close()
+
+
+def test_clients_that_send_no_request_are_left_and_others_served(
+    delivery: FoxgloveDelivery, readings: list[ArmReading], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(origin_gate, "DEADLINE", 0.3)
+    delivery.deliver(readings[0])
+    address = ("127.0.0.1", delivery.address.port)
+    with ExitStack() as held:
+        slow = [
+            held.enter_context(socket.create_connection(address, timeout=20))
+            for _ in range(origin_gate.MOST_CLIENTS)
+        ]
+        for each in slow:
+            assert each.recv(10) == b""
+        FoxgloveClient(delivery.address.port).close()

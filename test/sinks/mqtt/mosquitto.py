@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
@@ -98,10 +99,15 @@ class SparkplugHost:
         self.client.loop_stop()
         self.client.disconnect()
 
-    def ask_for_rebirth(self, group: str, node: str) -> None:
-        """Send the command."""
+    def come_online(self, stamp: int, online: bool = True) -> None:
+        """Say so, as a primary host of Sparkplug 3.0."""
+        text = json.dumps({"online": online, "timestamp": stamp})
+        self.client.publish("spBv1.0/STATE/scada", text, qos=1, retain=True)
+
+    def ask_for_rebirth(self, group: str, node: str, *, types: bool = True) -> None:
+        """Send the command, with or without datatypes."""
         metric = Metric(None, "Node Control/Rebirth", DataType.BOOLEAN, value=True)
-        payload = NCmd(0, (metric,)).encode(include_dtypes=True)
+        payload = NCmd(0, (metric,)).encode(include_dtypes=types)
         self.client.publish(f"spBv1.0/{group}/NCMD/{node}", payload)
 
     def stamps(self, name: str) -> list[int]:
@@ -109,6 +115,8 @@ class SparkplugHost:
         return [stamp for _, stamp, metric, _, _ in self.history if metric == name]
 
     def _take(self, _client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
+        if message.topic.startswith("spBv1.0/STATE/"):
+            return
         if not message.topic.startswith("spBv1.0/"):
             self.others.append((message.topic, message.payload))
             return

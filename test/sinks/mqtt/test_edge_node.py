@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -157,19 +158,60 @@ def test_seq_counts_to_255_and_around() -> None:
         assert DData.decode(message.payload, birth=birth).seq == (number + 1) % 256
 
 
-def test_commands() -> None:
+COMMANDS, HOST = "spBv1.0/plant/NCMD/cell", "spBv1.0/STATE/scada"
+
+
+def command(*metrics: tuple[str, bool], types: bool) -> bytes:
+    made = tuple(Metric(NOW, name, DataType.BOOLEAN, value=value) for name, value in metrics)
+    return NCmd(NOW, made).encode(include_dtypes=types)
+
+
+@pytest.mark.parametrize("types", [True, False])
+@pytest.mark.parametrize(
+    ("metrics", "answered"),
+    [
+        ([("Node Control/Rebirth", True)], True),
+        ([("Node Control/Reboot", True), ("Node Control/Rebirth", True)], True),
+        ([("Node Control/Rebirth", False)], False),
+        ([("Node Control/Reboot", True)], False),
+        ([], False),
+    ],
+)
+def test_commands(metrics: list[tuple[str, bool]], answered: bool, types: bool) -> None:
+    """The datatype of a command's metric may be left out."""
     node = EdgeNode("plant", "cell")
-    assert node.command_topic == "spBv1.0/plant/NCMD/cell"
+    assert COMMANDS in node.topics
+    payload = command(*metrics, types=types)
+    assert node.needs_birth(COMMANDS, payload, retained=False) == answered
 
-    def command(name: str, value: bool) -> bytes:
-        return NCmd(NOW, (Metric(NOW, name, DataType.BOOLEAN, value=value),)).encode(
-            include_dtypes=True
-        )
 
-    assert node.is_rebirth_request(command("Node Control/Rebirth", True))
-    assert not node.is_rebirth_request(command("Node Control/Rebirth", False))
-    assert not node.is_rebirth_request(command("Node Control/Reboot", True))
-    assert not node.is_rebirth_request(b"\xff\x00 no protobuf")
+@pytest.mark.parametrize("topic", [COMMANDS, HOST])
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"\xff\x00 no protobuf", b"null", b"[]", b'{"online": true}', b'{"timestamp": 1}',
+     b'{"online": "true", "timestamp": 1}', b'{"online": true, "timestamp": "x"}',
+     b'{"online": true, "timestamp": 1e999}', b"[" * 100_000, b'{"online": true' + b" " * 2000],
+)  # fmt: skip
+def test_what_is_no_command_and_no_state_is_ignored(topic: str, payload: bytes) -> None:
+    assert not EdgeNode("plant", "cell").needs_birth(topic, payload, retained=False)
+
+
+def test_a_host_that_comes_online_needs_the_births() -> None:
+    """Once for each time that it comes; not if it was there before the connection."""
+    node = EdgeNode("plant", "cell")
+
+    def came(online: bool, stamp: int, retained: bool = False, host: str = HOST) -> bool:
+        payload = json.dumps({"online": online, "timestamp": stamp}).encode()
+        return node.needs_birth(host, payload, retained=retained)
+
+    assert not came(True, 5, retained=True)
+    assert not came(True, 5)
+    assert not came(False, 5)
+    assert came(True, 9)
+    assert not came(True, 9)
+    assert came(True, 9, host=f"{HOST}_2")
+    hosts = [f"{HOST}_{number}" for number in range(3, 200)]
+    assert sum(came(True, 1, host=host) for host in hosts) < 100  # bounded
 
 
 def test_numbers_that_are_unknown_are_null() -> None:

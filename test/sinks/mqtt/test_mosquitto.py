@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mqtt_sink, "FIRST_PAUSE", 0.02)
     monkeypatch.setattr(mqtt_sink, "LONGEST_PAUSE", 0.05)
     monkeypatch.setattr(mqtt_sink, "POLL", 0.005)
+    monkeypatch.setattr(mqtt_sink, "BIRTH_PAUSE", 0.0)
 
 
 @pytest.fixture
@@ -89,6 +91,33 @@ def test_a_session_from_birth_to_death(broker: Mosquitto) -> None:
     content = json.loads(text)
     assert content[NAME] == made_up_reading(12).numbers()[NAME]
     assert not content["historical"]
+
+
+@pytest.mark.parametrize("types", [True, False])
+def test_births_follow_commands_and_hosts_at_most_one_in_a_while(
+    broker: Mosquitto, types: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that comes later gets the births, although it asks for nothing."""
+    with SparkplugHost(broker.port) as early:
+        early.come_online(1)
+        sink = sink_to(broker.port, mqtt_group="plant", mqtt_node="cell")
+        until(lambda: sink.status.problem is None)
+        offer(sink, range(1, 3))
+        until(lambda: "DDATA" in early.kinds)
+        assert early.kinds.count("NBIRTH") == 1  # of the connection: the host was there
+        with SparkplugHost(broker.port) as late:
+            late.come_online(2)
+            until(lambda: late.kinds[-2:] == ["NBIRTH", "DBIRTH"])
+            assert late.values["arm-1", NAME] == made_up_reading(2).numbers()[NAME]
+            monkeypatch.setattr(mqtt_sink, "BIRTH_PAUSE", 0.4)
+            before, begun = late.kinds.count("NBIRTH"), time.monotonic()
+            while time.monotonic() < begun + 1.2:
+                late.ask_for_rebirth("plant", "cell", types=types)
+                time.sleep(0.01)
+            until(lambda: late.kinds[-1] == "DBIRTH")
+            assert 2 <= late.kinds.count("NBIRTH") - before <= 4
+        sink.close()
+    assert early.gaps == 0
 
 
 def test_a_killed_broker_gets_every_reading_once(broker: Mosquitto) -> None:
@@ -217,7 +246,7 @@ def test_a_thousand_readings_wait_for_nobody() -> None:
 
 
 def test_names_are_checked_when_the_sink_is_made() -> None:
-    assert EdgeNode("a b", "c").command_topic == "spBv1.0/a b/NCMD/c"
+    assert EdgeNode("a b", "c").topics[0] == "spBv1.0/a b/NCMD/c"
 
 
 def test_a_reading_that_cannot_be_used_is_dropped(broker: Mosquitto) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from itertools import islice
 
@@ -146,6 +147,33 @@ def test_clients_that_send_nothing_do_not_block_scrapes(
                 return False
 
         until(answered)
+
+
+def test_slow_clients_do_not_lock_scrapes_out(
+    page: MetricsPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They send a byte now and then, for ever: each has one deadline, and makes room before it."""
+    page.deliver(next(live_readings(1.0)))
+    address, over = ("127.0.0.1", page.address.port), threading.Event()
+
+    def slow() -> None:
+        with suppress(OSError), socket.create_connection(address, timeout=20) as client:
+            client.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
+            while not over.wait(0.02):
+                client.sendall(b"x")
+
+    threads = [threading.Thread(target=slow) for _ in range(metrics_server.MOST_CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            assert "ur_energy_samples_total" in fetched(page.address)
+        monkeypatch.setattr(metrics_server, "REQUEST_TIMEOUT", 0.2)
+        for thread in threads:
+            thread.join(10.0)
+        assert not any(thread.is_alive() for thread in threads)
+    finally:
+        over.set()
 
 
 def test_garbage_is_answered_with_an_error(page: MetricsPage) -> None:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from ur_energy_model.learning.history import Change
-from ur_energy_model.nodes.terminal.line import Level, Line
+from ur_energy_model.nodes.terminal.line import Level, Line, RateLimit, without_numbers
 from ur_energy_model.nodes.terminal.problem_lines import ProblemLines, RepeatedLines
 
 
 class LearningLines:
-    """Lines about learned models, changes of the arm and troubles of learning."""
+    """Lines about learned models, what they lack, changes of the arm and problems of learning.
 
-    def __init__(self) -> None:
+    Args:
+        clock: time [s].
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = RateLimit(clock)
+        self._lacking: str | None = None
+        """What the last line about it names, without numbers."""
         self._models = RepeatedLines()
         self._troubles = RepeatedLines(Level.WARN)
         self._file = ProblemLines("learned models are written again", Level.WARN)
@@ -26,6 +36,20 @@ class LearningLines:
         """
         text = f"model version {version} is used, learned from {minutes:.1f} min of work"
         return self._models.happened(text if reason is None else f"{text}: {reason}")
+
+    def lacks(self, need: str, minutes: float) -> list[Line]:
+        """The line about what would improve the model most: when it changes, once a minute at most.
+
+        Args:
+            need: in words, "nothing" included.
+            minutes: of the arm's work that were learned from.
+        """
+        subject = without_numbers(need)
+        if not minutes or subject == self._lacking or not self._limit.ready("lacks", again=True):
+            return []
+        self._lacking = subject
+        text = f"after {minutes:.1f} min of work the model lacks: {need}"
+        return [self._limit.line("lacks", Level.INFO, text)]
 
     def change(self, change: Change) -> Line:
         """The line about a change of the arm, which comes once each."""

@@ -6,7 +6,7 @@ import logging
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import foxglove
 from foxglove.websocket import ChannelView, Client, ServerListener, WebSocketServer
@@ -15,6 +15,7 @@ from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy_topics.bag_messages import CYCLE
 from ur_energy_model.sinks.address import Address
 from ur_energy_model.sinks.arm_reading import ArmReading
+from ur_energy_model.sinks.foxglove.origin_gate import OriginGate, hidden_host
 from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
 from ur_energy_model.sinks.queued_sink import QueuedSink
 from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
@@ -31,9 +32,9 @@ KEPT_FOR_LATE_CLIENTS = frozenset(
 """Topics whose last message a client gets when it subscribes."""
 
 
-def foxglove_sink(address: Address) -> QueuedSink:
+def foxglove_sink(address: Address, origins: Sequence[str] = ()) -> QueuedSink:
     """A Foxglove server as a sink."""
-    return QueuedSink(FoxgloveDelivery(address))
+    return QueuedSink(FoxgloveDelivery(address, origins))
 
 
 class FoxgloveDelivery:
@@ -41,10 +42,12 @@ class FoxgloveDelivery:
 
     Args:
         address: port 0 takes a free one, which `address` then has.
+        origins: further pages that may connect, see `is_allowed`.
     """
 
-    def __init__(self, address: Address) -> None:
-        self.address = address
+    def __init__(self, address: Address, origins: Sequence[str] = ()) -> None:
+        self.address, self._origins = address, tuple(origins)
+        self._gate: OriginGate | None = None
         self._messages = ReadingMessages()
         # Channels belong to the context and outlive a server that had to be opened again.
         self._context = foxglove.Context()
@@ -72,7 +75,7 @@ class FoxgloveDelivery:
         """Begin to listen; before the first reading, only check that this is possible.
 
         Raises:
-            OSError, RuntimeError: the port is in use, or the address is not one of this machine.
+            OSError: the port is in use, or the address is not one of this machine.
         """
         if self._channels:
             self._listen()
@@ -85,7 +88,7 @@ class FoxgloveDelivery:
         """Send one reading to every client; clients never make this wait.
 
         Raises:
-            RuntimeError: the server cannot listen with the first reading.
+            OSError: the server cannot listen with the first reading.
         """
         encoded = self._messages.of_reading(reading)
         self._make_channels([CYCLE, *(messages.topic for messages in encoded)])
@@ -99,21 +102,31 @@ class FoxgloveDelivery:
 
     def close(self) -> None:
         """Disconnect all clients and free the port."""
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            gate.close()
         server, self._server = self._server, None
         if server is not None:
             server.stop()
 
     def _listen(self) -> None:
         self._listener = _Listener()
-        self._server = foxglove.start_server(
+        host = hidden_host()
+        server = foxglove.start_server(
             name=SERVER_NAME,
-            host=self.address.host,
-            port=self.address.port,
+            host=host,
+            port=0,
             context=self._context,
             server_listener=self._listener,
             message_backlog_size=BACKLOG,
         )
-        self.address = Address(self.address.host, self._server.port)
+        try:
+            self._gate = OriginGate(self.address, (host, server.port), self._origins)
+        except OSError:
+            server.stop()
+            raise
+        self._server = server
+        self.address = Address(self.address.host, self._gate.port)
 
     def _make_channels(self, wanted: Iterable[BagTopic]) -> None:
         """Make the channels that are missing: those of an arm with its first reading.

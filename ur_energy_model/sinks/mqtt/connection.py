@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -27,9 +27,9 @@ class Connection:
     Args:
         broker: where it leads.
         credentials: user, password and certificates.
-        will: what the broker publishes when we are gone.
-        commands: topic to subscribe to.
-        on_command: called with the payload of a message on it.
+        will: last-will message.
+        topics: to subscribe to.
+        on_message: called with topic and payload of a message on them, and whether it was retained.
 
     Raises:
         OSError: the broker cannot be reached, or its certificate is refused.
@@ -40,8 +40,8 @@ class Connection:
         broker: Broker,
         credentials: MqttCredentials,
         will: Message,
-        commands: str,
-        on_command: Callable[[bytes], None],
+        topics: Sequence[str],
+        on_message: Callable[[str, bytes, bool], None],
     ) -> None:
         client = mqtt.Client(f"ur_energy_{uuid4().hex[:12]}", protocol=mqtt.MQTTv311)
         if credentials.username is not None:
@@ -50,8 +50,10 @@ class Connection:
             client.tls_set_context(_context(credentials))
         client.will_set(will.topic, will.payload, will.qos)
         client.on_connect, client.on_unsubscribe = self._connected, self._answered
-        client.on_message = lambda _client, _data, message: on_command(message.payload)
-        self._client, self._commands = client, commands
+        client.on_message = lambda _client, _data, message: on_message(
+            message.topic, message.payload, message.retain
+        )
+        self._client, self._topics = client, topics
         self._refusal: str | None = None
         self._open = False
         self._waiting_for: int | None = None
@@ -94,13 +96,13 @@ class Connection:
         Sparkplug data have QoS 0, which the broker does not acknowledge. It answers an UNSUBSCRIBE
         also for a topic without subscription (MQTT 3.1.1, 3.10.4), after all earlier packets.
         """
-        code, number = self._client.unsubscribe(f"{self._commands}/none")
+        code, number = self._client.unsubscribe(f"{self._topics[0]}/none")
         if code != mqtt.MQTT_ERR_SUCCESS:
             raise ConnectionError(mqtt.error_string(code))
         self._waiting_for, self._asked = number, time.monotonic()
 
     def close(self) -> None:
-        """Send what waits and close in order: the broker then drops the will."""
+        """Flush the queue and close in order: the broker then drops the will."""
         self.ask()
         self._until(lambda: self.is_answered)
         self._client.disconnect()
@@ -121,7 +123,7 @@ class Connection:
         if code != 0:
             self._refusal = mqtt.connack_string(code)
             return
-        client.subscribe(self._commands, qos=1)
+        client.subscribe([(topic, 1) for topic in self._topics])
         self._open = True
 
     def _answered(self, _client: mqtt.Client, _data: Any, number: int) -> None:

@@ -8,6 +8,7 @@ when they change. Payloads are those of pysparkplug.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -21,10 +22,12 @@ from pysparkplug import (
     Metadata,
     Metric,
     NBirth,
-    NCmd,
     NDeath,
     Topic,
 )
+
+# The public NCmd refuses a metric without datatype, which a command need not have (6.4.6).
+from pysparkplug._protobuf import Payload
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks.mqtt.metrics import (
@@ -39,6 +42,9 @@ from ur_energy_model.sinks.mqtt.reading_store import Batch
 from ur_energy_model.sinks.mqtt.stored_reading import StoredReading
 
 REBIRTH = "Node Control/Rebirth"
+STATES = "spBv1.0/STATE/"
+"""Beginning of the topics on which host applications publish that they are online."""
+_LONGEST_STATE, _MOST_HOSTS = 1000, 64
 SEQUENCE = 256
 """seq and bdSeq count from 0 to 255."""
 _TYPES = {
@@ -98,11 +104,13 @@ class EdgeNode:
         self._devices: dict[str, _Device] = {}
         self._cycles: dict[str, dict[str, Value]] = {}
         """Metrics of the last cycle of each arm, also of a previous session."""
+        self._hosts: dict[str, int] = {}
+        """Time at which each host application has come online, by topic [ms]."""
 
     @property
-    def command_topic(self) -> str:
-        """Topic of commands to this node."""
-        return self._topic(MessageType.NCMD)
+    def topics(self) -> tuple[str, ...]:
+        """To subscribe to: commands to this node, and the states of host applications."""
+        return self._topic(MessageType.NCMD), f"{STATES}+"
 
     def will(self, now: int) -> Message:
         """NDEATH, the last will of the next connection, which gets the next bdSeq.
@@ -165,13 +173,29 @@ class EdgeNode:
         payload = DDeath(now, self._next())
         return [Message(self._topic(MessageType.DDEATH, arm), payload.encode())]
 
-    def is_rebirth_request(self, payload: bytes) -> bool:
-        """Whether a command asks for a rebirth; anything that is not a command is not one."""
+    def needs_birth(self, topic: str, payload: bytes, *, retained: bool) -> bool:
+        """Whether births must be sent again: a command asks for it, or a host has come online.
+
+        A host that was online before the connection has had the births of the connection.
+
+        Args:
+            topic: of a received message, one of `topics`.
+            payload: its content; anything that is neither is ignored.
+            retained: whether it was published before the subscription.
+        """
         try:
-            metrics = NCmd.decode(payload).metrics
+            if not topic.startswith(STATES):
+                metrics = Payload.FromString(payload).metrics
+                return any(each.name == REBIRTH and each.boolean_value for each in metrics)
+            state = json.loads(payload[:_LONGEST_STATE])
+            stamp, online = int(state["timestamp"]), state["online"] is True
         except Exception:  # whatever a foreign client sends
             return False
-        return any(metric.name == REBIRTH and metric.value is True for metric in metrics)
+        known = self._hosts.get(topic)
+        if not online or stamp == known or (known is None and len(self._hosts) >= _MOST_HOSTS):
+            return False
+        self._hosts[topic] = stamp
+        return not retained
 
     def _note_cycle(self, readings: Sequence[StoredReading]) -> None:
         """Remember the last cycle of readings of one arm."""

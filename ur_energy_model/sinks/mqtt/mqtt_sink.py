@@ -25,6 +25,8 @@ POLL = 0.05
 """Longest time between looks for new readings [s]."""
 LONGEST_PAUSE = 5.0
 """Longest pause before the next attempt to connect [s], doubled with every failure."""
+BIRTH_PAUSE = 1.0
+"""Shortest time between two births of the node, however many commands ask for them [s]."""
 SILENCE = 5.0
 """Time without readings after which an arm is dead to hosts [s]."""
 
@@ -73,7 +75,7 @@ class MqttSink:
         self._store = ReadingStore() if store is None else store
         self._compress = ReadingCompressor()
         self._seen: dict[str, float] = {}
-        self._rebirth = False
+        self._rebirth, self._born = False, float("-inf")
         self._problem: str | None = NOT_OPEN
         self._closing = threading.Event()
         self._deadline = float("inf")
@@ -104,7 +106,7 @@ class MqttSink:
             self._seen[reading.arm] = time.monotonic()
 
     def close(self) -> None:
-        """Send what waits, for LAST_CHANCE at most, and say goodbye."""
+        """Flush the queue, for LAST_CHANCE at most, and disconnect."""
         self._deadline = time.monotonic() + LAST_CHANCE
         self._closing.set()
         self._thread.join(LAST_CHANCE + 1.0)
@@ -126,11 +128,9 @@ class MqttSink:
         """One connection, until it is lost or the sink is closed."""
         node = self._node
         will = node.will(_now())
-        connection = Connection(
-            self._broker, self._credentials, will, node.command_topic, self._command
-        )
+        connection = Connection(self._broker, self._credentials, will, node.topics, self._receive)
         try:
-            connection.publish(node.birth(_now(), self._store.newest))
+            self._bear(connection)
             self._problem = None
             sent: Batch | None = None
             while not self._is_done():
@@ -145,16 +145,20 @@ class MqttSink:
         finally:
             connection.abandon()
 
+    def _bear(self, connection: Connection) -> None:
+        """Publish all births."""
+        self._rebirth, self._born = False, time.monotonic()
+        connection.publish(self._node.birth(_now(), self._store.newest))
+
     def _is_done(self) -> bool:
         if not self._closing.is_set():
             return False
         return not len(self._store) or time.monotonic() > self._deadline
 
     def _tell_of_arms(self, connection: Connection) -> None:
-        """Births that a host asked for, and deaths of arms."""
-        if self._rebirth:
-            self._rebirth = False
-            connection.publish(self._node.birth(_now(), self._store.newest))
+        """Births that hosts need, and deaths of arms."""
+        if self._rebirth and time.monotonic() - self._born >= BIRTH_PAUSE:
+            self._bear(connection)
         limit = time.monotonic() - SILENCE
         for arm, seen in tuple(self._seen.items()):
             if seen < limit:
@@ -171,8 +175,8 @@ class MqttSink:
         connection.ask()
         return batch
 
-    def _command(self, payload: bytes) -> None:
-        self._rebirth = self._rebirth or self._node.is_rebirth_request(payload)
+    def _receive(self, topic: str, payload: bytes, retained: bool) -> None:
+        self._rebirth |= self._node.needs_birth(topic, payload, retained=retained)
 
 
 def _now() -> int:

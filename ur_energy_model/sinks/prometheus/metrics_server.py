@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -12,9 +14,9 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from ur_energy_model.sinks.address import Address
 
 REQUEST_TIMEOUT = 5.0
-"""Longest time for a client to send its request or to take the answer [s]."""
+"""Longest time for a client to send its request and take the answer, both together [s]."""
 MOST_CONNECTIONS = 16
-"""Connections at one time; others are closed at once."""
+"""Connections at one time; for another one the oldest, which is slow, is closed."""
 
 
 class _Handler(WSGIRequestHandler):
@@ -32,7 +34,9 @@ class _Server(ThreadingMixIn, WSGIServer):
     def __init__(self, address: Address) -> None:
         if ":" in address.host:
             self.address_family = socket.AF_INET6
-        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._lock = threading.Lock()
+        self._begun: dict[socket.socket, float] = {}
+        """Connections and the time at which they were made [s], the oldest first."""
         super().__init__((address.host, address.port), _Handler)
 
     def server_bind(self) -> None:
@@ -41,16 +45,34 @@ class _Server(ThreadingMixIn, WSGIServer):
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        with self._lock:
+            self._begun[request] = time.monotonic()
+        self._end(older_than=float("-inf"), most=MOST_CONNECTIONS)
+        super().process_request(request, client_address)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
+    def service_actions(self) -> None:
+        """End requests whose time is over; called twice a second."""
+        super().service_actions()
+        self._end(older_than=time.monotonic() - REQUEST_TIMEOUT, most=MOST_CONNECTIONS)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._begun.pop(request, None)
+        super().shutdown_request(request)
+
+    def _end(self, *, older_than: float, most: int) -> None:
+        """Break off connections made before a time, and the oldest beyond a number."""
+        with self._lock:
+            each = list(self._begun.items())
+            late = [
+                connection
+                for place, (connection, begun) in enumerate(each)
+                if begun < older_than or place < len(each) - most
+            ]
+            for connection in late:
+                del self._begun[connection]
+                with suppress(OSError):  # its thread may be closing it
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away or sends no request is no news."""

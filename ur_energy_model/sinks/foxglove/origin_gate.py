@@ -1,0 +1,174 @@
+"""OriginGate: in front of the Foxglove server; keeps pages of foreign sites from reading the arm.
+
+A browser lets any page connect to a WebSocket server of the user's machine or network, and names
+the page's site in the header Origin (RFC 6455, 10.2), which the SDK's server does not look at.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from ur_energy_model.sinks.address import Address
+
+FOXGLOVE_SITE = "foxglove.dev"
+"""Of the application in the browser; its subdomains too."""
+DEADLINE = 5.0
+"""Longest time for a client to send its request [s]."""
+PATIENCE = 60.0
+"""Longest time for which a client may not read anything [s]."""
+MOST_HEADER = 16_384
+"""Bytes of the longest request."""
+MOST_CLIENTS = 64
+"""Connections at one time; others are closed at once."""
+_PIECE = 65_536
+_REFUSAL = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+def is_allowed(origin: str, host: str, allowed: Iterable[str]) -> bool:
+    """Whether a page of this origin may connect.
+
+    Pages of this machine, of the host that the client has connected to, and of Foxglove may; so may
+    programs that are no page of a site, such as the desktop applications (file://, app://).
+
+    Args:
+        origin: header Origin; empty where a program sends none.
+        host: header Host.
+        allowed: further origins, such as http://dashboards.example; "*" for all.
+    """
+    if not origin or origin in allowed or "*" in allowed:
+        return True
+    if origin == "null":  # a page whose site the browser hides
+        return False
+    parts = urlsplit(origin)
+    if parts.scheme not in ("http", "https"):
+        return True
+    name = parts.hostname or ""
+    if name == FOXGLOVE_SITE or name.endswith(f".{FOXGLOVE_SITE}"):
+        return parts.scheme == "https"
+    # An address only: any name may be made to point at this machine.
+    try:
+        own = ipaddress.ip_address(name)
+    except ValueError:
+        return name == "localhost"
+    return own.is_loopback or name == urlsplit(f"//{host}").hostname
+
+
+def hidden_host() -> str:
+    """Loopback address for the server behind the gate; where possible one that nobody guesses."""
+    if not sys.platform.startswith("linux"):
+        return "127.0.0.1"
+    return f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.{random.randint(2, 254)}"
+
+
+class OriginGate:
+    """Passes connections on to a server, those of foreign pages excepted.
+
+    Args:
+        address: to listen on; port 0 takes a free one.
+        server: host and port of the server.
+        allowed: see `is_allowed`.
+
+    Raises:
+        OSError: the address cannot be used.
+    """
+
+    def __init__(self, address: Address, server: tuple[str, int], allowed: Iterable[str]) -> None:
+        self._server, self._allowed = server, tuple(allowed)
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        self._listener = socket.create_server((address.host, address.port), family=family)
+        self._free = threading.BoundedSemaphore(MOST_CLIENTS)
+        self._closing = False
+        self._thread = threading.Thread(target=self._accept, name="foxglove gate", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Port that it listens on."""
+        return int(self._listener.getsockname()[1])
+
+    def close(self) -> None:
+        """Stop listening; connections end with the server's."""
+        self._closing = True
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+    def _accept(self) -> None:
+        while not self._closing:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                if not self._closing:
+                    time.sleep(0.05)  # too many open files: some may be closed
+                continue
+            if not self._free.acquire(blocking=False):
+                client.close()
+                continue
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            with client, suppress(OSError):
+                request = _request(client)
+                headers = _headers(request)
+                host = headers.get("host", "")
+                if not request:
+                    return
+                if not is_allowed(headers.get("origin", ""), host, self._allowed):
+                    client.sendall(_REFUSAL)
+                    return
+                with socket.create_connection(self._server, DEADLINE) as server:
+                    server.sendall(request)
+                    _pass(client, server)
+        finally:
+            self._free.release()
+
+
+def _request(client: socket.socket) -> bytes:
+    """What a client sends up to the end of its headers, or more; empty if it does not in time."""
+    deadline, request = time.monotonic() + DEADLINE, b""
+    while b"\r\n\r\n" not in request and len(request) < MOST_HEADER:
+        client.settimeout(max(deadline - time.monotonic(), 0.001))
+        piece = client.recv(4096)
+        if not piece:
+            return b""
+        request += piece
+    return request if b"\r\n\r\n" in request else b""
+
+
+def _headers(request: bytes) -> dict[str, str]:
+    """Headers by name in small letters; of several Origins, one that no page has."""
+    lines = request.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")[1:]
+    out: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        key = name.strip().lower()
+        out[key] = "null" if key == "origin" and key in out else value.strip()
+    return out
+
+
+def _pass(client: socket.socket, server: socket.socket) -> None:
+    """Pass bytes in both directions until one side ends.
+
+    A client that does not read makes this wait; the server then drops its oldest messages.
+    """
+    for each in (client, server):
+        each.settimeout(PATIENCE)
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    other = {client: server, server: client}
+    while True:
+        for ready in select.select([client, server], [], [])[0]:
+            piece = ready.recv(_PIECE)
+            if not piece:
+                return
+            other[ready].sendall(piece)
