@@ -12,8 +12,8 @@ from ur_energy_model.nodes.parameters import parameter
 
 SWITCH = ("true", "false")
 OUTLETS = (
-    "history_store", "foxglove", "mcap", "prometheus", "mqtt", "opcua", "allow_network",
-    "credentials",
+    "history_store", "foxglove", "foxglove_origins", "mcap", "prometheus", "mqtt", "opcua",
+    "allow_network", "credentials",
 )  # fmt: skip
 """Parameters of the estimator that say where the energies go besides ROS."""
 BUDGET = ("retention_days", "retention_gb")
