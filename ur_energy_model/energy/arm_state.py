@@ -24,6 +24,7 @@ class ArmState(IntEnum):
     PROTECTIVE_STOP = 4
 
 
+_MOVING, _STANDSTILL = int(ArmState.MOVING), int(ArmState.STANDSTILL)
 STANDSTILL_SPEED = 0.005
 """A joint slower than this stands still [rad/s]; velocity noise is below 0.002."""
 
@@ -37,7 +38,7 @@ def arm_states(batch: Telemetry, qd: Array) -> Indices:
         qd: joint velocities [samples, n], rad/s.
     """
     moving = np.abs(qd).max(axis=1) > STANDSTILL_SPEED
-    states = np.where(moving, int(ArmState.MOVING), int(ArmState.STANDSTILL))
+    states = np.where(moving, _MOVING, _STANDSTILL)
     modes = batch.columns.get("robot_mode")
     if modes is not None and not (modes == BRAKES_RELEASED[-1]).all():
         states[~np.isin(modes, BRAKES_RELEASED) & ~np.isnan(modes)] = ArmState.BRAKED

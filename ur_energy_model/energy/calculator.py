@@ -32,9 +32,11 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
+from ur_energy_model.telemetry.runs import changes
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Indices, Mask
 
+_STANDSTILL = int(ArmState.STANDSTILL)
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are computed once per period of the clock and held in between [s]."""
 
@@ -113,10 +115,10 @@ class EnergyCalculator:
             if not len(batch):
                 return None
         steps = self.gaps(batch.time, batch.stamp, batch.gaps)
-        new = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
-        new[0] |= self._period is None  # the very first sample
-        if not new.all():  # some repeat a timestamp
-            batch, steps = batch.select(new), steps.cut(new)
+        if not steps.bridged.min() > 0.0:
+            new = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
+            new[0] |= self._period is None  # the very first sample
+            batch, steps = batch.select(new), steps.cut(new)  # some may repeat a timestamp
             current = None if current is None else current[new]
             if not len(batch):
                 return None
@@ -133,14 +135,14 @@ class EnergyCalculator:
         bus = batch.bus_power
         standby = self._supply(powers, batch.time, steps.bridged, states, bus)
         self._brakes_engaged(powers, batch, states, bus)
+        finite = bus is not None and bool(np.isfinite(bus).all())
         if bus is not None:
-            powers[:, self.channels.arm["bus"]] = np.nan_to_num(bus)
+            powers[:, self.channels.arm["bus"]] = bus if finite else np.nan_to_num(bus)
         rows, columns = np.arange(len(batch)), self.channels
         powers[rows, columns.state_energy + states] = powers[:, columns.arm["total"]]
         powers[rows, columns.state_time + states] = 1.0
         correction = self._standby_correction(steps.bridged, states, standby)
-        measured = bus is not None and bool(np.isfinite(bus).all())
-        return PowerTable(batch, steps, states, powers, measured, correction)
+        return PowerTable(batch, steps, states, powers, finite, correction)
 
     def joint_positions(self, q: Array) -> Array:
         """Positions of the joints in the base frame [n, 3], m, at joint angles [n], rad."""
@@ -171,7 +173,7 @@ class EnergyCalculator:
         columns, temperature = self.channels, batch.columns.get("joint_temperatures")
         out = np.zeros((len(batch), len(columns)))
         period = np.floor(batch.time / SENSITIVITY_PERIOD)
-        due = np.diff(period, prepend=np.nan if self._period is None else self._period) != 0
+        due = changes(period, np.nan if self._period is None else self._period) != 0
         self._period = float(period[-1])
         held = [self._sensitivities[None]]
         if current is None:
@@ -189,6 +191,9 @@ class EnergyCalculator:
                 due_temperature = None if temperature is None else temperature[due]
                 at_due = self._measured.sensitivities(qd[due], current[due], due_temperature)
                 held.append(self._sensitivity_columns(at_due))
+        if len(held) == 1:
+            out[:, columns.sensitivity :] = self._sensitivities
+            return out, good
         values = np.concatenate(held)
         counts = np.diff(np.flatnonzero(due), prepend=0, append=len(out))
         out[:, columns.sensitivity :] = np.repeat(values, counts, axis=0)
@@ -236,7 +241,7 @@ class EnergyCalculator:
         arm = self.channels.arm
         motors = out[:, arm["total"]]
         unexplained = np.full(len(out), np.nan) if bus is None else bus - motors
-        still = states == ArmState.STANDSTILL
+        still = states == _STANDSTILL
         errors = out[:, self.channels.shared_errors]
         standby = self.standby.update(time, steps, still, unexplained, errors)
         errors += standby.errors
@@ -251,7 +256,7 @@ class EnergyCalculator:
         self, out: Array, batch: Telemetry, states: Indices, bus: Array | None
     ) -> None:
         """Power with brakes engaged: measured at the bus, else from the model."""
-        braked = states < ArmState.STANDSTILL
+        braked = states < _STANDSTILL
         if not braked.any():
             return
         idle = self.options.idle_power

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.telemetry.runs import changes
 from ur_energy_model.telemetry.samples import Gap
 from ur_energy_model.typing import Array, Mask
 
@@ -100,10 +101,14 @@ class GapRule:
             gaps: recorded ones; those with `away` count for that time.
         """
         first = self._last is None
-        steps = np.diff(time, prepend=time[:1] if self._last is None else self._last)
-        if not len(steps):
-            return Steps(steps, steps, np.zeros(0, dtype=bool))
+        if not len(time):
+            return Steps(np.zeros(0), np.zeros(0), np.zeros(0, dtype=bool))
+        steps = changes(time, float(time[0]) if self._last is None else self._last)
         self._last = float(time[-1])
+        if not gaps and steps.min() > 0.0 and steps.max() <= self.limit:  # the usual case
+            self._recent = np.concatenate([self._recent, steps[-WINDOW:]])[-WINDOW:]
+            self._last_stamp = None if stamp is None else int(stamp[-1])
+            return Steps(steps, np.zeros(len(steps)), np.zeros(len(steps), dtype=bool))
         forward = (steps > 0.0) & (steps < LONGEST_GAP)
         gap = forward & (steps > self.limit)
         if gap.any():

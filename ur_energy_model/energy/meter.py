@@ -117,14 +117,15 @@ class EnergyMeter:
         if not len(power):
             return
         before, self.last_power = self.last_power, power[-1]
-        self.restarts += int(steps.back.sum())
-        weights = trapezoid_weights(steps.bridged)
-        first = weights[0]
-        self.reading += MeterReading(
-            first * before + weights[1:] @ power,
-            first * np.maximum(before, 0.0) + weights[1:] @ np.maximum(power, 0.0),
-            float(steps.bridged.sum()),
-            float(steps.lost.sum()),
+        self.restarts += int(np.count_nonzero(steps.back))
+        weights, now = trapezoid_weights(steps.bridged), self.reading
+        first, others = weights[0], weights[1:]
+        positive = first * np.maximum(before, 0.0) + others @ np.maximum(power, 0.0)
+        self.reading = MeterReading(
+            now.net + (first * before + others @ power),
+            now.consumed + positive,
+            now.accounted + float(steps.bridged.sum()),
+            now.unaccounted + float(steps.lost.sum()),
         )
         if self._pending is not None:
             columns = list(self._pending.deducted_from)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
@@ -49,10 +50,13 @@ class OperatingConditions:
             scaling = float(columns["speed_scaling"][-1])
             if "target_speed_fraction" in columns:
                 scaling *= float(columns["target_speed_fraction"][-1])
-            if not np.isnan(scaling):
+            if not math.isnan(scaling):
                 self.speed_scaling = scaling
-        for _ in self.parts(batch.cut(slice(len(batch) - 1, None))):
-            pass
+        if "payload" in columns and "payload_cog" in columns:
+            told = (columns[name][-1] for name in PAYLOAD if name in columns)
+            empty = columns["payload"][-1] == 0.0 == self.setup.payload.mass
+            if not empty and not any(np.isnan(values).any() for values in told):
+                self._take_payload(columns, len(batch) - 1)
 
     def parts(self, batch: Telemetry) -> Iterator[tuple[slice, Setup]]:
         """Parts of a batch with one payload each, and their setups; keeps the last one."""
@@ -67,10 +71,7 @@ class OperatingConditions:
             return
         edges = np.flatnonzero((np.diff(told, axis=0) != 0.0).any(axis=1)) + 1
         for start, stop in pairwise([0, *edges.tolist(), n]):
-            mass, center = columns["payload"][start], columns["payload_cog"][start]
-            known = self.setup.payload
-            if mass != known.mass or (mass and not np.array_equal(center, known.center_of_mass)):
-                self._set_payload(payload_at(columns, start))
+            self._take_payload(columns, start)
             yield slice(start, stop), self.setup
 
     def _parts_where_known(self, batch: Telemetry, known: Mask) -> Iterator[tuple[slice, Setup]]:
@@ -84,6 +85,12 @@ class OperatingConditions:
             columns = {name: batch.columns[name][last[start:]] for name in names}
             for rows, setup in self.parts(Telemetry(batch.time[start:], columns)):
                 yield slice(rows.start + start, rows.stop + start), setup
+
+    def _take_payload(self, columns: Mapping[str, Array], row: int) -> None:
+        mass, center = columns["payload"][row], columns["payload_cog"][row]
+        known = self.setup.payload
+        if mass != known.mass or (mass and not np.array_equal(center, known.center_of_mass)):
+            self._set_payload(payload_at(columns, row))
 
     def _set_payload(self, payload: Payload) -> None:
         self._payload_known = True

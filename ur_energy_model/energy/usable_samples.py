@@ -36,6 +36,7 @@ class UsableSamples:
     def __init__(self, limits: PlausibleRanges, most_power: float) -> None:
         self._limits, self._most_power = limits, most_power
         self._known: dict[tuple[tuple[str, int], ...], tuple[Array, Array]] = {}
+        self._told: dict[tuple[bool, tuple[str, ...]], tuple[list[str], Array, Array]] = {}
 
     def __call__(self, batch: Telemetry, current: Array | None) -> Mask:
         """Usable samples [samples].
@@ -45,6 +46,8 @@ class UsableSamples:
             current: motor currents [samples, n], A; None where powers are computed from the motion.
         """
         columns = batch.columns
+        if self._all_told(batch, current):
+            return np.ones(len(batch), dtype=bool)
         required: dict[str, Array] = {"timestamp": batch.time}
         names, optional = ALWAYS, OPTIONAL
         if current is None:
@@ -64,6 +67,40 @@ class UsableSamples:
                 power = columns["actual_robot_voltage"] * columns["actual_robot_current"]
             good &= ~(np.abs(power) > self._most_power)
         return np.asarray(good)
+
+    def _all_told(self, batch: Telemetry, current: Array | None) -> bool:
+        """Whether all values are told and possible, the usual case; False for no certainty."""
+        columns = batch.columns
+        key = current is None, tuple(columns)
+        if key not in self._told:
+            used = (*ALWAYS, *OPTIONAL, *(MOTION if current is None else MOTION[:1]))
+            names = [name for name in used if name in columns]
+            widths = [1 if columns[name].ndim == 1 else columns[name].shape[1] for name in names]
+            names, widths = ["timestamp", *names], [1, *widths]
+            if current is not None:
+                names, widths = [*names, "actual_current"], [*widths, current.shape[1]]
+            limits = [
+                np.concatenate(
+                    [
+                        np.broadcast_to(self._limits[n][k], w)
+                        for n, w in zip(names, widths, strict=True)
+                    ]
+                )
+                for k in (0, 1)
+            ]
+            self._told[key] = names[1 : len(names) - (current is not None)], limits[0], limits[1]
+        names, low, high = self._told[key]
+        count = len(batch)
+        parts = [batch.time, *(columns[name] for name in names)]
+        if current is not None:
+            parts.append(current)
+        values = np.concatenate([part.reshape(count, -1) for part in parts], axis=1)
+        if not ((values >= low).all() and (values <= high).all()):  # NaN is neither
+            return False
+        if not batch.has_bus_power:
+            return True
+        power = columns["actual_robot_voltage"] * columns["actual_robot_current"]
+        return bool(np.abs(power).max(initial=0.0) <= self._most_power)
 
     def _side_by_side(self, columns: dict[str, Array]) -> tuple[Array, Array, Array]:
         """Columns as one matrix [samples, values], and lowest and highest values [values]."""

@@ -213,15 +213,17 @@ class EnergyModel:
         """
         joints = self._arrays
         friction = joints.friction.torque_within(qd, current * joints.torque_constant, temperature)
-        # A measured current depends on no parameter.
-        none = np.zeros((len(qd), 0))
-        shared = np.zeros((*qd.shape, len(self._drives.bus.errors)))
-        exact = CurrentDeviations([none] * self.dof, shared, np.zeros(self.dof))
+        exact = None
+        if std:  # a measured current depends on no parameter
+            shared = np.zeros((*qd.shape, len(self._drives.bus.errors)))
+            exact = CurrentDeviations(
+                [np.zeros((len(qd), 0))] * self.dof, shared, np.zeros(self.dof)
+            )
         return self._drives.powers(
             current,
             qd,
             friction,
-            current_errors=exact if std else None,
+            current_errors=exact,
             standby=standby,
             current_rate=current_rate,
         )

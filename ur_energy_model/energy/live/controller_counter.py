@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ur_energy_model.energy.rated_limits import MOST_POWER
+from ur_energy_model.telemetry.runs import changes
 from ur_energy_model.telemetry.samples import Telemetry
 
 FIELD = "actual_robot_energy_consumed"
@@ -39,8 +40,7 @@ class ControllerCounter:
             return
         if self.total is None:
             self.total, self._last, self._last_time = 0.0, float(values[0]), float(time[0])
-        steps = np.diff(values, prepend=self._last)
-        seconds = np.diff(time, prepend=self._last_time)
+        steps, seconds = changes(values, self._last), changes(time, self._last_time)
         possible = (steps > 0.0) & (steps <= MOST_POWER * np.maximum(seconds, LEAST_SECONDS))
         self.total += float(steps[possible].sum())
         self._last, self._last_time = float(values[-1]), float(time[-1])

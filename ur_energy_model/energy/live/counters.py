@@ -159,7 +159,9 @@ class EnergyCounters:
     @property
     def lifetime_uncorrected(self) -> MeterReading:
         """`lifetime` without corrections: differences of it are integrals of power."""
-        return replace(self.lifetime, net=self.lifetime.net - self._meter.corrections)
+        now = self.lifetime
+        net = now.net - self._meter.corrections
+        return MeterReading(net, now.consumed, now.accounted, now.unaccounted)
 
     def reset(self, reason: str) -> None:
         """Set the counters since reset to zero; the lifetime counters continue."""

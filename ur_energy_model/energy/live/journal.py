@@ -17,6 +17,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ur_energy_model.typing import Array
+
+_HEAD = struct.Struct("<QQ")
+"""Of a slot: number of the state file, sequence number."""
 _OWN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -77,20 +81,20 @@ class Journal:
         if self._file is None or not self.writable or os.fstat(self._file).st_nlink == 0:
             self.open()
 
-    def write(self, number: int, sequence: int, values: list[float]) -> None:
+    def write(self, number: int, sequence: int, values: Array) -> None:
         """Overwrite the older slot: a few microseconds, safe against a kill.
 
         Args:
             number: of the state file, 64 bit.
             sequence: of the entry.
-            values: to keep.
+            values: to keep [values].
 
         Raises:
             OSError: the disk cannot be written.
         """
         if self._file is None or not self.writable:
             self.open()
-        payload = _slot(len(values)).pack(number, sequence, *values)
+        payload = _HEAD.pack(number, sequence) + values.astype("<f8", copy=False).tobytes()
         self._overwrite(sequence, payload)
 
     def entries(self, count: int, number: int | None) -> Iterator[tuple[int, list[float]]]:
@@ -105,7 +109,7 @@ class Journal:
         """
         if self._file is None:
             return
-        form = struct.Struct(f"<Q{count}d") if number is None else _slot(count)
+        form = struct.Struct(f"<Q{count}d" if number is None else f"<QQ{count}d")
         size = form.size + 4
         for slot in range(2):
             record = os.pread(self._file, size, slot * size)
@@ -135,8 +139,3 @@ class Journal:
         written = os.pwrite(self._file, record, (sequence % 2) * len(record))
         if written < len(record):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _slot(values: int) -> struct.Struct:
-    """Format of a slot: number of the state file, sequence number, values."""
-    return struct.Struct(f"<QQ{values}d")

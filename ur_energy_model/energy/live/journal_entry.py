@@ -26,13 +26,13 @@ class JournalEntry:
     highest: Array | None = None
 
     @property
-    def values(self) -> list[float]:
+    def values(self) -> Array:
         """The entry as numbers."""
         lifetime = self.lifetime
         clock = float("nan") if self.clock is None else self.clock
-        highest = [] if self.highest is None else self.highest.tolist()
-        times = [lifetime.accounted, lifetime.unaccounted, clock]
-        return [*lifetime.net.tolist(), *lifetime.consumed.tolist(), *times, *highest]
+        highest = () if self.highest is None else (self.highest,)
+        times = (lifetime.accounted, lifetime.unaccounted, clock)
+        return np.concatenate([lifetime.net, lifetime.consumed, times, *highest])
 
     @staticmethod
     def lengths(channels: int) -> tuple[int, int]:

@@ -11,6 +11,8 @@ from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.power_table import PowerTable
 from ur_energy_model.energy.session.running_mean import RunningMean
 
+_STANDSTILL = int(ArmState.STANDSTILL)
+
 
 @dataclass
 class ResidualMonitor:
@@ -36,7 +38,7 @@ class ResidualMonitor:
         """Include powers while brakes are released, if the bus power is measured."""
         if not table.bus_measured:
             return
-        seconds = np.where(table.states >= ArmState.STANDSTILL, table.steps.bridged, 0.0)
+        seconds = np.where(table.states >= _STANDSTILL, table.steps.bridged, 0.0)
         passed = float(seconds.sum())
         if passed > 0.0:
             columns = channels.arm

@@ -101,12 +101,21 @@ class StandbyTracker:
         if len(self._errors) != changes.shape[1]:
             self._errors = np.zeros(changes.shape[1])
             self._gathered = np.zeros(3 + changes.shape[1])
+        block = np.floor(time / BLOCK)
+        if (block == self._open).all():  # the usual case of few samples
+            known = still & np.isfinite(unexplained)
+            self._gathered[0] += steps.sum()
+            self._gathered[1] += steps[known] @ unexplained[known]
+            self._gathered[2] += len(time) - np.count_nonzero(known)
+            self._gathered[3:] += steps @ changes
+            n = len(time)
+            errors = np.tile(-self._errors, (n, 1)) if self.anchored else np.zeros(changes.shape)
+            return Standby(np.full(n, self.power), np.full(n, self.std), errors, None)
         power, std, errors = np.empty(len(time)), np.empty(len(time)), np.zeros(changes.shape)
         anchored, anchor = self.anchored, None
         known = still & np.isfinite(unexplained)
         energy = np.where(known, steps * unexplained, 0.0)
         columns = np.column_stack([steps, energy, ~known, steps[:, None] * changes])
-        block = np.floor(time / BLOCK)
         starts = run_starts(block)
         sums = np.add.reduceat(columns, starts, axis=0)
         stops = np.append(starts[1:], len(time))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -47,8 +48,8 @@ class FrictionBank:
         """
         out = np.empty_like(speed)
         for group in self._groups:
-            terms = group.regressor(speed, load, temperature, direction)
-            out[:, group.joints] = (terms * group.values).sum(axis=-1)
+            point = group.point(speed, load, temperature, direction)
+            out[:, group.columns] = group.torque(point, range(len(group.law.terms)))
         return out
 
     def torque_within(
@@ -64,18 +65,15 @@ class FrictionBank:
         out = np.empty_like(speed)
         whole = motor_torque * self._ratio  # its sign is the power flow's, which some laws need
         for group in self._groups:
-            own = motor_torque[:, group.joints]
-            terms = group.regressor(speed, whole, temperature, None)
-            names = group.law.parameters
-            free = [k for k, name in enumerate(names) if name not in (LOAD, LOAD_ASYMMETRY)]
-            friction = (terms[..., free] * group.values[:, free]).sum(axis=-1)
-            if len(free) < len(names):
+            point = group.point(speed, whole, temperature, None)
+            friction = group.torque(point, group.free)
+            if group.load is not None:
                 # The rest of the torque is load (1 + asymmetry) + share sign(speed) |load|.
+                own, (share, asymmetry) = motor_torque[:, group.columns], group.load
                 rest = own - friction
-                share, asymmetry = (group.parameter(name) for name in (LOAD, LOAD_ASYMMETRY))
-                forward = np.tanh(speed[:, group.joints] / SMOOTHING) * np.sign(rest)
+                forward = np.tanh(point.speed / SMOOTHING) * np.sign(rest)
                 friction = own - rest / (1.0 + asymmetry + share * forward)
-            out[:, group.joints] = friction
+            out[:, group.columns] = friction
         return out
 
     def regressors(
@@ -107,6 +105,25 @@ class _Group:
     low: Array
     high: Array
 
+    @cached_property
+    def columns(self) -> slice | list[int]:
+        """Columns of the joints; a slice, which copies nothing, for consecutive ones."""
+        first, last = self.joints[0], self.joints[-1]
+        return slice(first, last + 1) if self.joints == [*range(first, last + 1)] else self.joints
+
+    @cached_property
+    def free(self) -> list[int]:
+        """Numbers of the parameters that do not depend on the load."""
+        names = enumerate(self.law.parameters)
+        return [k for k, name in names if name not in (LOAD, LOAD_ASYMMETRY)]
+
+    @cached_property
+    def load(self) -> tuple[Array, Array] | None:
+        """Values of LOAD and LOAD_ASYMMETRY [joints of the group]; None if the law has neither."""
+        if len(self.free) == len(self.law.parameters):
+            return None
+        return self.parameter(LOAD), self.parameter(LOAD_ASYMMETRY)
+
     @classmethod
     def from_frictions(
         cls, joints: list[int], frictions: Sequence[Friction], gear_ratio: Array
@@ -132,16 +149,27 @@ class _Group:
         self, speed: Array, load: Array, temperature: Array | None, direction: Array | None
     ) -> Array:
         """Terms [samples, joints of the group, parameters]."""
-        warmth = self._temperature(temperature) if self.law.uses_temperature else None
-        point = OperatingPoint(
-            speed[:, self.joints],
-            load[:, self.joints],
+        return self.law.regressor(self.point(speed, load, temperature, direction), self.shape)
+
+    def point(
+        self, speed: Array, load: Array, temperature: Array | None, direction: Array | None
+    ) -> OperatingPoint:
+        """Operating points of the group's joints."""
+        return OperatingPoint(
+            speed[:, self.columns],
+            load[:, self.columns],
             self.gear_ratio,
-            warmth,
+            self._temperature(temperature) if self.law.uses_temperature else None,
             self.temperature_model,
-            None if direction is None else direction[:, self.joints],
+            None if direction is None else direction[:, self.columns],
         )
-        return self.law.regressor(point, self.shape)
+
+    def torque(self, point: OperatingPoint, numbers: Iterable[int]) -> Array:
+        """Sum of the terms with these numbers [samples, joints of the group], N m."""
+        terms, out = tuple(self.law.terms.values()), np.zeros_like(point.speed)
+        for k in numbers:
+            out += terms[k].function(point, self.shape) * self.values[:, k]
+        return out
 
     def parameter(self, name: str) -> Array:
         """Values of a parameter [joints of the group]; zeros if the law does not have it."""
