@@ -140,7 +140,9 @@ def _state_status(snapshot: Snapshot) -> Status:
 
 def cycle_status(cycle: Cycle, channels: Channels) -> Status:
     """The status of a finished cycle."""
-    values = {"cycle": cycle.number, **cycle.summary(channels)}
+    values: dict[str, object] = {"cycle": cycle.number, **cycle.summary(channels)}
+    if cycle.program is not None:
+        values["program"] = cycle.program
     return Status("energy: cycle", OK, f"cycle {cycle.number}", values)
 
 

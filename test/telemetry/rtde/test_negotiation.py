@@ -16,7 +16,7 @@ from test.telemetry.rtde.source_helpers import (
     ticks_of,
 )
 from ur_energy_model.errors import WrongRobotError
-from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
+from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX, program_name
 from ur_energy_model.telemetry.rtde.negotiation import observed_rate, with_payload
 from ur_energy_model.telemetry.rtde.recipe import Recipe
 from ur_energy_model.telemetry.samples import RecordingInfo
@@ -181,3 +181,20 @@ def test_the_payload_is_that_of_the_first_packet() -> None:
     info = with_payload(RecordingInfo(robot="ur5e"), records)
     assert (info.robot, info.payload_mass) == ("ur5e", 1.5)
     assert info.payload_center_of_mass == (0.1, 0.2, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        ("Loaded program: /programs/line 1/palletize.urp", "palletize"),
+        ("loaded program: pick.script", "pick.script"),
+        ("Loaded program: a\x1b[31mb.urp", "a[31mb"),
+        ("Loaded program: .urp", None),
+        ("No program loaded", None),
+        ('could not understand: "get loaded program"', None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_name_of_the_program_in_the_answer(answer, name):
+    assert program_name(answer) == name

@@ -18,10 +18,11 @@ OTHERS: dict[str, str] = {
     "energy/cycle/energy": "energy of the whole arm in that cycle [J]",
     "energy/cycle/duration": "its duration [s]",
     "energy/cycle/peak_power": "largest power of the whole arm in it [W]",
+    "energy/cycle/program": "name of the program that was loaded",
 }
 """Descriptions of the metrics that are no ROS topics of numbers."""
 INTEGERS = ("samples_lost", "energy/cycle/number")
-TEXTS = ("state",)
+TEXTS = ("state", "energy/cycle/program")
 """Metrics that are not floating-point numbers."""
 NO_CYCLE: dict[str, Value] = {name: None for name in OTHERS if name.startswith("energy/cycle/")}
 
@@ -35,7 +36,7 @@ def values_of(reading: StoredReading) -> dict[str, Value]:
     values["state"] = reading.state
     values["samples_lost"] = reading.lost
     for cycle in reading.cycles[-1:]:
-        ended = (cycle.number, cycle.energy, cycle.duration, cycle.peak_power)
+        ended = (cycle.number, cycle.energy, cycle.duration, cycle.peak_power, cycle.program)
         values.update(zip(NO_CYCLE, ended, strict=True))
     return values
 

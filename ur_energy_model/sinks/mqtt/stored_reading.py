@@ -14,12 +14,13 @@ NANOSECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class StoredCycle:
-    """A completed cycle: its number, energy [J], duration [s] and largest total power [W]."""
+    """A completed cycle: its number, energy [J], duration [s], largest total power [W], program."""
 
     number: int
     energy: float
     duration: float
     peak_power: float
+    program: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,11 @@ class ReadingCompressor:
             reading.link.lost,
             tuple(
                 StoredCycle(
-                    cycle.number, float(cycle.reading.net[total]), cycle.duration, cycle.peak_power
+                    cycle.number,
+                    float(cycle.reading.net[total]),
+                    cycle.duration,
+                    cycle.peak_power,
+                    cycle.program,
                 )
                 for cycle in reading.cycles
             ),

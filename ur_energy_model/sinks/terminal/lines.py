@@ -154,7 +154,9 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
         }
         cycle = state.cycle
         content["cycle"] = (
-            None if cycle is None else {"number": cycle.number, **cycle.summary(channels)}
+            None
+            if cycle is None
+            else {"number": cycle.number, "program": cycle.program, **cycle.summary(channels)}
         )
     return json.dumps(plain(content), allow_nan=False)
 

@@ -170,8 +170,9 @@ def _below(state: LiveState) -> Iterator[Text]:
     if reading is not None:
         if cycle is not None:
             energy = float(cycle.reading.net[reading.snapshot.channels.arm["total"]])
+            program = "" if cycle.program is None else f" of {one_line(cycle.program)}"
             yield Text(
-                f"cycle {cycle.number}: {joules(energy)} in {span(cycle.duration)}, "
+                f"cycle {cycle.number}{program}: {joules(energy)} in {span(cycle.duration)}, "
                 f"peak {watts(cycle.peak_power)}"
             )
         else:

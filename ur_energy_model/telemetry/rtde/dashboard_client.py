@@ -110,7 +110,8 @@ def program_name(answer: str | None) -> str | None:
     found = None if answer is None else _PROGRAM.fullmatch(answer)
     if found is None:
         return None
-    return PurePosixPath(found[1]).name.removesuffix(".urp").strip() or None
+    name = PurePosixPath(found[1]).name.removesuffix(".urp")
+    return "".join(filter(str.isprintable, name)).strip() or None
 
 
 class LoadedProgram:
