@@ -140,7 +140,9 @@ def differences(expected: KnownArm, found: KnownArm) -> list[str]:
     if expected.gravity is not None and found.gravity is not None:
         angle = _angle(expected.gravity, found.gravity)
         if angle > TILT:
-            out.append(f"its mounting is tilted by {np.rad2deg(angle):.0f} degrees against that")
+            out.append(
+                f"its mounting is tilted by {np.rad2deg(angle):.0f} degrees from the expected one"
+            )
     if expected.payloads is not None and found.payloads is not None:
         now = found.payloads[-1]
         if not any(_same_payload(each, now) for each in expected.payloads):
@@ -151,7 +153,7 @@ def differences(expected: KnownArm, found: KnownArm) -> list[str]:
             way, turn = min(apart)
             out.append(
                 f"its tool centre point is {1000 * way:.0f} mm and {np.rad2deg(turn):.0f} degrees "
-                "from that"
+                "from the expected one"
             )
     if expected.positions is not None and found.positions is not None:
         away = float(np.abs(expected.positions - found.positions[-1]).max(axis=1).min())
@@ -176,9 +178,12 @@ def unknown(expected: KnownArm, found: KnownArm) -> list[str]:
 
 def refusal(expected: KnownArm, found: KnownArm, problems: Sequence[str]) -> MotionRefusedError:
     """The error for an arm that differs, with both serial numbers."""
+    remedy = f"connect the arm of {expected.source} as it was then"
+    if expected.positions is None:  # a plan
+        remedy = "connect the arm that is meant, or set its payload (excite: --payload)"
     return MotionRefusedError(
-        f"{found.source}: {both_arms(expected, found)}: {'; '.join(problems)}; connect the arm of "
-        f"{expected.source} as it was then, or insist with --another-arm"
+        f"{found.source}: {both_arms(expected, found)}: {'; '.join(problems)}; {remedy}, or insist "
+        "with --another-arm"
     )
 
 
