@@ -21,6 +21,9 @@ KEYS = [
     "current_interval",
     "current_interval_all",
     "session",
+    "motion",
+    "warnings",
+    "serials",
 ]
 
 

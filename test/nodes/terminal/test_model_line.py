@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+import pytest
+
 from test.energy.known_arm import known_model
 from ur_energy_model.nodes.terminal.line import Level
 from ur_energy_model.nodes.terminal.model_line import model_line
@@ -40,3 +42,18 @@ def test_a_model_that_says_nothing_about_itself() -> None:
     for odd in ({}, {"date": "yesterday", "bags": 3, "serial": None}):
         line = model_line(PATH, replace(known_model(), provenance=odd, validation=()), NOW)
         assert "date and recordings unknown, not checked on held-out recordings" in line.text
+
+
+@pytest.mark.parametrize(
+    ("entry", "counts"),
+    [
+        ({"motion": "held out", "serials": {"model": "1", "recording": "1"}}, True),
+        ({"motion": "same motion again"}, False),
+        ({"motion": "fitted"}, False),
+        ({"motion": "held out", "serials": {"model": "1", "recording": "2"}}, False),
+    ],
+)
+def test_only_other_motions_of_the_arm_are_held_out(entry: dict[str, object], counts: bool) -> None:
+    validation = ({**HELD_OUT[0], **entry},)
+    line = model_line(PATH, replace(known_model(), provenance=MADE, validation=validation), NOW)
+    assert ("held-out power" in line.text) == counts

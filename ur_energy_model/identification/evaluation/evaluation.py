@@ -94,9 +94,9 @@ class Metrics:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def for_model_file(self) -> dict[str, Any]:
-        """METRICS as a model keeps them of its own recordings."""
+        """METRICS as a model keeps them of the recordings it was identified with."""
         content = self.as_json()
-        del content["warnings"], content["serials"]
+        del content["warnings"]
         return content
 
 
@@ -132,7 +132,7 @@ def evaluate(
         if warning is None and not same_arm:
             warning = _doubt(model, recording.info, found)
         warnings = () if warning is None else (warning,)
-        return replace(found, warnings=warnings, serials=serials(model, recording.info))
+        return replace(found, warnings=warnings)
     finally:
         recording.close()
 
@@ -220,6 +220,7 @@ def measure(
         current_interval_all=within_all.entries() if known else None,
         session=session_json(session),
         motion=recorded_motion(model, recording),
+        serials=serials(model, recording.info),
     )
 
 

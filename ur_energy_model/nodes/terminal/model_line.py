@@ -10,6 +10,7 @@ from typing import Any
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.nodes.terminal.line import Level, Line, count
+from ur_energy_model.telemetry.arm_identity import same_serial
 
 OLD_DAYS = 365.0
 """Age from which a model should be checked against a new recording [days]."""
@@ -58,8 +59,17 @@ def _age_days(date: object, now: datetime | None) -> float | None:
 
 
 def _held_out(validation: Sequence[Mapping[str, Any]]) -> str | None:
-    """Largest power and energy errors of the held-out recordings; None without any."""
-    powers = [entry["power"] for entry in validation if isinstance(entry.get("power"), Mapping)]
+    """Largest power and energy errors of the held-out recordings; None without any.
+
+    Recordings of a fitted motion or of another arm do not count.
+    """
+    powers = [
+        entry["power"]
+        for entry in validation
+        if isinstance(entry.get("power"), Mapping)
+        and entry.get("motion") not in ("fitted", "same motion again")
+        and not _of_another_arm(entry.get("serials"))
+    ]
     errors = {
         key: [abs(float(power[key])) for power in powers if _is_number(power.get(key))]
         for key in ("rmse", "energy_error_percent")
@@ -70,6 +80,12 @@ def _held_out(validation: Sequence[Mapping[str, Any]]) -> str | None:
     if errors["energy_error_percent"]:
         text += f" and energy within {max(errors['energy_error_percent']):.1f} %"
     return f"{text} ({count(len(errors['rmse']), 'recording')})"
+
+
+def _of_another_arm(serials: object) -> bool:
+    if not isinstance(serials, Mapping):
+        return False
+    return same_serial(serials.get("model"), serials.get("recording")) is False
 
 
 def _is_number(value: object) -> bool:

@@ -61,7 +61,7 @@ def _arms(report: Report) -> str:
     recorded = {bag.energy.serials["recording"] for bag in report.bags}
     found = sorted(filter(None, recorded))
     model = report.serials["model"]
-    text = f"Serial number {', '.join(found)}. " if found else ""
+    text = f"Serial number{'s' if found[1:] else ''} {', '.join(found)}. " if found else ""
     return text + (f"Model of {model}. " if model and found != [model] else "")
 
 
