@@ -95,13 +95,13 @@ def test_the_summary_comes_once_a_second(tmp_path: Path) -> None:
 
 
 def test_cycles_of_the_program_are_in_the_bag(tmp_path: Path) -> None:
-    telemetry = stamped(motion(SECONDS))
-    playing = np.where(telemetry.time % 1.0 < 0.5, 2.0, 1.0)
+    telemetry = stamped(motion(6.6))
+    playing = np.where(telemetry.time % 2.0 < 0.5, 2.0, 1.0)
     columns = {**telemetry.columns, "runtime_state": playing}
     found = written(tmp_path, replace(telemetry, columns=columns))["/energy/cycle"]
     assert len(found) >= 2
     values = {pair.key: pair.value for pair in found[0][1].status[0].values}
-    assert float(values["duration"]) == pytest.approx(1.0)
+    assert float(values["duration"]) == pytest.approx(2.0)
 
 
 def test_a_recording_without_host_stamps_has_controller_times(tmp_path: Path) -> None:

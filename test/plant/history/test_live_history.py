@@ -109,7 +109,7 @@ def test_it_equals_the_history_of_the_bag(tmp_path: Path, shift: float) -> None:
     source.close()
     history.close()
     assert history.problem is None
-    add(tmp_path / "bags", bag)
+    add(tmp_path / "bags", bag, cycle_trigger="program")
     for table in ("seconds", "cycles"):
         mine, its = rows(tmp_path / "live", table), rows(tmp_path / "bags", table)
         assert len(mine) == len(its) > 0

@@ -246,7 +246,8 @@ class Repetition:
     time in motion: not by rests, which slow samples do not always show. Two such stretches
     that follow one another and are alike are two cycles if nothing in them is a shorter cycle
     and if they cover most of the motion so far. From then on each cycle counts as it ends.
-    From program start to program start is a cycle too if nothing repeats in between.
+    From program start to program start is a cycle too if the arm makes several moves in between and
+    nothing repeats.
     """
 
     def __init__(self) -> None:
@@ -372,18 +373,30 @@ class Repetition:
         """The cycles that the newest mark completes."""
         now = self._before + len(self._marks) - 1
         starts: list[int] = []
+        run = self._program_run(now) if PROGRAM in kinds else None
+        if run is not None and run >= self._end:  # no cycle was found in it
+            starts = [run]
         for kind in sorted(kinds):
-            starts = starts or (self._runs() if kind == PROGRAM else self._repeats(kind, now))
+            starts = starts or self._repeats(kind, now)
         if starts:
             self._end = now
         if PROGRAM in kinds:
-            self._program = self._run = now
+            self._program = now
+        if run is not None:
+            self._run = now
         return tuple(now - start for start in starts)
 
-    def _runs(self) -> list[int]:
-        """The run of a program that ends, unless cycles were found in it."""
+    def _program_run(self, now: int) -> int | None:
+        """Start of the run of a program that the newest mark ends; None if it was one move only.
+
+        Clients that send every move as a program of its own start no cycle with each.
+        """
         start = self._program
-        return [] if start is None or start < max(self._end, self._before) else [start]
+        if start is None or start < self._before:
+            return None
+        left = [self._mark(k).q for k in range(start, now) if DEPARTURE in self._mark(k).kinds]
+        several = any(np.abs(q - left[0]).max() >= SAME_POINT for q in left[1:])
+        return start if several else None
 
     def _repeats(self, kind: int, now: int) -> list[int]:
         first = max(self._run, self._end, self._before)
