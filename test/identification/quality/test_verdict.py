@@ -279,4 +279,15 @@ def test_a_repeated_path_is_the_same_motion_again(recording: Telemetry, motion: 
     # Models of older versions have no path: hashes decide, or nothing does.
     assert motion_of(path, "b", [{"sha256": "a"}, entry]) == "held out"
     assert motion_of(path, "b", []) == "unknown"
-    assert len(visited.poses) <= 200
+
+
+@pytest.mark.parametrize("seconds", [30.0, 120.0])
+def test_other_motions_in_the_space_of_a_long_one_stay_other_motions(seconds: float) -> None:
+    fitted, same, other = (
+        assess(ExactArm().record(length, rate=25.0, seed=seed)).visited
+        for length, seed in ((300.0, 1), (seconds, 1), (seconds, 2))
+    )
+    entry = {"sha256": "a", "visited": fitted.as_json()}
+    assert len(fitted.poses) <= 200
+    assert motion_of(same, "b", [entry]) == "same motion again"
+    assert motion_of(other, "b", [entry]) == "held out"

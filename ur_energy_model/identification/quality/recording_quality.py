@@ -35,7 +35,7 @@ MOTION_WORDS: dict[Motion, str] = {
     "held out": "another motion than the model was fitted to",
     "unknown": "the model does not say which motions it was fitted to",
 }
-_FINEST, _MOST_POSES = 0.1, 200
+_FINEST, _COARSEST, _MOST_POSES = 0.1, 0.2, 200
 _PATH_PERIOD = 0.05
 _TOLERANCE = 0.02
 """Distance of a repeated path to the fitted one [rad]."""
@@ -46,7 +46,10 @@ UR10e that repeat one another have 1.0, others 0.3 at most."""
 
 @dataclass
 class VisitedPath:
-    """Joint angles that an arm passed through, coarsely.
+    """Joint angles that an arm passed through, coarsely, until a minute or so of ever new ones.
+
+    What follows is left out: with fewer or coarser poses, other motions in the same space would
+    pass for this one.
 
     Attributes:
         within: largest angle of any joint from a pose of the path to the nearest of `poses` [rad].
@@ -66,11 +69,13 @@ class VisitedPath:
         used = np.diff(period, prepend=self._last) != 0
         self._last = float(period[-1])
         used &= np.isfinite(q).all(axis=1)
-        self._add(q[used])
-        while len(self.poses) > _MOST_POSES:
+        if len(self.poses) < _MOST_POSES or self.within < _COARSEST:
+            self._add(q[used])
+        while len(self.poses) > _MOST_POSES and self.within < _COARSEST:
             poses, self.within = self.poses, 2.0 * self.within
             self.poses = poses[:0]
             self._add(poses)
+        self.poses = self.poses[:_MOST_POSES]
 
     def _add(self, q: Array) -> None:
         """Keep poses [samples, n] farther than `within` from those that are kept."""
