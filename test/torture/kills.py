@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+from rosbags.highlevel import AnyReader
+
 from test.torture.accounting import Recorded, check_counts, check_duration
 from test.torture.case import Case, Family, Verdict
 from test.torture.nodes import check_recording, end_node, start_node, stop_recording
@@ -56,6 +58,8 @@ def _kill(case: Case, verdict: Verdict, target: str, delay: float) -> None:
     victim.finish(PATIENCE)
     victim.judge(verdict)
     for bag in _bags(case, target):
+        problem = _other_reader(bag)
+        verdict.expect(problem is None, f"{bag.name} is not read by rosbags: {problem}")
         age = killed - appeared.get(bag, killed)
         enough = age < FLUSHED or len(readable_times(bag, recover=True)) > 0
         verdict.expect(enough, f"{bag.name} has nothing readable after {age:.1f} s")
@@ -93,6 +97,18 @@ def _stop(case: Case, verdict: Verdict, target: str, delay: float) -> None:
         check_recording(case, verdict, told)
     end_node(case, victim, verdict)
     _check_state(case, verdict)
+
+
+def _other_reader(bag: Path) -> str | None:
+    """Why another reader does not read a bag in order; None if it does, or nothing is in it yet."""
+    if not (bag / "metadata.yaml").exists():
+        return None
+    try:
+        with AnyReader([bag]) as reader:
+            times = [stamp for _, stamp, _ in reader.messages()]
+    except Exception as error:
+        return str(error)
+    return None if times == sorted(times) else "not in order"
 
 
 def _bags(case: Case, target: str) -> list[Path]:

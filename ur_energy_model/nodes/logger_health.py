@@ -11,7 +11,7 @@ from ur_energy_model.nodes.diagnostics import ERROR, OK, SILENT_AFTER, WARN, sta
 from ur_energy_model.nodes.recording_session import RecordingSession
 from ur_energy_model.nodes.terminal.clock_lines import ClockLines
 from ur_energy_model.nodes.terminal.connection_lines import ConnectionLines
-from ur_energy_model.nodes.terminal.line import Line
+from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.terminal.recording_lines import RecordingLines
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
@@ -47,6 +47,9 @@ class LoggerHealth:
         session = self._session
         lines = self._clock.update() + self._connection.update(session.link, session.info)
         lines += self._recording.update(session.status)
+        while session.recovered:
+            text, attention = session.recovered.popleft()
+            lines.append(Line(Level.WARN if attention else Level.INFO, text))
         if session.refusal is not None:
             lines += self._recording.refused(session.refusal)
         return lines

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
+from ur_energy_model.telemetry.bag.recovery import recover_killed
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -17,6 +19,8 @@ RECONNECT_PERIOD = 1.0
 """Pause before a failed source is replaced [s]."""
 RESUME_PERIOD = 5.0
 """Pause before a bag is tried again that could not be begun, or that ended by itself [s]."""
+RECOVERY_TIMEOUT = 5.0
+"""Longest time that the end waits for a bag to be recovered [s]; the next start does it again."""
 STATE_PERIOD = 0.2
 """Period of checks whether the source or the bag has ended [s]."""
 
@@ -37,6 +41,8 @@ class RecordingSession:
 
     Attributes:
         failure: error that ended the session for good, None while there is none.
+        recovered: lines about bags of the folder whose recorder was killed, and whether they need
+            attention; whoever shows them takes them out.
         refusal: why no bag can be recorded although one is wanted, None if one can.
     """
 
@@ -53,6 +59,7 @@ class RecordingSession:
         self._tap, self._wanted = tap, record
         self.failure: UrEnergyError | None = None
         self.refusal: str | None = None
+        self.recovered: deque[tuple[str, bool]] = deque()
         self._problem: str | None = None
         self._recorder: Recorder | None = None
         self._last = RecorderStatus()
@@ -61,10 +68,12 @@ class RecordingSession:
         self._stopping = threading.Event()
         self._source = make_source()
         self._thread = threading.Thread(target=self._run, name="logger session")
+        self._recovery = threading.Thread(target=self._recover, name="bag recovery", daemon=True)
 
     def start(self) -> None:
-        """Start connecting."""
+        """Start connecting, and recover bags whose recorder was killed."""
         self._thread.start()
+        self._recovery.start()
 
     def stop(self) -> None:
         """Finish the bag and disconnect."""
@@ -72,6 +81,7 @@ class RecordingSession:
         if self._recorder is None:
             self._source.close()  # it may still be trying to connect
         self._thread.join()
+        self._recovery.join(RECOVERY_TIMEOUT)
 
     @property
     def link(self) -> LinkStatus:
@@ -136,6 +146,12 @@ class RecordingSession:
                 "logger", "is not connected to the controller yet", "try again once it is connected"
             )
         return self._recorder
+
+    def _recover(self) -> None:
+        def report(line: str, attention: bool) -> None:
+            self.recovered.append((line, attention))
+
+        recover_killed(self._folder, report, self._stopping.is_set)
 
     def _run(self) -> None:
         """Record until the session is stopped; replace the source whenever it fails."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mcap.reader import make_reader
+from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 
@@ -19,6 +20,7 @@ from ur_energy_model.telemetry.bag.message_types import FLOAT64
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import Event
 
 POWER = BagTopic("/cell1/energy/total/power", FLOAT64)
 ENERGY = BagTopic("/cell1/energy/total/energy", FLOAT64)
@@ -89,6 +91,37 @@ def test_each_file_of_a_bag_is_complete(tmp_path, telemetry):
     with Reader(bag) as reader:
         counts = {each.topic: each.msgcount for each in reader.connections}
     assert counts[POWER.name] == len(read_numbers(bag, POWER)) > 100
+
+
+@pytest.mark.parametrize("late", [0.0, 0.05, 0.2, 1.5, -0.3], ids="{} s late".format)
+def test_a_file_without_index_is_in_the_order_of_log_times(tmp_path, late):
+    """As a killed logger leaves it: other readers refuse any other order."""
+    telemetry = make_telemetry(3000, fields=("actual_q", "payload"))
+    bag = BagWriter(tmp_path / "bag", telemetry.info, ("actual_q", "payload"))
+    shift = int(500 * late)
+    for start in range(0, len(telemetry), 25):
+        bag.write(telemetry.cut(slice(start, start + 25)))
+        for i in range(max(start - shift, 0), min(start - shift + 25, 3000), 10):
+            bag.write_messages(number(POWER, stamps_of(telemetry)[i], float(i)))
+        if start % 250 == 0:
+            bag.flush()
+        if start == 1500:
+            bag.write_event(Event(stamps_of(telemetry)[start], "mark", "here"))
+    bag.abandon()
+    bag.write_metadata()
+    with AnyReader([bag.path]) as reader:
+        times = [stamp for _, stamp, _ in reader.messages()]
+    assert times == sorted(times)
+    with (bag.path / "bag_0.mcap").open("rb") as file:
+        messages = list(make_reader(file, validate_crcs=True).iter_messages(log_time_order=False))
+    assert [message.log_time for _, _, message in messages] == times
+    given = [m for _, channel, m in messages if channel.topic == POWER.name]
+    given = given[50:]  # until then nothing has waited for them
+    assert len(given) > 200
+    if 0.0 <= late <= 0.2:  # they have the times of their samples
+        values = [STORE.deserialize_cdr(m.data, "std_msgs/msg/Float64").data for m in given]
+        stamps = stamps_of(telemetry)
+        assert [m.log_time for m in given] == [stamps[int(value)] for value in values]
 
 
 def test_messages_that_wait_for_a_chunk_are_bounded(tmp_path, telemetry):

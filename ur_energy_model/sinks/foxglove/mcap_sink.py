@@ -106,5 +106,6 @@ class McapDelivery:
 
     def _write(self) -> None:
         if self._file is not None and self._waiting:
-            self._file.write_chunk(self._waiting.blocks(self._file, 0))
-            self._waiting.clear()
+            blocks = self._waiting.blocks(self._file, self._file.summary.end_time)
+            self._file.write_chunk(blocks)
+            self._waiting.confirm()

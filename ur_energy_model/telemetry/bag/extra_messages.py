@@ -66,7 +66,8 @@ class ExtraMessages:
         self.topics: dict[int, BagTopic] = {}
         self.dropped = 0
         self._numbers: dict[BagTopic, int] = {}
-        self._waiting: list[Messages] = []
+        self._waiting: dict[BagTopic, list[Messages]] = {}
+        self._left: dict[BagTopic, list[Messages]] = {}
         self._bytes = 0
 
     def __bool__(self) -> bool:
@@ -78,45 +79,51 @@ class ExtraMessages:
             self.dropped += len(messages.stamp)
             return
         self._bytes += messages.payload.nbytes
-        self._waiting.append(messages)
+        self._waiting.setdefault(messages.topic, []).append(messages)
         if messages.topic not in self._numbers:
             number = len(TOPICS) + 1 + len(self.topics)
             self._numbers[messages.topic] = number
             self.topics[number] = messages.topic
 
-    def blocks(self, file: McapWriter, written: int) -> list[MessageBlock]:
-        """All waiting messages for a chunk of a file, which learns the channels it lacks.
+    def blocks(
+        self, file: McapWriter, written: int, until: int | None = None
+    ) -> list[MessageBlock]:
+        """Waiting messages for a chunk of a file, which learns the channels it lacks.
+
+        Readers of a file without an index (of a killed recorder) need all messages in the order of
+        their log times.
 
         Args:
             file: being written.
-            written: newest log time in the bag [ns]; older messages get the time at which the file
-                begins, so that the files of a bag do not overlap.
+            written: newest log time in the bag [ns]; older messages get it.
+            until: log time at which the chunk ends [ns], later messages wait for the next one; None
+                takes all.
 
         Raises:
             OSError: the disk fails; the messages keep waiting.
         """
-        chunks = file.summary.chunks
-        earliest = chunks[0].start_time if chunks else written
         defined = {channel.id for channel in file.summary.channels}
-        by_topic: dict[BagTopic, list[Messages]] = {}
-        for messages in self._waiting:
-            by_topic.setdefault(messages.topic, []).append(messages)
-        blocks = []
-        for topic, parts in by_topic.items():
-            number = self._numbers[topic]
-            if number not in defined:
-                file.add_channel(*definitions(number, topic.name, topic.kind))
+        blocks, self._left = [], {}
+        for topic, parts in self._waiting.items():
             stamps = np.concatenate([part.stamp for part in parts])
-            time = np.maximum.accumulate(np.maximum(stamps, earliest))
-            start = 0
+            time = np.maximum.accumulate(np.maximum(stamps, written))
+            count = len(time) if until is None else int(np.searchsorted(time, until, "right"))
+            number, start = self._numbers[topic], 0
+            if count and number not in defined:
+                file.add_channel(*definitions(number, topic.name, topic.kind))
             for run in equal_runs([part.payload.shape[1] for part in parts]):
                 payload = np.concatenate([part.payload for part in parts[run]])
-                stop = start + len(payload)
-                blocks.append(MessageBlock(number, time[start:stop], payload))
-                start = stop
+                stop = min(start + len(payload), max(count, start))
+                split = stop - start
+                if split:
+                    blocks.append(MessageBlock(number, time[start:stop], payload[:split]))
+                if split < len(payload):
+                    rest = Messages(topic, stamps[stop : start + len(payload)], payload[split:])
+                    self._left.setdefault(topic, []).append(rest)
+                start += len(payload)
         return blocks
 
-    def clear(self) -> None:
-        """The waiting messages were written."""
-        self._waiting.clear()
-        self._bytes = 0
+    def confirm(self) -> None:
+        """The blocks made last were written."""
+        self._waiting, self._left = self._left, {}
+        self._bytes = sum(each.payload.nbytes for parts in self._waiting.values() for each in parts)

@@ -87,8 +87,17 @@ def metadata_behind_chunks(path: Path) -> Iterator[tuple[str, Mapping[str, str]]
         raise definitions.refuse(f"cannot be read ({error.strerror})", "check the file") from None
 
 
-def _summary(path: Path) -> bytes:
-    """The records between data and footer; empty if the file has none."""
+def has_summary(path: Path) -> bool:
+    """Whether a file was finished; a recorder that was killed leaves one without summary.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return bool(_summary(path, most=1))
+
+
+def _summary(path: Path, most: int = _MOST_SUMMARY) -> bytes:
+    """The first `most` bytes of the records between data and footer; empty if there are none."""
     with path.open("rb", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         place = size - len(MAGIC) - _FOOTER
@@ -101,7 +110,7 @@ def _summary(path: Path) -> bytes:
             return b""
         if place - start > _MOST_SUMMARY:
             return b""
-        return os.pread(file.fileno(), place - start, start)
+        return os.pread(file.fileno(), min(place - start, most), start)
 
 
 def _summarised(path: Path, summary: bytes) -> FileContents:

@@ -1,10 +1,12 @@
-"""FileState: whether a file that was written is still there as it was written."""
+"""FileState: whether a file that was written is still there as it was written, or still written."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +50,27 @@ class FileState:
         """Whether both are states of one file of one size, changed or not."""
         mine, its = ((each.device, each.inode, each.size) for each in (self, other))
         return mine == its
+
+
+def lock_for_writing(file: int) -> None:
+    """Lock an open file (descriptor) until it is closed, or its process ends in any way.
+
+    File systems without locks have none.
+    """
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_written(path: Path) -> bool | None:
+    """Whether a recorder of this computer writes a file; None if the file system does not tell."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False
 
 
 def chunks_in_place(path: Path, chunks: Sequence[ChunkIndex]) -> bool:

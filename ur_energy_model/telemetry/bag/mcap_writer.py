@@ -15,7 +15,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from ur_energy_model import __version__
-from ur_energy_model.telemetry.bag.file_state import FileState, chunks_in_place
+from ur_energy_model.telemetry.bag.file_state import FileState, chunks_in_place, lock_for_writing
 from ur_energy_model.telemetry.bag.mcap_format import (
     MAGIC,
     Channel,
@@ -44,7 +44,8 @@ class McapWriter:
     """One MCAP file that is valid after every chunk.
 
     The last chunk is always followed by a footer, which the next chunk overwrites in the same
-    system call: a killed process leaves a file that every reader opens.
+    system call: a killed process leaves a file that every reader opens. While it is open, the file
+    is locked (`file_state.is_written`).
 
     Args:
         path: file to create; it must not exist.
@@ -66,6 +67,7 @@ class McapWriter:
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         self._end = 0
         self._state: FileState | None = FileState.of(os.fstat(self._file))
+        lock_for_writing(self._file)
         head = MAGIC + record(Op.HEADER, text(profile) + text(LIBRARY))
         try:
             self._append(head)

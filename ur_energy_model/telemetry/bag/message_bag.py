@@ -36,8 +36,8 @@ class MessageBag:
         """Write messages as one chunk, in order of their times."""
         for each in messages:
             self._messages.append(each)
-        self._file.write_chunk(self._messages.blocks(self._file, 0))
-        self._messages.clear()
+        self._file.write_chunk(self._messages.blocks(self._file, self._file.summary.end_time))
+        self._messages.confirm()
 
     def close(self) -> None:
         """Complete the file, and write metadata.yaml."""

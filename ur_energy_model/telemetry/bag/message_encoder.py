@@ -102,7 +102,9 @@ class MessageEncoder:
         return blocks
 
     def encode_events(self, events: Sequence[Event]) -> list[MessageBlock]:
-        """Messages of events [n >= 1]; a late event gets the time at which it is written."""
+        """Messages of events; a late event gets the time at which it is written."""
+        if not events:
+            return []
         last = self.last_log_time
         times = np.maximum.accumulate([max(event.stamp, last) for event in events])
         self._unconfirmed = int(times[-1]), self._last_slot
@@ -112,6 +114,10 @@ class MessageEncoder:
             )
             for i, event in enumerate(events)
         ]
+
+    def advance(self, time: int) -> None:
+        """Other messages of the bag were written up to this log time [ns]."""
+        self.last_log_time = max(self.last_log_time, time)
 
     def confirm(self) -> None:
         """The messages encoded last were written; later ones follow them."""

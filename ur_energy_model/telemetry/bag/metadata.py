@@ -23,6 +23,7 @@ LIMITS = ReadingLimits(size=16_000_000, values=200_000)
 """Enough for a bag of ten thousand files."""
 LONGEST_FILE_NAME = 255
 """Longest name that common file systems take [bytes]."""
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _REMEDY = "rebuild it with 'ur_energy recover'"
 _COUNT = integer(0, 2**63)
 _TIME = integer(-(2**63), 2**63)
@@ -75,8 +76,8 @@ class BagMetadata:
         Raises:
             OSError: the disk fails.
         """
-        content = yaml.safe_dump(
-            {ROOT: self._content()}, sort_keys=False, allow_unicode=True, width=1000
+        content = yaml.dump(
+            {ROOT: self._content()}, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=1000
         )
         with new_file(folder / FILE_NAME) as file:
             file.write(content)

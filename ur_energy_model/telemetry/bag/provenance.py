@@ -18,6 +18,8 @@ RECORD_NAME = "ur_energy_model"
 GAP_RECORD_NAME = "ur_energy_model.gap"
 PROGRAM_RECORD_NAME = "ur_energy_model.program"
 """Of an index in the file, and the name of the program from that sample on."""
+HOST = "host"
+"""Key of the computer that wrote a bag."""
 MAX_GAPS = 500_000
 """Most gaps of a bag that are kept until their samples are read."""
 MAX_PROVENANCE = 10_000

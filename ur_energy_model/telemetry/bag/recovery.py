@@ -1,13 +1,17 @@
-"""Recovers bags after a crash, a power cut or damage: `ur_energy recover`."""
+"""Recovers bags after a crash, a power cut or damage: `ur_energy recover`, and the logger."""
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.file_contents import has_summary
 from ur_energy_model.telemetry.bag.file_recovery import Salvage, SeenContent, rewrite
+from ur_energy_model.telemetry.bag.file_state import is_written
 from ur_energy_model.telemetry.bag.files import bag_files, file_number
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.metadata import (
@@ -17,7 +21,8 @@ from ur_energy_model.telemetry.bag.metadata import (
     TopicEntry,
     read_metadata,
 )
-from ur_energy_model.telemetry.bag.provenance import gaps_to_text
+from ur_energy_model.telemetry.bag.provenance import HOST, gaps_to_text
+from ur_energy_model.telemetry.bag.retention import is_own_bag
 from ur_energy_model.telemetry.samples import Gap
 
 
@@ -45,12 +50,14 @@ def recover_bag(path: Path) -> Recovery:
         path: rosbag2 directory, or a single .mcap file.
 
     Raises:
-        RecordingError: no bag, nothing readable in it, or the disk fails.
+        RecordingError: no bag, still being recorded, nothing readable in it, or the disk fails.
     """
     files = [path] if path.is_file() else _files_of(path)
     if not files:
         bag_files(path)  # raises if the path is the problem
         raise RecordingError(path, "has no .mcap files", "name a bag that ur_energy recorded")
+    if any(is_written(file) for file in files):
+        raise RecordingError(path, "is still being recorded", "stop the recording first")
     salvages: list[tuple[Path, Salvage]] = []
     problems: list[str] = []
     seen = SeenContent()
@@ -73,6 +80,46 @@ def recover_bag(path: Path) -> Recovery:
     finally:
         seen.samples.close()
     return Recovery(samples, len(salvages), tuple(problems))
+
+
+def recover_killed(
+    folder: Path, report: Callable[[str, bool], None], stopping: Callable[[], bool]
+) -> None:
+    """Recover the bags of a folder whose recorder was killed.
+
+    Bags that are being written are left alone, and those of which this cannot be told: of another
+    computer, or on a file system without locks.
+
+    Args:
+        folder: of bags.
+        report: called with a line about each bag, and whether it needs attention.
+        stopping: returns whether to end before the next bag.
+    """
+    for bag in sorted(folder.glob("*")):
+        if stopping():
+            return
+        try:
+            if not is_own_bag(bag):
+                continue
+            files = _files_of(bag)
+            if all(map(has_summary, files)):
+                continue
+            written = {is_written(file) for file in files}
+            host = read_metadata(bag).custom.get(HOST)
+            if True in written:
+                continue
+            if None in written or host != socket.gethostname():
+                where = "another computer" if host is None else f"computer {host}"
+                text = f"{bag} was not finished, and {where} may still write it"
+                report(f"{text}; if not, complete it with 'ur_energy recover'", True)
+                continue
+            recovery = recover_bag(bag)
+        except RecordingError as error:
+            report(f"{bag} was not finished, and cannot be completed: {error.problem}", True)
+        except OSError:
+            continue  # it was removed meanwhile
+        else:
+            report(f"{bag} was not finished; {recovery.samples} samples are recovered", False)
 
 
 def _files_of(folder: Path) -> list[Path]:

@@ -77,7 +77,7 @@ def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
     found = []
     for bag in folder.glob("*"):
         if not own.get(bag):
-            own[bag] = _is_own(bag)
+            own[bag] = is_own_bag(bag)
         for path in bag.glob("*.mcap") if own[bag] else ():
             with suppress(OSError):
                 status = path.stat()
@@ -115,7 +115,8 @@ def delete_file(file: Path, contents: FileContents) -> None:
             bag.rmdir()
 
 
-def _is_own(path: Path) -> bool:
+def is_own_bag(path: Path) -> bool:
+    """Whether a path is a bag of this package."""
     try:
         return path.is_dir() and "package_version" in read_metadata(path).custom
     except RecordingError:

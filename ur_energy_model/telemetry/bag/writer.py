@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.extra_messages import BagTopic, ExtraMessages, Messages
@@ -23,6 +26,7 @@ from ur_energy_model.telemetry.bag.message_encoder import (
 from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
+    HOST,
     PROGRAM_RECORD_NAME,
     custom_of_gap,
     custom_of_info,
@@ -36,6 +40,8 @@ from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, con
 from ur_energy_model.typing import Self
 
 CHUNK_NS = 500_000_000
+LATENCY_NS = 250_000_000
+"""Time by which messages of other topics may come after their samples, to be in order with them."""
 MOST_EVENTS = 1000
 
 
@@ -83,6 +89,7 @@ class BagWriter:
         self._encoder = MessageEncoder(self.fields, joint_names)
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
+        self._held = 0
         self._unrecorded_gaps: list[Gap] = []
         self._events: list[Event] = []
         self._programs: list[tuple[int, str | None]] = []
@@ -162,24 +169,41 @@ class BagWriter:
         self._extra.append(messages)
 
     def flush(self) -> None:
-        """Write everything that waits for a chunk."""
+        """Write what waits for a chunk.
+
+        Where messages of other topics come, the newest samples wait for theirs, until no sample
+        follows.
+        """
+        hold = bool(self._extra.topics) and self.pending_samples > self._held
+        self._flush(LATENCY_NS if hold else 0)
+
+    def _flush(self, hold: int = 0) -> None:
+        """Write everything that waits for a chunk, but for samples of the last `hold` ns."""
         self._files.open()
+        wrote = False
         while self._pending:
             waiting = concatenate(self._pending)
             self._pending = [waiting]
-            count = chunk_length(waiting)
+            count = min(chunk_length(waiting), _older(waiting, hold))
+            if not count:
+                break
             self._write_chunk(waiting.cut(slice(0, count)))
+            wrote = True
             self._pending = [waiting.cut(slice(count, None))] if count < len(waiting) else []
             self._split_if_due()
-        if self._events:
+        self._held = self.pending_samples
+        waits = bool(hold and (wrote or self._pending))
+        if self._events and not waits:
             file = self._files.open().mcap
             file.write_chunk(self._encoder.encode_events(self._events))
             self._encoder.confirm()
             self._events.clear()
-        if self._extra:
+        if self._extra and not waits:
             file = self._files.open().mcap
-            file.write_chunk(self._extra.blocks(file, self._encoder.last_log_time))
-            self._extra.clear()
+            blocks = self._extra.blocks(file, self._encoder.last_log_time)
+            file.write_chunk(blocks)
+            self._extra.confirm()
+            self._encoder.advance(max(int(block.time[-1]) for block in blocks))
 
     def split(self) -> None:
         """Continue in the next file of the bag."""
@@ -188,7 +212,7 @@ class BagWriter:
         self.path.mkdir(parents=True, exist_ok=True)  # its mount may have disappeared
         self._verify()
         self._files.open()
-        self.flush()
+        self._flush()
         self.write_metadata()
 
     def release(self, path: Path) -> bool:
@@ -217,7 +241,7 @@ class BagWriter:
 
     def close(self) -> None:
         """Write pending samples, the summary of the file and metadata.yaml."""
-        self.flush()
+        self._flush()
         self._record_gaps(self._files.open(), self.samples + 1)
         self._files.close()
         self.write_metadata()
@@ -282,8 +306,17 @@ class BagWriter:
             self._programs.pop(0)
         extra = self._extra.blocks(file.mcap, self._encoder.last_log_time)
         file.mcap.write_chunk([*self._encoder.encode_samples(part), *extra])
+        self._record_gaps(file, self._files.samples + len(part))
+        end = int(part.stamp.max()) if part.stamp is not None else 0
+        events = [event for event in self._events if event.stamp <= end]
+        blocks = self._encoder.encode_events(events)
+        blocks += self._encoder.encode_samples(part)  # the last one decides where the chunk ends
+        end = max(int(block.time[-1]) for block in blocks)
+        blocks += self._extra.blocks(file.mcap, self._encoder.last_log_time, end)
+        file.mcap.write_chunk(blocks)
         self._encoder.confirm()
-        self._extra.clear()
+        self._extra.confirm()
+        self._events = [event for event in self._events if event not in events]
         file.note(part.time)
         self._files.samples += len(part)
 
@@ -298,6 +331,14 @@ class BagWriter:
             self.write_metadata()
 
     def _custom(self) -> dict[str, str]:
-        return custom_of_info(
-            self.info, self.fields, host_clock=self._stamp_rule.host_clock is not False
-        )
+        host_clock = self._stamp_rule.host_clock is not False
+        custom = custom_of_info(self.info, self.fields, host_clock=host_clock)
+        return {**custom, HOST: socket.gethostname()}
+
+
+def _older(waiting: Telemetry, hold: int) -> int:
+    """Number of samples that are older than the newest one by at least `hold` ns."""
+    stamp = waiting.stamp
+    if stamp is None or not hold:
+        return len(waiting)
+    return int(np.searchsorted(np.maximum.accumulate(stamp), stamp.max() - hold, "right"))

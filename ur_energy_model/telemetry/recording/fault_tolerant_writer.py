@@ -22,7 +22,10 @@ from ur_energy_model.telemetry.modes import SAFETY_MODES
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry
 
 FLUSH_SECONDS = 0.5
-METADATA_SECONDS = 10.0
+METADATA_SECONDS = 2.0
+"""Period of metadata.yaml, so that of a killed recorder says what can be read [s]."""
+METADATA_SHARE = 0.01
+"""Largest share of the time that is spent on it; a bag of many files takes longer periods."""
 ROOM_SECONDS = 10.0
 MIN_FREE_BYTES = 64 << 20
 MIN_FREE_FRACTION = 0.1
@@ -166,8 +169,10 @@ class FaultTolerantWriter:
         self.bag.flush()
         self.bag.check_file()
         if now >= self._next_metadata:
-            self._next_metadata = now + METADATA_SECONDS
+            began = time.thread_time()
             self.bag.write_metadata()
+            spent = time.thread_time() - began
+            self._next_metadata = now + max(METADATA_SECONDS, spent / METADATA_SHARE)
         self._has_room()
 
     def _take_messages(self) -> None:
