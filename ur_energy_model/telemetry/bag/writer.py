@@ -304,9 +304,6 @@ class BagWriter:
             values = {"index": str(index - file.first_sample), "name": name or ""}
             file.mcap.add_metadata(PROGRAM_RECORD_NAME, values)
             self._programs.pop(0)
-        extra = self._extra.blocks(file.mcap, self._encoder.last_log_time)
-        file.mcap.write_chunk([*self._encoder.encode_samples(part), *extra])
-        self._record_gaps(file, self._files.samples + len(part))
         end = int(part.stamp.max()) if part.stamp is not None else 0
         events = [event for event in self._events if event.stamp <= end]
         blocks = self._encoder.encode_events(events)
