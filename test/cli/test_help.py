@@ -37,3 +37,15 @@ def test_description_fits_a_terminal_and_examples_are_shown(name: str) -> None:
     parser = PARSERS[name]
     assert max(map(len, (parser.description or "").splitlines())) <= 80
     assert f"examples:\n  ur_energy {name} " in parser.format_help()
+
+
+def test_the_help_lists_every_command_and_names_those_that_move_a_robot() -> None:
+    text = build_parser().format_help()
+    listed = [
+        line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2] > " "
+    ]
+    assert sorted(set(SUBCOMMANDS.choices) & set(listed)) == sorted(SUBCOMMANDS.choices)
+    assert len(listed) == len(set(listed))
+    moving = {name for name, each in PARSERS.items() if "--another-arm" in each.format_help()}
+    end = text[text.index("Only '") :]
+    assert moving == {name for name in PARSERS if f"'{name} " in end}

@@ -19,7 +19,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_learn(work: Path, tmp_path: Path, capsys: Capture) -> None:
     output = tmp_path / "model.yaml"
-    assert main(["learn", str(work), "--robot", "ur5e", "-o", str(output), "--json"]) == DONE
+    assert main(["learn", str(work), "-o", str(output), "--json"]) == DONE
     result = printed(capsys)
     assert set(result) == {"history", "events"}
     history, events = result["history"], result["events"]
@@ -46,7 +46,7 @@ def test_learning_goes_on_from_a_model(
 ) -> None:
     output, figure = tmp_path / "model.yaml", tmp_path / "history.svg"
     output.write_bytes(model.read_bytes())
-    arguments = ["learn", str(work), "--robot", "ur5e", "--model", str(output)]
+    arguments = ["learn", str(work), "--model", str(output)]
     assert main([*arguments, "-o", str(output), "--figure", str(figure)]) == DONE
     assert "attempts to improve the model" in capsys.readouterr().out
     assert b"<svg" in figure.read_bytes()
