@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.optimized_cycle import add_outputs, check_outputs, deliver, print_cycle
+from ur_energy_model.cli.optimized_cycle import (
+    add_outputs,
+    check_outputs,
+    compare_production,
+    deliver,
+    print_cycle,
+)
 from ur_energy_model.cli.output import print_json, progress
 
 if TYPE_CHECKING:
@@ -30,12 +37,23 @@ def register(subparsers: arguments.Subparsers) -> None:
         "ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json\n"
         "ur_energy optimize model.yaml bags/cell --keep 3,5 --max-speedup 1.5\n"
         "ur_energy optimize model.yaml bags/cell -o cheaper --report cheaper.html --tariff 0.28\n"
-        "ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101",
+        "ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101\n"
+        "ur_energy optimize --before bags/monday --after bags/tuesday bags/wednesday\n"
+        "ur_energy optimize --history plant --changed 2026-05-12",
     )
-    arguments.add_model(parser)
-    arguments.add_bag(parser, "recording of the running program")
+    parser.add_argument(
+        "model", type=Path, nargs="?", metavar="MODEL.yaml", help="identified model"
+    )
+    parser.add_argument(
+        "bag",
+        type=Path,
+        nargs="?",
+        metavar="BAG",
+        help="recording of the running program (a rosbag2 directory)",
+    )
     add_options(parser)
     add_outputs(parser)
+    add_comparison(parser.add_argument_group("saving of a changed program, without a model"))
     arguments.add_json(parser)
     parser.set_defaults(parser=parser)
 
@@ -109,6 +127,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_comparison(parser: argparse._ActionsContainer) -> None:
+    """Proof from ordinary production."""
+    for name, when in (("--before", "before"), ("--after", "after")):
+        parser.add_argument(
+            name,
+            nargs="+",
+            type=Path,
+            default=[],
+            metavar="BAG",
+            help=f"recordings of ordinary production {when} the program was changed",
+        )
+    parser.add_argument(
+        "--history",
+        metavar="STORE",
+        help="take the cycles of a history store instead, before and after --changed",
+    )
+    parser.add_argument(
+        "--changed", metavar="DATE", help="when the program was changed, YYYY-MM-DD[THH:MM] in UTC"
+    )
+    parser.add_argument("--arm", metavar="NAME", help="of which arm of the store")
+
+
 def step_numbers(text: str) -> tuple[int, ...]:
     """Numbers of steps, such as 3,5."""
     parts = [part.strip() for part in text.split(",")]
@@ -140,6 +180,11 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.optimization.optimize import optimize_cycle
 
+    if options.before or options.after or options.history or options.changed:
+        compare_production(options)
+        return
+    if options.model is None or options.bag is None:
+        options.parser.error("MODEL.yaml and BAG are needed, or --before BAG... --after BAG...")
     check_outputs(options)
     model = load_model(options.model)
     with progress("optimizing the cycle") as report:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.excite_options import (
     add_execution_options,
@@ -15,13 +17,23 @@ from ur_energy_model.cli.excite_options import (
     check_execution,
     surroundings_given,
 )
-from ur_energy_model.cli.output import WIDTH, note, print_line, print_table
+from ur_energy_model.cli.output import (
+    WIDTH,
+    note,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+)
 from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.model.robots import RobotDescription
     from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
+    from ur_energy_model.plant.history.database import HistoryDatabase
 
 CYCLES = 6
 """Cycles of each kind that --execute runs."""
@@ -190,6 +202,77 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         )
     for text in optimized.notes:
         note(f"- {text}")
+
+
+def compare_production(options: argparse.Namespace) -> None:
+    """Print the saving of a changed program from ordinary production."""
+    from ur_energy_model.optimization.before_after import (
+        compare,
+        recorded_production,
+        stored_production,
+    )
+
+    if options.model is not None or options.execute or options.output or options.report:
+        options.parser.error("--before, --after and --changed need no model, and write no files")
+    if options.history is not None or options.changed is not None:
+        if options.history is None or options.changed is None or options.before or options.after:
+            options.parser.error("--history STORE and --changed DATE belong together, alone")
+        before, after = stored_production(*_stored(options))
+    else:
+        if not options.before or not options.after:
+            options.parser.error("--before BAG... and --after BAG... belong together")
+        with progress("finding the cycles") as report:
+            bags, found = [*options.before, *options.after], []
+            for number, bag in enumerate(bags):
+                report(number / len(bags))
+                found.append(recorded_production(bag))
+        before, after = found[: len(options.before)], found[len(options.before) :]
+    comparison = compare(before, after)
+    if options.json:
+        print_json(comparison.as_json())
+        return
+    print_table(
+        "Cycles of ordinary production, measured at the bus",
+        ["", "recordings", "cycles", "cycle [s]", "energy [J]", "scatter [J]", "at rest [W]"],
+        [
+            [
+                name,
+                len(side),
+                sum(len(each.energy) for each in side),
+                float(np.mean(np.concatenate([each.duration for each in side]))),
+                float(np.mean([each.energy.mean() for each in side])),
+                float(np.std(np.concatenate([each.energy for each in side]))),
+                None
+                if any(each.idle is None for each in side)
+                else float(np.mean([each.idle for each in side])),
+            ]
+            for name, side in (("before", before), ("after", after))
+        ],
+    )
+    percent = 100.0 / comparison.energy
+    low, high = (end * percent for end in comparison.interval)
+    _print_text(
+        f"Saving per cycle: {comparison.saving:.1f} J, {comparison.saving * percent:.1f} % "
+        f"({low:.1f} to {high:.1f} % with 95 % confidence)"
+        f"{'' if comparison.proven else ', not proven'}."
+    )
+    if comparison.standby_corrected:
+        note("- Standby that differs between the recordings is taken out of the saving.")
+    for text in comparison.differences:
+        note(f"- {text}")
+
+
+def _stored(options: argparse.Namespace) -> tuple[HistoryDatabase, datetime]:
+    """The tables of the store, and when the program was changed."""
+    from ur_energy_model.cli.history_options import store_given
+    from ur_energy_model.plant.history.database import HistoryDatabase
+    from ur_energy_model.plant.history.period import Period
+
+    changed = Period.from_text(options.changed).start
+    assert changed is not None
+    options.store = options.history
+    arms = () if options.arm is None else (options.arm,)
+    return HistoryDatabase(store_given(options), arms=arms), changed
 
 
 def _print_text(text: str) -> None:

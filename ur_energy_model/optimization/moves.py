@@ -142,12 +142,12 @@ def _typical(
         tool=tool,
         notes=tuple(_notes(motion, found)),
         switching=recorded_switching(motion.telemetry),
-        scaling=_scaling(motion),
+        scaling=scaling_of(motion),
         leading=leading,
     )
 
 
-def _scaling(motion: RecordedMotion) -> float:
+def scaling_of(motion: RecordedMotion) -> float:
     """Speed slider times limiter while the arm moved; 1 where it was not recorded."""
     scaling = np.ones(len(motion.time))
     for name in ("speed_scaling", "target_speed_fraction"):

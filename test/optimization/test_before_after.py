@@ -1,0 +1,133 @@
+"""The saving of a changed program from ordinary production, with intervals that cover it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from test.optimization.simulated_cycle import bag_of, pick_and_place, recorded
+from ur_energy_model.cli.main import main
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.optimization.before_after import Production, compare, recorded_production
+from ur_energy_model.telemetry.samples import Telemetry
+
+STANDBY, PERIOD = 30.0, 10.0
+"""W, s."""
+POINT = np.zeros(6)
+
+
+def session(
+    random: np.random.Generator, motion: float, *, cycles: int, rests: bool = True
+) -> Production:
+    """A session of an arm: its standby, friction and noise are drawn.
+
+    Args:
+        random: generator.
+        motion: energy of motion of a cycle on the usual day [J].
+        cycles: in the recording.
+        rests: whether the power at rest is known.
+    """
+    standby = STANDBY + 1.8 * random.standard_normal()
+    motion *= 1.0 + 0.05 * random.standard_normal()
+    duration = PERIOD + 0.01 * random.standard_normal(cycles)
+    energy = standby * duration + motion + 1.0 * random.standard_normal(cycles)
+    at_rest = ((POINT, standby + 0.05 * random.standard_normal()),) if rests else ()
+    return Production("day", energy, duration, rests=at_rest, idle=standby)
+
+
+@pytest.mark.parametrize("rests", [True, False])
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_interval_covers_the_saving(count: int, *, rests: bool) -> None:
+    """Each recording is another session; with more of them the interval gets narrower."""
+    random, inside, widths = np.random.default_rng(5), 0, []
+    for _ in range(300):
+        before = [session(random, 150.0, cycles=6, rests=rests) for _ in range(count)]
+        after = [session(random, 120.0, cycles=8, rests=rests) for _ in range(count)]
+        low, high = compare(before, after).interval
+        inside += low < 30.0 < high
+        widths.append(high - low)
+    assert 0.93 <= inside / 300 <= 0.998
+    bare = 2 * 2.3 * np.sqrt(2 / count) * (9.0 if rests else 22.0)
+    assert np.mean(widths) < 1.2 * bare
+
+
+def test_no_change_is_not_proven_and_a_large_one_is() -> None:
+    random = np.random.default_rng(7)
+    proven = [
+        compare([session(random, 150.0, cycles=6)], [session(random, motion, cycles=6)]).proven
+        for motion in (150.0, 150.0, 60.0)
+    ]
+    assert proven == [False, False, True]
+
+
+def test_other_changes_are_reported_and_another_arm_proves_nothing() -> None:
+    random = np.random.default_rng(3)
+    usual = replace(
+        session(random, 150.0, cycles=5),
+        serial="20195500001",
+        points=np.zeros((6, 6)),
+        payload=(0.0, 1.5),
+        temperature=28.0,
+        scaling=1.0,
+    )
+    changed: dict[str, Any] = {
+        "serial": "20195500002",
+        "points": np.zeros((7, 6)),
+        "payload": (0.0, 2.5),
+        "temperature": 35.0,
+        "scaling": 0.8,
+        "duration": usual.duration + 1.0,
+    }
+    assert compare([usual], [usual]).differences == ()
+    for name, value in changed.items():
+        assert len(compare([usual], [replace(usual, **{name: value})]).differences) == 1
+    cheap = replace(usual, energy=usual.energy - 150.0)
+    assert compare([usual], [cheap]).proven
+    assert not compare([usual], [replace(cheap, serial="20195500002")]).proven
+
+
+def with_power(telemetry: Telemetry, standby: float) -> Telemetry:
+    speed = telemetry["target_qd"]
+    columns = {
+        **telemetry.columns,
+        "actual_robot_voltage": np.full(len(telemetry), 48.0),
+        "actual_robot_current": (standby + 12.0 * (speed**2).sum(axis=1)) / 48.0,
+    }
+    return Telemetry(telemetry.time, columns, telemetry.info)
+
+
+def test_recordings_before_and_after_give_the_saving(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second session has 2 W more standby, which is no change of the program."""
+    bags, truth = [], []
+    for name, speed, standby in (("before", 2.5, 30.0), ("after", 1.2, 32.0)):
+        chain = pick_and_place(speed, wait=1.0)
+        telemetry = with_power(recorded(chain, 3.4 * chain.duration, 125.0), standby)
+        (tmp_path / name).mkdir()
+        bags.append(bag_of(tmp_path / name, telemetry))
+        time = np.linspace(0.0, chain.duration, 20000)
+        work = np.trapezoid(12.0 * (chain.sample(time)[1] ** 2).sum(axis=1), time)
+        truth.append(30.0 * chain.duration + work)
+    options = ["--before", str(bags[0]), "--after", str(bags[1])]
+    assert main(["optimize", *options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["saving"] == pytest.approx(truth[0] - truth[1], abs=1.0)
+    assert found["interval"][0] < found["saving"] < found["interval"][1]
+    assert found["before"][0]["cycles"] == 3
+    assert found["standby_corrected"]
+    assert any("cycle time" in text for text in found["differences"])
+    assert main(["optimize", *options]) == 0
+    assert "Saving per cycle" in capsys.readouterr().out
+
+
+def test_recordings_without_bus_power_are_refused(tmp_path: Path) -> None:
+    chain = pick_and_place()
+    bag = bag_of(tmp_path, recorded(chain, 2.2 * chain.duration, 50.0))
+    with pytest.raises(RecordingError, match="bus power"):
+        recorded_production(bag)

@@ -1,0 +1,401 @@
+"""The saving of a changed program from ordinary production: cycles before and after the change.
+
+Energies are those measured at the bus. Cycles of one recording (or of one day of a history store)
+have standby power and friction of one session in common, so the recordings count, not the cycles
+alone. Standby that differs is corrected where both stand at the same points; what friction and
+temperature may differ by widens the interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from ur_energy_model.energy.meter import integrate
+from ur_energy_model.energy.operating_conditions import OperatingConditions
+from ur_energy_model.errors import InputError, RecordingError
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.optimization.cycle_search import SAME_POINT, find_cycles
+from ur_energy_model.optimization.moves import scaling_of
+from ur_energy_model.optimization.recorded_motion import read_motion
+from ur_energy_model.optimization.stops import STILL_TARGET, find_moves
+from ur_energy_model.telemetry.arm_identity import same_serial
+from ur_energy_model.telemetry.bag.reader import read_info
+from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from ur_energy_model.plant.history.database import HistoryDatabase
+
+STANDBY_SPREAD = 2.0
+"""Standard deviation of standby between sessions of one arm [W], where it cannot be corrected."""
+FRICTION_SPREAD = 0.06
+"""Standard deviation of the energy of motion between sessions, relative."""
+WARMTH = 0.006
+"""Relative change of the energy of motion per kelvin of the joints."""
+PRIOR = 8.0
+"""Number of recordings whose scatter these spreads are worth."""
+USUAL = 1.3
+"""Factor on the median duration beyond which a cycle was interrupted."""
+NOTABLE = {"payload": 0.05, "temperature": 3.0, "scaling": 0.01}
+"""Differences from which payload [kg], joint temperature [K] and speed scaling are reported."""
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Production:
+    """Cycles of one session: of a recording, or of a day of a history store.
+
+    Attributes:
+        source: recording or day.
+        energy: of its cycles [k], J, measured at the bus.
+        duration: of them [s].
+        serial: of the arm; None if unknown.
+        program: name; None if unknown.
+        points: where the moves of a cycle start [moves, n], rad; None if unknown.
+        rests: points of rest in the recording, and the power there: (q [n], W).
+        idle: mean power at rest [W]; None if unknown.
+        payload: largest and smallest [kg]; None if unknown.
+        temperature: mean of the joints [degC]; None if unknown.
+        scaling: speed slider times limiter; None if unknown.
+    """
+
+    source: str
+    energy: Array
+    duration: Array
+    serial: str | None = None
+    program: str | None = None
+    points: Array | None = None
+    rests: tuple[tuple[Array, float], ...] = ()
+    idle: float | None = None
+    payload: tuple[float, float] | None = None
+    temperature: float | None = None
+    scaling: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Saving per cycle from before to after a change.
+
+    Attributes:
+        before, after: sessions.
+        energy, new_energy: mean of a cycle [J]; the new one with standby as before.
+        interval: 95 % interval of the saving (low, high) [J].
+        standby_corrected: whether different standby was taken out.
+        differences: what else changed, one sentence each.
+        proven: whether the interval excludes zero, on one arm.
+    """
+
+    before: tuple[Production, ...]
+    after: tuple[Production, ...]
+    energy: float
+    new_energy: float
+    interval: tuple[float, float]
+    standby_corrected: bool
+    differences: tuple[str, ...]
+    proven: bool
+
+    @property
+    def saving(self) -> float:
+        """Per cycle [J]."""
+        return self.energy - self.new_energy
+
+    def as_json(self) -> dict[str, Any]:
+        """`ur_energy optimize --before ... --after ... --json`."""
+        return {
+            "saving": self.saving,
+            "interval": list(self.interval),
+            "saving_percent": 100.0 * self.saving / self.energy,
+            "saving_percent_interval": [100.0 * end / self.energy for end in self.interval],
+            "proven": self.proven,
+            "energy": self.energy,
+            "new_energy": self.new_energy,
+            "standby_corrected": self.standby_corrected,
+            "differences": list(self.differences),
+            "before": [_session_json(each) for each in self.before],
+            "after": [_session_json(each) for each in self.after],
+        }
+
+
+def recorded_production(path: str | Path) -> Production:
+    """Cycles of a recording of ordinary production.
+
+    Raises:
+        UrEnergyError: no cycle, no bus power, an unknown arm, or a recording that cannot be used.
+    """
+    info = read_info(path)
+    if info.robot is None:
+        raise RecordingError(
+            path, "does not name the arm that it was recorded on", "record with --robot NAME"
+        )
+    motion = read_motion(path, load_robot(info.robot))
+    power, telemetry = motion.telemetry.bus_power, motion.telemetry
+    if power is None or not np.isfinite(power).any():
+        raise RecordingError(
+            path,
+            "has no bus power, so that energies of cycles are not measured",
+            "record actual_robot_voltage and actual_robot_current",
+        )
+    found = find_cycles(motion, find_moves(motion))
+    parts = [
+        slice(moves[0].first, end + 1) for moves, end in zip(found.moves, found.ends, strict=True)
+    ]
+    energy = np.array([integrate(motion.time[part], power[part]).net[0] for part in parts])
+    duration = np.array([float(np.ptp(motion.time[part])) for part in parts])
+    usual = duration <= USUAL * np.median(duration)
+    inside = np.zeros(len(motion.time), dtype=bool)
+    for part in parts:
+        inside[part] = True
+    still = np.abs(motion.qd).max(axis=1) < STILL_TARGET
+    rests = []
+    for move, after in pairwise(find_moves(motion)):
+        rows = slice(move.last + 1, after.first)
+        if rows.stop - rows.start > 0.1 / motion.period:
+            rests.append((motion.q[move.last], float(power[rows].mean())))
+    carried = [
+        there.payload.mass
+        for _, there in OperatingConditions(Setup()).parts(telemetry)
+        if "payload" in telemetry
+    ]
+    warmth = telemetry.columns.get("joint_temperatures")
+    scaled = "speed_scaling" in telemetry or "target_speed_fraction" in telemetry
+    return Production(
+        str(path),
+        energy[usual],
+        duration[usual],
+        info.serial,
+        info.program,
+        np.array([motion.q[move.first] for move in found.moves[0]]),
+        tuple(rests),
+        float(power[inside & still].mean()) if (inside & still).any() else None,
+        (min(carried), max(carried)) if carried else None,
+        None if warmth is None else float(np.nanmean(warmth[inside])),
+        scaling_of(motion) if scaled else None,
+    )
+
+
+def stored_production(
+    database: HistoryDatabase, changed: datetime
+) -> tuple[list[Production], list[Production]]:
+    """Cycles of a history store before and after an instant, by arm and day.
+
+    Where programs have names, the cycles are those of the program that ran most.
+
+    Raises:
+        InputError: no cycle with measured energy on one of the sides, or several arms.
+    """
+    rows = database.columns(
+        "SELECT arm, CAST(day AS VARCHAR) AS day, program, duration, bus_energy, "
+        f"start >= TIMESTAMPTZ '{changed.isoformat()}' AS later FROM cycles "
+        "WHERE bus_energy IS NOT NULL AND isfinite(bus_energy) ORDER BY start"
+    )
+    arms = sorted(set(rows["arm"]))
+    if len(arms) > 1:
+        raise InputError(
+            "--history", f"holds cycles of {len(arms)} arms", f"name one: --arm {arms[0]}"
+        )
+    names = [str(name) for name in rows["program"] if name is not None]
+    usual = max(set(names), key=names.count) if names else None
+    sides: list[list[Production]] = [[], []]
+    for later in (False, True):
+        mine = (rows["later"].astype(bool) == later) & np.array(
+            [usual is None or name == usual for name in rows["program"]], dtype=bool
+        )
+        duration = rows["duration"][mine].astype(float)
+        energy, days = rows["bus_energy"][mine].astype(float), rows["day"][mine]
+        whole = duration <= USUAL * np.median(duration) if len(duration) else mine[:0]
+        for day in dict.fromkeys(days[whole]):
+            here = whole & (days == day)
+            sides[later].append(Production(str(day), energy[here], duration[here], arms[0], usual))
+        if not sides[later]:
+            raise InputError(
+                "--changed",
+                f"the store has no cycle with measured energy {'after' if later else 'before'} "
+                f"{changed:%Y-%m-%d %H:%M}",
+                "name another date, or add recordings with bus power",
+            )
+    return sides[0], sides[1]
+
+
+def compare(before: Sequence[Production], after: Sequence[Production]) -> Comparison:
+    """The saving per cycle, with its 95 % interval.
+
+    Each session has an error of its own: its scatter is estimated from the sessions, together with
+    the known spread of arms between sessions (`PRIOR`), and the interval is that of Student's t.
+    """
+    sides = (tuple(before), tuple(after))
+    shifts = _standby_shifts(sides)
+    means, spreads, counts = [], [], []
+    for side, shift in zip(
+        sides, shifts or ((0.0,) * len(before), (0.0,) * len(after)), strict=True
+    ):
+        means.append(
+            np.array(
+                [
+                    float(np.mean(each.energy - by * each.duration))
+                    for each, by in zip(side, shift, strict=True)
+                ]
+            )
+        )
+        counts.append(np.array([len(each.energy) for each in side], dtype=float))
+        spreads.append(max(_prior(each, corrected=shifts is not None) for each in side))
+    within = [each.energy - each.energy.mean() for side in sides for each in side]
+    free = sum(len(each) - 1 for each in within)
+    cycle_variance = sum(float(each @ each) for each in within) / max(free, 1)
+    variance, freedom = 0.0, PRIOR
+    for mean, spread, count in zip(means, spreads, counts, strict=True):
+        squares = float(np.sum((mean - mean.mean()) ** 2))
+        session = (PRIOR * spread**2 + squares) / (PRIOR + len(mean) - 1)
+        variance += session / len(mean) + cycle_variance * float(np.sum(1 / count)) / len(mean) ** 2
+        freedom += len(mean) - 1
+    warmer = _difference(sides, "temperature")
+    motion = max(_motion_energy(each) for side in sides for each in side)
+    variance += (WARMTH * abs(warmer or 0.0) * motion) ** 2
+    half = float(student.ppf(0.5 + CONFIDENCE / 2, freedom)) * variance**0.5
+    energy, new = (float(mean.mean()) for mean in means)
+    low, high = energy - new - half, energy - new + half
+    serials = {each.serial for side in sides for each in side}
+    one_arm = all(same_serial(first, other) is not False for first in serials for other in serials)
+    return Comparison(
+        *sides,
+        energy,
+        new,
+        (low, high),
+        shifts is not None,
+        tuple(_differences(sides)),
+        bool(low > 0.0 and one_arm),
+    )
+
+
+def _standby_shifts(
+    sides: tuple[tuple[Production, ...], ...],
+) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Power at rest of each session over that of the first one, at the same points [W].
+
+    None where a session has no rest at a point of the first one.
+    """
+    first, out = sides[0][0], []
+    for side in sides:
+        shifts = []
+        for each in side:
+            pairs = [
+                power - there
+                for q, power in each.rests
+                for at, there in first.rests
+                if len(q) == len(at) and np.abs(q - at).max() < SAME_POINT
+            ]
+            if not pairs:
+                return None
+            shifts.append(float(np.mean(pairs)))
+        out.append(tuple(shifts))
+    return out[0], out[1]
+
+
+def _motion_energy(session: Production) -> float:
+    """Energy of a cycle above that of resting as long; half of it all where that is unknown [J]."""
+    energy = float(session.energy.mean())
+    if session.idle is None:
+        return 0.5 * energy
+    return max(energy - session.idle * float(session.duration.mean()), 0.0)
+
+
+def _prior(session: Production, *, corrected: bool) -> float:
+    """Standard deviation of a cycle's energy between sessions [J]."""
+    standby = 0.0 if corrected else STANDBY_SPREAD * float(session.duration.mean())
+    return float(np.hypot(standby, FRICTION_SPREAD * _motion_energy(session)))
+
+
+def _mean(side: Sequence[Production], name: str) -> float | None:
+    values = [getattr(each, name) for each in side]
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _difference(sides: tuple[tuple[Production, ...], ...], name: str) -> float | None:
+    before, after = (_mean(side, name) for side in sides)
+    return None if before is None or after is None else after - before
+
+
+def _differences(sides: tuple[tuple[Production, ...], ...]) -> list[str]:
+    """What else changed from before to after, one sentence each."""
+    out = []
+
+    def texts(name: str) -> list[str]:
+        return [
+            ", ".join(sorted({str(getattr(each, name)) for each in side if getattr(each, name)}))
+            for side in sides
+        ]
+
+    for name, what in (("serial", "The arm"), ("program", "The program's name")):
+        before, after = texts(name)
+        if before and after and before != after:
+            remedy = ": a saving between two arms proves nothing" if name == "serial" else ""
+            out.append(f"{what} changed from {before} to {after}{remedy}.")
+    moves = [{len(each.points) for each in side if each.points is not None} for side in sides]
+    if all(moves) and moves[0] != moves[1]:
+        out.append(f"A cycle has {_list(moves[0])} moves before and {_list(moves[1])} after.")
+    elif all(moves):
+        first, second = (
+            next(each.points for each in side if each.points is not None) for side in sides
+        )
+        far = float(np.abs(first - second).max()) if first.shape == second.shape else np.inf
+        if far > SAME_POINT:
+            out.append(
+                f"The moves start at other points, by up to {np.degrees(far):.1f}°: it may be "
+                "other work."
+            )
+    loads = [{each.payload for each in side if each.payload is not None} for side in sides]
+    if all(loads):
+        ends = [np.array(sorted(load)) for load in loads]
+        apart = np.abs(ends[0].mean(axis=0) - ends[1].mean(axis=0)).max()
+        if apart > NOTABLE["payload"]:
+            out.append(
+                "The payload changed from {:.2f} kg to {:.2f} kg at most.".format(
+                    *(float(end.max()) for end in ends)
+                )
+            )
+    before_after = [_mean(side, "temperature") for side in sides]
+    warmer = _difference(sides, "temperature")
+    if warmer is not None and abs(warmer) > NOTABLE["temperature"]:
+        out.append(
+            "The joints' temperature changed from {:.1f} to {:.1f} °C: warm joints have less "
+            "friction; the interval is wider for it.".format(*before_after)
+        )
+    scaled = _difference(sides, "scaling")
+    if scaled is not None and abs(scaled) > NOTABLE["scaling"]:
+        out.append(
+            "The speed slider changed from {:.0f} % to {:.0f} %.".format(
+                *(100 * (_mean(side, "scaling") or 0.0) for side in sides)
+            )
+        )
+    times = [float(np.mean(np.concatenate([each.duration for each in side]))) for side in sides]
+    if abs(times[1] / times[0] - 1.0) > NOTABLE["scaling"]:
+        out.append(f"The cycle time changed from {times[0]:.2f} s to {times[1]:.2f} s.")
+    return out
+
+
+def _list(numbers: set[int]) -> str:
+    return " or ".join(str(number) for number in sorted(numbers))
+
+
+def _session_json(session: Production) -> dict[str, Any]:
+    return {
+        "source": session.source,
+        "cycles": len(session.energy),
+        "energies": session.energy.tolist(),
+        "durations": session.duration.tolist(),
+        "serial": session.serial,
+        "program": session.program,
+        "moves": None if session.points is None else len(session.points),
+        "idle_power": session.idle,
+        "payload": None if session.payload is None else list(session.payload),
+        "temperature": session.temperature,
+        "speed_scaling": session.scaling,
+    }
