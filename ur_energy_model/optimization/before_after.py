@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import t as student
 
+from ur_energy_model.energy.live.cycles import SAME_POINT
 from ur_energy_model.energy.meter import integrate
 from ur_energy_model.energy.operating_conditions import OperatingConditions
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.optimization.cycle_search import SAME_POINT, find_cycles
+from ur_energy_model.optimization.cycle_search import find_cycles
 from ur_energy_model.optimization.moves import scaling_of
 from ur_energy_model.optimization.recorded_motion import read_motion
 from ur_energy_model.optimization.stops import STILL_TARGET, find_moves
@@ -361,12 +362,13 @@ def _differences(sides: tuple[tuple[Production, ...], ...]) -> list[str]:
                     *(float(end.max()) for end in ends)
                 )
             )
-    before_after = [_mean(side, "temperature") for side in sides]
     warmer = _difference(sides, "temperature")
     if warmer is not None and abs(warmer) > NOTABLE["temperature"]:
         out.append(
             "The joints' temperature changed from {:.1f} to {:.1f} °C: warm joints have less "
-            "friction; the interval is wider for it.".format(*before_after)
+            "friction; the interval is wider for it.".format(
+                *(_mean(side, "temperature") or 0.0 for side in sides)
+            )
         )
     scaled = _difference(sides, "scaling")
     if scaled is not None and abs(scaled) > NOTABLE["scaling"]:
