@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,32 @@ def test_sql_values_are_plain(store: str, capsys: Capture) -> None:
     assert row[0]["a"] is None
     assert row[0]["b"] == 1.5
     assert row[0]["d"] == [1, 2]
+
+
+BEYOND = [
+    ("DATE '99999-01-01'", "99999-01-01"),
+    ("TIMESTAMP 'infinity'", "infinity"),
+    ("DATE '-infinity'", "-infinity"),
+    ("[TIMESTAMPTZ '99999-01-01', NULL]", ["99999-01-01T00:00:00.000000", None]),
+    ("{'a': DATE '99999-01-01'}", {"a": "99999-01-01"}),
+    ("MAP {'a': DATE '99999-01-01'}", [{"key": "a", "value": "99999-01-01"}]),
+]
+
+
+@pytest.mark.parametrize(("sql", "value"), BEYOND)
+def test_dates_beyond_those_of_python(store: str, sql: str, value: object, capsys: Capture) -> None:
+    assert history("sql", store, f"SELECT {sql} AS x", "--json") == DONE
+    assert printed(capsys)["rows"] == [{"x": value}]
+    assert history("sql", store, f"SELECT {sql} AS x") == DONE
+
+
+def test_names_that_are_not_utf_8(store: str, tmp_path: Path, capsys: Capture) -> None:
+    wrong = os.fsdecode(b"\xff")
+    refused(["history", "sql", store, f"SELECT '{wrong}'"], capsys, "UTF-8")
+    (tmp_path / wrong).mkdir()
+    refused(["history", "summary", str(tmp_path / wrong)], capsys, "UTF-8")
+    assert history("report", store, "-o", str(tmp_path / wrong / "x.html")) == DONE
+    assert history("export", store, "-o", str(tmp_path / wrong / "x.csv")) == DONE
 
 
 def test_sql_without_rows(store: str, capsys: Capture) -> None:

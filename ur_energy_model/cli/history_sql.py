@@ -8,6 +8,8 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_options import add_period_options, database_given
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
     from ur_energy_model.plant.history.database import Answer
 
+_INFINITE_DAY, _INFINITE_TIME = 2**31 - 1, 2**63 - 1
+"""As DuckDB has them."""
 WIDEST = 8
 """Columns that a table in the terminal can have; of more, each row is a table."""
 _NOTES = """tables:
@@ -93,11 +97,17 @@ def _value(scalar: pyarrow.Scalar) -> Any:
     try:
         return scalar.as_py()
     except (ValueError, OverflowError):
-        if pa.types.is_list(scalar.type) or pa.types.is_large_list(scalar.type):
+        kind = scalar.type
+        if pa.types.is_nested(kind) and not pa.types.is_struct(kind):
             return [_value(each) for each in scalar.values]
-        if pa.types.is_struct(scalar.type):
+        if pa.types.is_struct(kind):
             return {name: _value(each) for name, each in scalar.items()}
-        return str(scalar.cast(pa.string()))
+        unit: Any = "D" if pa.types.is_date32(kind) else getattr(kind, "unit", None)
+        if unit is None:
+            return "out of range"
+        if abs(scalar.value) >= (_INFINITE_DAY if unit == "D" else _INFINITE_TIME):
+            return "infinity" if scalar.value > 0 else "-infinity"
+        return str(np.datetime64(scalar.value, unit))
 
 
 def _print_json(

@@ -90,10 +90,13 @@ def _instant(text: str, option: str, zone: ZoneInfo, *, end: bool = False) -> da
     try:
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
             day = date.fromisoformat(text) + timedelta(days=1 if end else 0)
-            return datetime.combine(day, time(), zone)
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        return found if found.tzinfo is not None else found.replace(tzinfo=zone)
+            found = datetime.combine(day, time(), zone)
+        else:
+            found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+            found = found if found.tzinfo is not None else found.replace(tzinfo=zone)
+        found.astimezone(timezone.utc)
+        return found
     except (ValueError, OverflowError):
         raise InputError(
-            option, f"{text!r} is no date", "give YYYY-MM-DD or YYYY-MM-DDTHH:MM"
+            option, f"{text!r} is no date before 9999", "give YYYY-MM-DD or YYYY-MM-DDTHH:MM"
         ) from None

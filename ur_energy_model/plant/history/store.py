@@ -498,6 +498,8 @@ def _place(address: str) -> Place:
     if "://" in address:
         raise StoreError(address, "is neither a folder nor an s3:// address", "give one of these")
     folder = user_path(address).absolute()
+    if str(folder) != str(folder).encode(errors="replace").decode():
+        raise StoreError(folder, "has a name that is not UTF-8, which Parquet needs", "rename it")
     if folder.exists() and not folder.is_dir():
         raise StoreError(folder, "is not a folder", "name the folder of the store")
     return LocalPlace(folder)
