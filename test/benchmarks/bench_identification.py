@@ -70,7 +70,7 @@ def command(bag: Path) -> None:
     )
 
 
-def main(minutes: Sequence[int]) -> None:
+def main(minutes: Sequence[int] = MINUTES) -> None:
     """Print the figures; each length in a process of its own, for its peak memory."""
     if len(minutes) == 1:
         with tempfile.TemporaryDirectory() as folder:

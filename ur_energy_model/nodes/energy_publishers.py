@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -37,6 +39,9 @@ from ur_energy_model.typing import Array
 
 MARKER_RATE = 10.0
 """Rate of energy/markers [Hz]."""
+ASKED_AGAIN = 0.1
+"""Time after which it is asked again which topics have subscribers [s]: asking about all of them
+takes longer than publishing one."""
 
 AddPublisher: TypeAlias = Callable[[type, topics.Topic], LifecyclePublisher]
 
@@ -74,12 +79,24 @@ class EnergyPublishers:
         self._all_joints: LifecyclePublisher | None = None
         if self._dynamic.message_type is not None:
             self._all_joints = add_publisher(self._dynamic.message_type, topics.ENERGY_JOINTS)
+        total = (topics.TOTAL_POWER.name, topics.TOTAL_ENERGY.name)
+        self._of_total = {name: self._numbers[name] for name in total}
+        self._live = [*self._numbers.values(), *(each[0] for each in self._energies), self._markers]
+        if self._all_joints is not None:
+            self._live.append(self._all_joints)
+        self._heard: set[LifecyclePublisher] = set()
+        self._asked = -math.inf
         self._message = Float64()
         self._markers_due = Decimator(MARKER_RATE)
 
     def publish_total(self, snapshot: Snapshot) -> None:
         """Publish power and energy of the whole arm; called first, to keep their latency low."""
-        self._publish_numbers(total_numbers(snapshot))
+        now = time.monotonic()
+        if now - self._asked >= ASKED_AGAIN:
+            self._asked = now
+            self._heard = {each for each in self._live if has_subscribers(each)}
+        if not self._heard.isdisjoint(self._of_total.values()):
+            self._publish_numbers(total_numbers(snapshot))
 
     def publish_live(
         self, snapshot: Snapshot, stamp: Time, joint_positions: Callable[[Array], Array]
@@ -94,17 +111,18 @@ class EnergyPublishers:
             joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
         """
         for publisher, order, names in self._energies:
-            if has_subscribers(publisher):
+            if publisher in self._heard:
                 energy, power, std = energy_values(snapshot)[:, order]
                 publisher.publish(joint_state(names, stamp, energy, power, std))
-        self._publish_numbers(other_numbers(snapshot, self._joints))
-        if self._all_joints is not None and has_subscribers(self._all_joints):
+        if self._heard.intersection(self._numbers.values()).difference(self._of_total.values()):
+            self._publish_numbers(other_numbers(snapshot, self._joints))
+        if self._all_joints is not None and self._all_joints in self._heard:
             interfaces = joint_interfaces(snapshot, self._joints)
             self._all_joints.publish(self._dynamic.message(stamp, interfaces))
         if (
             snapshot.q is not None
+            and self._markers in self._heard
             and self._markers_due.due(snapshot.time)
-            and has_subscribers(self._markers)
         ):
             columns, power = snapshot.channels, snapshot.power
             markers = self._power_markers.message(
@@ -148,6 +166,6 @@ class EnergyPublishers:
     def _publish_numbers(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():
             publisher = self._numbers[name]
-            if has_subscribers(publisher):
+            if publisher in self._heard:
                 self._message.data = value
                 publisher.publish(self._message)

@@ -191,16 +191,21 @@ class EstimatorNode(ManagedNode):
             joints = load_robot(ANY_ROBOT).joint_names
             arm = self._meet(arm_of(batch.info, self.value, joints))
             self._describe(arm)
+        parts, missed = self._publishing.parts(batch.time)
+        self._health.missed += missed
+        for rows in parts:
+            part = batch if len(parts) == 1 else batch.cut(rows)
+            with self._lock:
+                arm.estimator.update(part)
+                due = self._publishing.due(float(part.time[-1]))
+            if due:
+                self._stamp = None if part.stamp is None else int(part.stamp[-1])
+                self._publish()
         with self._lock:
-            arm.estimator.update(batch)
             self._health.record_batch(batch)
             self._outlets.offer(arm, batch, self._reader)
-            due = self._publishing.due(float(batch.time[-1]))
         if arm.learning is not None and self._reader is not None:
             arm.learning.offer(batch, self._reader.attempts)
-        if due:
-            self._stamp = None if batch.stamp is None else int(batch.stamp[-1])
-            self._publish()
 
     def _finish_bag(self) -> None:
         """Publish what the last samples of a bag, which may not fill a period, have changed."""
@@ -221,6 +226,7 @@ class EstimatorNode(ManagedNode):
         if self._clock_topic is not None:
             self._clock_topic.publish(Clock(clock=stamp))
         self._energy.publish_total(snapshot)
+        self._health.published += 1
         if self._stamp is not None and self.value("source") == "rtde":
             self._health.record_publication(self._stamp)
         self._energy.publish_live(snapshot, stamp, calculator.joint_positions)

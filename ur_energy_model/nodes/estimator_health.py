@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_LATENCIES = 2000
 """Largest number of latencies kept between two reports."""
+MISSED_SHARE = 0.02
+"""Share of publications whose absence is a warning."""
 LEARN_OFF: Mapping[str, object] = {"learned_minutes": 0.0, "next_needed": "learn is off"}
 
 
@@ -36,6 +38,8 @@ class EstimatorHealth:
     Attributes:
         details: returns further figures of the source.
         disk_problem: why the counters could not be saved; None if they were.
+        published: publications since the last report.
+        missed: publications that publish_rate asked for and that were left out, so far.
     """
 
     def __init__(self, node: str) -> None:
@@ -49,6 +53,7 @@ class EstimatorHealth:
         self._unaccounted = 0.0
         self.details: Callable[[], Mapping[str, object]] = dict
         self.disk_problem: str | None = None
+        self.published = self.missed = self._missed = 0
 
     def record_publication(self, stamp: int) -> None:
         """Note that a total power was published whose newest sample has this host stamp [ns]."""
@@ -84,8 +89,11 @@ class EstimatorHealth:
 
     def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> DiagnosticStatus:
         now = time.monotonic()
-        rate = self._samples / max(now - self._since, 1e-3)
-        self._samples, self._since = 0, now
+        seconds = max(now - self._since, 1e-3)
+        rate, published = self._samples / seconds, self.published
+        missed = self.missed - self._missed
+        self._samples = self.published = 0
+        self._since, self._missed = now, self.missed
         age = None if self._last_arrival is None else now - self._last_arrival
         unaccounted = 0.0 if snapshot is None else snapshot.lifetime.unaccounted
         losing = unaccounted > self._unaccounted and snapshot is not None
@@ -100,8 +108,13 @@ class EstimatorHealth:
             level, text = ERROR, "no samples; is the controller on and reachable?"
         elif losing:
             level, text = WARN, "samples are missing; their energy is unaccounted"
+        elif missed > MISSED_SHARE * published:
+            text = "publish_rate is not reached: the processor is busy, or the rate too high"
+            level = WARN
         values: dict[str, object] = {
             "rate_Hz": rate,
+            "published_Hz": published / seconds,
+            "publications_missed": self.missed,
             **self._latencies(),
             "age_s": age,
             "gaps": self._gaps,

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
+from ur_energy_model.typing import Array
+
+MOST_LATE = 5
+"""Periods whose samples came together and are still taken one by one."""
 EARLY = 0.25
 """Part of a period by which a moment may be early: batches end on whole samples."""
 
@@ -21,6 +26,29 @@ class Decimator:
     def __init__(self, rate: float) -> None:
         self.period = 1.0 / rate
         self._next = -math.inf
+
+    def parts(self, time: Array) -> tuple[list[slice], int]:
+        """Parts of samples that came together after a delay, with one period each.
+
+        More than MOST_LATE periods would be late: they stay one part.
+
+        Args:
+            time: of samples behind those of the last call of `due` [samples], s; at least one.
+
+        Returns:
+            slices of the samples, and how many periods have samples but no part of their own.
+        """
+        count, whole = len(time), [slice(0, len(time))]
+        if count == 1:
+            return whole, 0
+        covered = float(time[-1] - time[0]) * count / (count - 1)
+        since = float(time[-1]) - (self._next - self.period)
+        late = min(covered, since) / self.period
+        periods = min(round(late), count) if 0.0 < late < math.inf else 1
+        if periods <= 1 or periods > MOST_LATE:
+            return whole, max(periods - 1, 0)
+        edges = [round(k * count / periods) for k in range(periods + 1)]
+        return [slice(*edge) for edge in pairwise(edges)], 0
 
     def due(self, now: float) -> bool:
         """Whether it is due at the time of the newest sample [s]; True schedules the next time."""

@@ -202,7 +202,7 @@ class StateFile:
 
     def _write(self, path: Path, state: SavedState) -> None:
         with new_file(path) as file:
-            json.dump(state.as_json(), file, indent=1, allow_nan=False)
+            file.write(json.dumps(state.as_json(), allow_nan=False))
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
