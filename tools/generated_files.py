@@ -156,7 +156,8 @@ the plan, and every joint is at the planned position at the planned time within 
 least 0.01 rad, at most 0.05 rad), where one shift of at most 0.1 s applies to the whole motion.
 Times are those of the prediction, speed scaling included: a motion at 50 % of the predicted speed,
 or with a pause, is reported in `not_measured` with its duration. Several plans may be expected at
-once. It takes a `publish_rate` above 10 Hz and measured positions."""
+once. It takes measured positions and a `publish_rate` above 10 Hz; a busy machine may leave out up
+to 0.5 s within a motion."""
 
 LAUNCH_INTRODUCTION = """
 ## Launch files

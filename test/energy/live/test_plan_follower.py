@@ -55,7 +55,12 @@ def slower(pieces: list[Piece], factor: float) -> list[Piece]:
 
 
 def follow(
-    follower: PlanFollower, pieces: list[Piece], start: Array = START, *, packet: int = 10
+    follower: PlanFollower,
+    pieces: list[Piece],
+    start: Array = START,
+    *,
+    packet: int = 10,
+    left_out: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[list[Verdict], Callable[[float, float], float]]:
     """Verdicts while the arm moves, and the true energy between two times from its start."""
     time, q, qd = path(pieces, start)
@@ -65,6 +70,8 @@ def follow(
     estimator, found = LiveEstimator(known_model(), ROBOT), list[Verdict]()
     for batch in packets(arm, packet):
         estimator.update(batch)
+        if left_out[0] <= batch.time[-1] - arm.time[0] < left_out[1]:
+            continue
         snapshot = estimator.snapshot()
         assert snapshot is not None
         found += follower.update(snapshot)
@@ -174,6 +181,21 @@ def test_plans_in_a_row_are_each_measured_and_few_snapshots_are_not_enough() -> 
             else:
                 assert isinstance(measured, MeterReading)
                 assert measured.net[TOTAL] == pytest.approx(truth(first, last), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "measured"), [((1.6, 1.9), True), ((2.8, 3.3), False), ((1.4, 2.2), False)]
+)
+def test_snapshots_may_be_left_out_within_a_motion_but_not_at_its_ends(
+    left_out: tuple[float, float], measured: bool
+) -> None:
+    follower = PlanFollower()
+    follower.expect("plan", plan_of(THERE))
+    found, truth = follow(follower, [*WAIT, *THERE, (1.0, GOAL)], left_out=left_out)
+    ((_, reading),) = found
+    assert isinstance(reading, MeterReading) == measured
+    if isinstance(reading, MeterReading):
+        assert reading.net[TOTAL] == pytest.approx(truth(1.0, 3.0), rel=0.02)
 
 
 def test_a_new_clock_ends_what_was_followed() -> None:
