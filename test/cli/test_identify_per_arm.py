@@ -57,8 +57,3 @@ def test_a_bag_that_fails_is_named(bags, tmp_path, capsys):
 def test_what_does_not_fit(bags, tmp_path, capsys, more, words):
     assert main(["identify", "--per-arm", str(bags[0]), "-o", str(tmp_path / "x"), *more]) != 0
     assert words in capsys.readouterr().err
-
-
-def test_one_model_needs_the_robot(bags, tmp_path, capsys):
-    assert main(["identify", str(bags[0]), "-o", str(tmp_path / "m.yaml")]) != 0
-    assert "--robot" in capsys.readouterr().err

@@ -330,7 +330,7 @@ def test_unusable_parameters_are_refused_in_one_line(
     ("name", "value", "wanted"),
     [
         ("prometheus", "127.0.0.1:9464", "a list of text"),
-        ("sink_rate", 1000.0, "a number with a decimal point, 0.1 to 50"),
+        ("sink_rate", 1000.0, "a number, 0.1 to 50"),
         ("cycle_output", 99, "a whole number, 0 to 17"),
         ("mqtt_json", 7, "true or false"),
         ("mqtt_group", 7, "text"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -75,15 +76,19 @@ class Work:
         ]
 
 
-def write_plant(store: Path, arms: list[Arm], work: Work = Work()) -> Path:
-    """Write both tables; one source per arm and day."""
+def write_plant(
+    store: Path, arms: list[Arm], work: Work = Work(), without: Sequence[str] = ()
+) -> Path:
+    """Write both tables, without some columns; one source per arm and day."""
     random = np.random.default_rng(work.seed)
     for arm in arms:
         for start in work.starts():
             source = f"{arm.name}-{start:%Y%m%d%H}-{work.seed}"
             seconds = seconds_table(arm, start, work.seconds, source, random)
             cycles = cycles_table(arm, seconds, source)
-            add_tables(store, arm.name, source, {"seconds": seconds, "cycles": cycles})
+            tables = {"seconds": seconds, "cycles": cycles}
+            tables = {name: table.drop_columns(without) for name, table in tables.items()}
+            add_tables(store, arm.name, source, tables)
     return store
 
 

@@ -20,7 +20,7 @@ from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")
 HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
-BOX = {"actual_digital_output_bits", "output_int_register_0"}
+BOX = {"actual_digital_output_bits", "output_int_register_0", "script_control_line"}
 """Fields of the control box, not of the arm."""
 
 

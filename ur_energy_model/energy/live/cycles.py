@@ -246,8 +246,8 @@ class Repetition:
     time in motion: not by rests, which slow samples do not always show. Two such stretches
     that follow one another and are alike are two cycles if nothing in them is a shorter cycle
     and if they cover most of the motion so far. From then on each cycle counts as it ends.
-    From program start to program start is a cycle too if the arm makes several moves in between and
-    nothing repeats.
+    From program start to program start is a cycle too if nothing repeats in between and the program
+    is not one move only.
     """
 
     def __init__(self) -> None:
@@ -396,7 +396,7 @@ class Repetition:
             return None
         left = [self._mark(k).q for k in range(start, now) if DEPARTURE in self._mark(k).kinds]
         several = any(np.abs(q - left[0]).max() >= SAME_POINT for q in left[1:])
-        return start if several else None
+        return start if several or not left else None
 
     def _repeats(self, kind: int, now: int) -> list[int]:
         first = max(self._run, self._end, self._before)
