@@ -80,7 +80,7 @@ def test_the_fitted_motion_is_no_validation(model: Path, bag: Path, capsys: Capt
     assert "fitted to this recording" in capsys.readouterr().err
     repeated = write_bag(bag.parent / "repeated", ExactArm().record(25.0, seed=31))
     assert main(["evaluate", str(model), str(repeated), "--json"]) == DONE
-    (entry,) = printed(capsys)["results"]  # type: ignore[misc]
+    entry = json.loads(capsys.readouterr().out)["results"][0]
     assert entry["motion"] == "same motion again"
     page = bag.parent / "repeated.html"
     assert main(["report", str(model), str(repeated), "-o", str(page), "--json"]) == DONE

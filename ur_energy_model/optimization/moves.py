@@ -97,10 +97,10 @@ def _typical(
         for stretch in group
     ]
     dwells = []
-    untils = [move.first for move in group[1:]] + [found.ends[chosen]]
+    limits = [move.first for move in group[1:]] + [found.ends[chosen]]
     nexts = [*moves[1:], moves[0]]
-    pauses = _pauses(motion, [*group], untils, nexts)
-    for k, (stretch, until) in enumerate(zip(group, untils, strict=True)):
+    pauses = _pauses(motion, [*group], limits, nexts)
+    for k, (stretch, until) in enumerate(zip(group, limits, strict=True)):
         duration = float(motion.time[until] - motion.time[stretch.last])
         if duration > 0.0:
             waits = _waits_by_line(motion, stretch.last, until, moves[k].line)
@@ -158,7 +158,7 @@ def scaling_of(motion: RecordedMotion) -> float:
 
 
 def _pauses(
-    motion: RecordedMotion, group: list[Stretch], untils: list[int], nexts: list[Move]
+    motion: RecordedMotion, group: list[Stretch], limits: list[int], nexts: list[Move]
 ) -> dict[str, float]:
     """What the controller takes for itself before a move, by its kind [s].
 
@@ -168,7 +168,7 @@ def _pauses(
     for kind in out:
         rests = [
             float(motion.time[until] - motion.time[stretch.last])
-            for stretch, until, after in zip(group, untils, nexts, strict=True)
+            for stretch, until, after in zip(group, limits, nexts, strict=True)
             if after.kind == kind
         ]
         if rests and min(rests) < LONGEST_PAUSE:
