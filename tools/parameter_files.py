@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from ur_energy_model.nodes.parameter import Parameter, Value
 from ur_energy_model.nodes.parameters import NODES
 
+WIDTH = 180
+"""Longest line of a parameter file, as .yamllint has it."""
 _KINDS: dict[type, str] = {bool: "true/false", int: "integer", float: "number", str: "text"}
 
 
@@ -16,9 +19,16 @@ def parameter_file(node: str) -> str:
         f"# Parameters of the {node} node; docs/nodes.md describes them.",
         "/**:",
         "  ros__parameters:",
-        *(f"    {p.name}: {_yaml(p.default)}  # {_comment(p)}" for p in NODES[node]),
+        *(line for p in NODES[node] for line in _entry(p)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _entry(entry: Parameter) -> list[str]:
+    """Lines of a parameter; a long description goes on below, beside no value."""
+    value = f"    {entry.name}: {_yaml(entry.default)}  # "
+    first, *rest = textwrap.wrap(value + _comment(entry), WIDTH, drop_whitespace=False)
+    return [first.rstrip(), *(f"      # {line.strip()}" for line in rest)]
 
 
 def markdown_table(node: str) -> Iterator[str]:
