@@ -173,7 +173,7 @@ def test_a_program_is_a_cycle(robot: Robot) -> None:
     observer, topic = robot.observer, "/energy/cycle"
     observer.subscribe(topic, "diagnostic_msgs/DiagnosticArray", latched=True)
     with RtdeSource(robot.host, fields=("runtime_state",)) as source:
-        for _ in range(3):
+        for _ in range(2):
             robot.run("def part():\n  sleep(0.3)\nend")
             await_program(observer, source)
     observer.wait(

@@ -237,6 +237,26 @@ def test_moves_that_are_programs_of_their_own_are_no_cycles(rate: float, repeate
     assert np.diff(cycles or [(0, work.duration)]) == pytest.approx(work.duration, abs=1.01 / rate)
 
 
+@pytest.mark.parametrize("rate", [5.0, 500.0])
+def test_runs_without_motion_are_cycles_whatever_came_before(rate: float) -> None:
+    """Hand guiding, a planned move as a program of its own, and one that a stop has ended."""
+    there, back = move(PICK, PLACE, 1.0, 2.0, 0.5), move(PLACE, PICK, 1.0, 2.0, 0.5)
+    work = Chain([there, back, there])
+    telemetry = played((work, work.duration), (named_motion("hold", ROBOT), 20.0), rate=rate)
+    state = np.ones(len(telemetry))
+    second, third, end = there.duration, there.duration + back.duration, work.duration
+    runs = [end + 5.0, end + 8.0, end + 11.0]
+    for begin, stop, value in (
+        (second, third - 0.4, 2),
+        (third, third + 0.6, 2),
+        (third + 0.6, end + 1.0, 4),
+        *((run, run + 0.6, 2) for run in runs),
+    ):
+        state[round(begin * rate) : round(stop * rate)] = value
+    cycles = found(changed(telemetry, runtime_state=state), 40)
+    assert cycles == [pytest.approx(ends, abs=1.01 / rate) for ends in pairwise(np.add(7.0, runs))]
+
+
 def test_an_output_shows_the_cycle_of_motion_without_rest() -> None:
     """Blended motion; an output that is switched at other places in every period is none."""
     rate, period = 125.0, 4.0

@@ -10,7 +10,7 @@ import pytest
 
 from ur_energy_model.simulation.arm import commands as cmd
 from ur_energy_model.simulation.arm.modes import ProgramState, SafetyMode
-from ur_energy_model.simulation.control.control_box import ControlBox
+from ur_energy_model.simulation.control.control_box import REPLACEMENT, ControlBox
 from ur_energy_model.simulation.control.ur_rtde_script import UrRtdeScript
 from ur_energy_model.simulation.control.urscript_calls import Call, Pose
 from ur_energy_model.simulation.control.urscript_text import ScriptReader, calls_of
@@ -110,6 +110,19 @@ def test_programs_that_cannot_run_are_reported(
     assert any(reason in message.text for message in box.messages)
 
 
+def test_a_program_replaces_one_that_is_paused(session: ScriptSession, box: ControlBox) -> None:
+    """It is no paused program that goes on: clients see that one is stopped in between."""
+    session.receive(b"def p():\n  sleep(10)\nend\n")
+    box.step()
+    assert box.pause()
+    session.receive(b"def q():\n  sleep(1)\nend\n")
+    states = []
+    for _ in range(round(2 * REPLACEMENT * box.rate)):
+        box.step()
+        states.append(box.values["runtime_state"])
+    assert list(dict.fromkeys(states)) == [ProgramState.STOPPED, ProgramState.PLAYING]
+
+
 def test_a_program_is_not_started_while_the_arm_is_off(
     session: ScriptSession, box: ControlBox, arm: StandInArm
 ) -> None:
@@ -133,8 +146,9 @@ def test_an_uploaded_program_replaces_the_motion(
     assert box.play()
     session.receive(LOOP.encode())
     assert arm.commands[-1] is cmd.ProgramCommand.STOP
-    assert box.program_state == ProgramState.PLAYING
-    box.step()
+    for _ in range(round(REPLACEMENT * box.rate)):
+        assert box.program_state == ProgramState.STOPPED
+        box.step()
     assert box.values["runtime_state"] == ProgramState.PLAYING
     assert box.values["robot_status_bits"] == 0b11
 

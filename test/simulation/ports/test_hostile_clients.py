@@ -16,6 +16,7 @@ from test.simulation.conftest import Connect, Serve, StandInArm
 from test.torture.hostile_packets import PORTS, junk
 from test.torture.hostile_scripts import ONE_LINERS, hostile_script
 from ur_energy_model.simulation.arm.commands import SetPayload
+from ur_energy_model.simulation.control import control_box
 from ur_energy_model.simulation.control.control_box import MESSAGE_LENGTH, ControlBox
 from ur_energy_model.simulation.ports.client_interface_packets import realtime_packet, state_message
 from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
@@ -26,6 +27,11 @@ from ur_energy_model.telemetry.rtde.recipe import Recipe
 LONGEST_CYCLE = 2.0
 """Bound of one call [s], for busy machines; the worst measured is 0.06 s."""
 HOSTILE_NUMBERS = (0.1, -1.5, 1e300, -1e300, 1e-300, np.nan, np.inf, -np.inf, 0.0)
+
+
+@pytest.fixture(autouse=True)
+def _scripts_follow_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_box, "REPLACEMENT", 0.0)
 
 
 @pytest.fixture(scope="module")

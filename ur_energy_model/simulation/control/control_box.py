@@ -29,6 +29,8 @@ CONSTANT_VALUES = {"tool_mode": 253, "tool_temperature": 30.0, "script_control_l
 """Fields that neither the arm nor the box computes, at the start."""
 STOP_DECELERATION = 4.0
 """Deceleration of the arm when a program ends or pauses [rad/s^2]."""
+REPLACEMENT = 0.1
+"""Time for which the state is stopped between a program and the one that replaces it [s]."""
 TOOL_SPEEDS = (1e-3, 100.0)
 """Range to which speed and acceleration of straight moves are clipped, m/s and m/s^2."""
 MESSAGE_LENGTH = 1000
@@ -60,6 +62,8 @@ class ControlBox:
         self.inputs_received = 0
         self._program: Program | None = None
         self._program_paused = False
+        self._program_begin = 0
+        """Cycle in which the program begins."""
         self._line_goal: tuple[Array, float, float] | None = None
         self._planner: LinePlanner | None = None
         self._digital_outputs = 0
@@ -119,7 +123,7 @@ class ControlBox:
     def step(self) -> None:
         """One controller cycle: program, arm, values."""
         self.cycle += 1
-        if self._program is not None and not self._program_paused:
+        if self.program_state is ProgramState.PLAYING and self._program is not None:
             try:
                 if not self._plan_line() and not self._program.step():
                     self.stop()
@@ -209,8 +213,8 @@ class ControlBox:
 
     @property
     def program_state(self) -> ProgramState:
-        """State of the uploaded program; without one, of the built-in motion."""
-        if self._program is None:
+        """State of the uploaded program; before and without one, of the built-in motion."""
+        if self._program is None or self.cycle < self._program_begin:
             return ProgramState(self.arm.program_state)
         return ProgramState.PAUSED if self._program_paused else ProgramState.PLAYING
 
@@ -222,7 +226,9 @@ class ControlBox:
         )
 
     def run(self, program: Program) -> None:
-        """Start an uploaded program; it replaces the running one."""
+        """Start an uploaded program; it replaces the running one, which is stopped first."""
+        if self.program_state is not ProgramState.STOPPED:
+            self._program_begin = self.cycle + round(REPLACEMENT * self.rate)
         self.stop()
         if program.needs_arm and not self.ready:
             self.send_message(f"{program.name} was not started: the robot is not running", level=1)
