@@ -8,7 +8,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ur_energy_model.files import new_file, open_regular
+from ur_energy_model.files import new_file, open_regular, user_path
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.file.document import document
 from ur_energy_model.model.generic import GENERIC, is_generic
@@ -53,7 +53,7 @@ class StateStore:
     """
 
     def __init__(self, base: Path) -> None:
-        self._base = base.expanduser()
+        self._base = user_path(base)
         self.problem: str | None = None
 
     def path(self, serial: str | None) -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from ur_energy_model.files import open_regular
+
 _PIECE = 1 << 20
 
 
@@ -14,7 +16,7 @@ def bag_hash(path: Path) -> str:
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     for file in files:
         if file.is_file():
-            with file.open("rb") as stream:
+            with open_regular(file) as stream:
                 for piece in iter(lambda: stream.read(_PIECE), b""):
                     total.update(piece)
     return total.hexdigest()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.files import open_regular
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, decode_event
 from ur_energy_model.telemetry.bag.mcap_chunk import ChunkUnpacker
@@ -75,7 +76,7 @@ def metadata_behind_chunks(path: Path) -> Iterator[tuple[str, Mapping[str, str]]
         places = [place for place in places if place[0] > last]
         if not places:
             return
-        with path.open("rb", buffering=0) as file:
+        with open_regular(path) as file:
             for offset, length in places:
                 record = os.pread(file.fileno(), min(length, MAX_DEFINITION), offset)
                 if record[:1] == bytes([Op.METADATA]):
@@ -98,7 +99,7 @@ def has_summary(path: Path) -> bool:
 
 def _summary(path: Path, most: int = _MOST_SUMMARY) -> bytes:
     """The first `most` bytes of the records between data and footer; empty if there are none."""
-    with path.open("rb", buffering=0) as file:
+    with open_regular(path) as file:
         size = file.seek(0, os.SEEK_END)
         place = size - len(MAGIC) - _FOOTER
         if place < 0:
@@ -131,7 +132,7 @@ def _summarised(path: Path, summary: bytes) -> FileContents:
     events = {number for number, topic in topics.items() if topic == EVENTS_TOPIC}
     unpacker = ChunkUnpacker(path, path.stat().st_size)
     marked = False
-    with path.open("rb", buffering=0) as file:
+    with open_regular(path) as file:
         for offset, length, numbers in chunks:
             if marked or not events & numbers:
                 continue

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ur_energy_model.files import open_regular
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, ChunkIndex, Op
 
 MOST_CHECKED = 256
@@ -64,7 +65,7 @@ def lock_for_writing(file: int) -> None:
 def is_written(path: Path) -> bool | None:
     """Whether a recorder of this computer writes a file; None if the file system does not tell."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -81,7 +82,7 @@ def chunks_in_place(path: Path, chunks: Sequence[ChunkIndex]) -> bool:
     """
     chosen = np.unique(np.linspace(0, len(chunks) - 1, min(len(chunks), MOST_CHECKED)).astype(int))
     try:
-        with path.open("rb", buffering=0) as file:
+        with open_regular(path) as file:
             if file.read(len(MAGIC)) != MAGIC:
                 return False
             for i in chosen.tolist() if len(chunks) else ():

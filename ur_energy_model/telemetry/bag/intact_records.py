@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.files import open_regular
 from ur_energy_model.telemetry.bag.mcap_chunk import ChunkUnpacker
 from ur_energy_model.telemetry.bag.mcap_definitions import DEFINITIONS, MAX_DEFINITION, MAX_RECORDS
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op
@@ -40,7 +41,7 @@ class IntactRecords:
         self._released = 0
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        with self._path.open("rb") as file:
+        with open_regular(self._path) as file:
             size = file.seek(0, 2)
             if not size:
                 self._report("the file is empty", True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.files import open_regular
 from ur_energy_model.telemetry.bag.mcap_chunk import MAX_CHUNK, ChunkUnpacker
 from ur_energy_model.telemetry.bag.mcap_definitions import DEFINITIONS, McapDefinitions
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, MESSAGE_HEAD, PREFIX, MessageBlock, Op
@@ -71,7 +72,7 @@ class McapReader:
 
     def _records(self, size: int) -> Iterator[tuple[int, bytes]]:
         """Chunks, messages outside chunks, and definitions, which are noted too."""
-        with self.path.open("rb") as file:
+        with open_regular(self.path) as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise self.definitions.refuse(
                     "is not an MCAP file", "name a bag that ur_energy recorded"

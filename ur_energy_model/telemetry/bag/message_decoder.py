@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import numpy as np
 import zstandard
@@ -32,6 +32,7 @@ _IN_MEMORY = 32 << 20
 """Size of the kept times from which they are in a temporary file [bytes]."""
 _MOST_KEYS = 1000
 """Blocks whose times are kept ready to be compared."""
+_T = TypeVar("_T")
 _MIX = (np.int64(0x1E3779B97F4A7C15), np.int64(0x42B2AE3D27D4EB4F))
 """Odd factors that make one key of two times."""
 
@@ -239,6 +240,59 @@ class SeenSamples:
                 self._keys.clear()
             self._keys[number] = _keys(np.cumsum(steps.reshape(2, -1), axis=1))
         return self._keys[number]
+
+
+class SampleNumbers:
+    """Indexes of the samples of a file in the bag, where each sample counts once.
+
+    Records of a file name its samples by their indexes among those that it was recorded with. Some
+    of them may be in an earlier file too; samples that the file has twice were copied later.
+
+    Args:
+        first: index in the bag of the file's first new sample.
+    """
+
+    def __init__(self, first: int) -> None:
+        self._recorded, self._next = 0, first
+        self._newest = np.iinfo(np.int64).min
+
+    def count(
+        self, waiting: list[tuple[int, _T]], new: Mask, stamp: NDArray[np.int64]
+    ) -> list[tuple[int, _T]]:
+        """Count the next samples; returns the records that name one of them.
+
+        Args:
+            waiting: indexes in the file, and what they are of; those that are returned are removed.
+            new: which of the next samples [n] are in the bag for the first time.
+            stamp: host times of these samples [n], ns.
+
+        Returns:
+            the same with indexes in the bag.
+        """
+        own = new
+        if not new.all():
+            newest = np.maximum.accumulate(np.append(self._newest, stamp))
+            own = new | (stamp > newest[:-1])
+        stop = self._recorded + int(np.count_nonzero(own))
+        found = []
+        if waiting:
+            places = self._recorded + np.append(0, np.cumsum(own))
+            kept = self._next + np.append(0, np.cumsum(new))
+            found = self.rest([each for each in waiting if each[0] < self._recorded])
+            found += [
+                (int(kept[np.searchsorted(places, index)]), what)
+                for index, what in waiting
+                if self._recorded <= index < stop
+            ]
+            waiting[:] = [each for each in waiting if each[0] >= stop]
+        self._recorded, self._next = stop, self._next + int(np.count_nonzero(new))
+        self._newest = max(self._newest, int(stamp.max()))
+        return found
+
+    def rest(self, waiting: list[tuple[int, _T]]) -> list[tuple[int, _T]]:
+        """Records behind their samples, or of the end of the file, with indexes in the bag."""
+        shift = self._next - self._recorded
+        return [(index + shift, what) for index, what in waiting if index <= self._recorded]
 
 
 def _keys(rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
 from ur_energy_model.telemetry.bag.message_decoder import (
     DecodedSamples,
+    SampleNumbers,
     SeenSamples,
     TelemetryDecoder,
     join_samples,
@@ -133,6 +134,9 @@ class _BagReader:
     _gaps: list[Gap] = field(default_factory=list)
     _programs: list[tuple[int, str | None]] = field(default_factory=list)
     """Samples from which on a program was loaded, and its name."""
+    _ahead: list[tuple[int, Gap | str | None]] = field(default_factory=list)
+    """Gaps and programs of samples that are not read yet, by their indexes in the file."""
+    _numbers: SampleNumbers = field(default_factory=lambda: SampleNumbers(0))
     _file_starts: list[int] = field(default_factory=list)
     _has_own_gaps: bool = False
     _info: RecordingInfo | None = None
@@ -154,6 +158,7 @@ class _BagReader:
         try:
             for part in self._parts(files, metadata, decoder):
                 new = self._seen.are_new(part.columns["timestamp"], part.stamp)
+                self._place(self._numbers.count(self._ahead, new, part.stamp))
                 self._decoded += int(np.count_nonzero(new))
                 if new.all():
                     yield part
@@ -193,6 +198,7 @@ class _BagReader:
         self, reader: McapReader, decoder: TelemetryDecoder
     ) -> Iterator[DecodedSamples]:
         definitions, first = reader.definitions, self._decoded
+        self._numbers, self._ahead = SampleNumbers(first), []
         if first:
             self._file_starts.append(first)
         behind = list(metadata_behind_chunks(reader.path))
@@ -205,8 +211,9 @@ class _BagReader:
                 yield from decoder.decode(block.payload, constant_layout=own)
         if not behind:
             self._take_metadata(definitions.take_metadata(), first)
-        # Gaps among samples that an earlier file has too must not fall into the next one.
-        self._gaps = [gap for gap in self._gaps if gap.index <= self._decoded]
+        self._place(self._numbers.rest(self._ahead))
+        # Programs of samples that an earlier file has too do not go on in the next one.
+        self._programs = [program for program in self._programs if program[0] < self._decoded]
 
     def _take_metadata(self, records: Iterable[tuple[str, Mapping[str, str]]], first: int) -> None:
         """Provenance and gaps of a file whose first sample has index `first` in the bag."""
@@ -219,21 +226,29 @@ class _BagReader:
                     self._custom.setdefault(key, value)
             elif name == GAP_RECORD_NAME:
                 gap = gap_of_custom(values)
-                if gap is not None and gap.index + first >= self._returned:
-                    self._gaps.append(replace(gap, index=gap.index + first))
+                if gap is not None:
+                    self._ahead.append((gap.index, gap))
             elif name == PROGRAM_RECORD_NAME:
                 program = program_of_custom(values)
                 if program is not None:
-                    self._programs.append((program[0] + first, program[1]))
+                    self._ahead.append(program)
         for count, limit, what in (
-            (len(self._gaps), MAX_GAPS, "gaps ahead of their samples"),
-            (len(self._programs), MAX_GAPS, "programs ahead of their samples"),
+            (len(self._ahead), MAX_GAPS, "gaps and programs ahead of their samples"),
+            (len(self._gaps) + len(self._programs), MAX_GAPS, "gaps and programs"),
             (len(self._custom), MAX_PROVENANCE, "entries about the recording"),
         ):
             if count > limit:
                 raise RecordingError(
                     self.path, f"has more than {limit} {what}", "use a bag from a source you trust"
                 )
+
+    def _place(self, records: Iterable[tuple[int, Gap | str | None]]) -> None:
+        """Keep gaps and programs at their indexes in the bag."""
+        for index, what in records:
+            if not isinstance(what, Gap):
+                self._programs.append((index, what))
+            elif index >= self._returned:
+                self._gaps.append(replace(what, index=index))
 
     def same_program(self, samples: int) -> int:
         """Number of samples, at most this one, until another program was loaded."""

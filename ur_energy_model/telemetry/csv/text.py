@@ -7,11 +7,14 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO, cast
+from typing import BinaryIO, TextIO, cast
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.files import open_regular
 
 MAX_LINE = 1 << 20
 """Longest line in characters."""
@@ -165,14 +168,14 @@ class CsvText:
             "name a CSV recording",
         )
 
-    def _open(self) -> TextIO:
-        with self.path.open("rb") as file:
-            zipped = file.read(2) == b"\x1f\x8b"
-        if zipped:
-            return cast(
-                "TextIO", gzip.open(self.path, "rt", encoding="utf-8-sig", errors="replace")
-            )
-        return self.path.open(encoding="utf-8-sig", errors="replace")
+    @contextmanager
+    def _open(self) -> Iterator[TextIO]:
+        with open_regular(self.path) as raw:
+            zipped = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            file = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if zipped else raw
+            with TextIOWrapper(file, encoding="utf-8-sig", errors="replace") as text:
+                yield text
 
     def head(self, count: int) -> list[tuple[int, str]]:
         """The first lines that are not blank, at most `count` and some megabytes."""
