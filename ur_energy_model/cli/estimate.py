@@ -184,13 +184,7 @@ def _print_many(
             for name, content in (*rows, ("all recordings", total))
         ],
     )
-    _print_repeated(total["repeated_samples"])
     note(f"model: {chosen.words}")
-
-
-def _print_repeated(samples: int) -> None:
-    if samples:
-        note(f"{samples} samples are recorded twice; each is counted once")
 
 
 def _new_energy_bag(options: argparse.Namespace, bag: Path) -> AbstractContextManager[Path | None]:
@@ -263,7 +257,6 @@ def _print(summary: EnergySummary, chosen: ChosenModel) -> None:
             f"standby power is the model's, {power}: this recording has no standstill with "
             "measured bus power (one second is enough)"
         )
-    _print_repeated(summary.repeated)
     if summary.refused:
         note(f"{summary.refused} samples with values not finite or impossible are left out")
     if summary.unaccounted:

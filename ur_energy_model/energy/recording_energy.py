@@ -31,6 +31,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
 from ur_energy_model.telemetry.clock_check import ClockCheck
 from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY, OfflineSimulatorCheck
+from ur_energy_model.telemetry.samples import repetition
 from ur_energy_model.typing import Progress
 
 _CONTRADICTION = 3.0
@@ -148,7 +149,9 @@ def estimate_energy(
         session = calculator.model_in_session().session
         warning = doubt_about_arm(model, info, session, _misfits(found))
     warnings = () if warning is None else (warning,)
-    return replace(found, warnings=warnings, serials=serials(model, info))
+    return replace(
+        found, warnings=(*warnings, *repetition(found.repeated)), serials=serials(model, info)
+    )
 
 
 def _misfits(found: EnergySummary) -> list[str]:

@@ -26,6 +26,7 @@ from ur_energy_model.report.shift import Shift, read_shift
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
 from ur_energy_model.telemetry.bag.reader import read_info
+from ur_energy_model.telemetry.samples import repetition
 from ur_energy_model.typing import Progress
 
 
@@ -49,9 +50,16 @@ class BagReport:
         return self.analysis.label
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """About the arm: those of the metrics, or else those of the energies."""
-        return self.metrics["warnings"] or self.energy.warnings
+    def doubts(self) -> Sequence[str]:
+        """Warnings about the arm: those of the metrics, or else those of the energies."""
+        about = self.metrics["warnings"], self.energy.warnings
+        arm = [[line for line in each if line not in self.repetition] for each in about]
+        return arm[0] or arm[1]
+
+    @property
+    def repetition(self) -> tuple[str, ...]:
+        """Warning that samples are in the recording twice."""
+        return repetition(self.energy.repeated)
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,9 @@ class Report:
     @property
     def warnings(self) -> tuple[str, ...]:
         """For the user, one line each."""
-        return tuple(dict.fromkeys(line for bag in self.bags for line in bag.warnings))
+        return tuple(
+            dict.fromkeys(line for bag in self.bags for line in (*bag.doubts, *bag.repetition))
+        )
 
     @property
     def serials(self) -> dict[str, str | None]:
@@ -130,7 +140,7 @@ def make_report(
         simulated=any(bag.analysis.info.simulated for bag in reports),
         generic=_generic_statement(model, reports),
         another_arm=another,
-        doubts=[line for bag in reports for line in bag.warnings],
+        doubts=[line for bag in reports for line in bag.doubts],
     )
     return Report(
         model,

@@ -255,6 +255,16 @@ class Telemetry:
         )
 
 
+def repetition(samples: int) -> tuple[str, ...]:
+    """Warning about a number of repeated samples of a recording; none if there are none."""
+    if not samples:
+        return ()
+    return (
+        f"{samples} samples are in the recording twice (the same controller time and host time); "
+        "each counts once",
+    )
+
+
 def join_columns(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
     """Columns of consecutive parts as one, those that all parts have.
 

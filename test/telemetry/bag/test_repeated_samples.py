@@ -6,11 +6,11 @@ import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.bag.test_sqlite_bags import in_sqlite
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.file_split import FileSplit
@@ -20,6 +20,7 @@ from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 from ur_energy_model.telemetry.bag.message_decoder import SeenSamples
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import find_gaps
 
 RESTART = 1100
@@ -37,11 +38,40 @@ def telemetry():
     return replace(kept, gaps=find_gaps(kept.time, 0.002))
 
 
+PROGRAMS = ((0, "pick"), (333, None), (610, "place"), (1201, "home"))
+"""First samples of programs, and their names."""
+
+
+def write(path, telemetry, first=0, stop=None):
+    """A bag of files of 0.9 s with a part of the samples, and the programs that were loaded."""
+    stop = len(telemetry) if stop is None else stop
+    edges = [first, *(n for n, _ in PROGRAMS if first < n < stop), *range(first + 25, stop, 25)]
+    with BagWriter(
+        path, telemetry.info, tuple(telemetry.columns), split=FileSplit(seconds=0.9)
+    ) as bag:
+        for start, end in pairwise([*sorted(set(edges)), stop]):
+            name = [name for n, name in PROGRAMS if n <= start][-1]
+            gaps = [replace(g, index=g.index - start) for g in telemetry.gaps]
+            bag.write(
+                replace(
+                    telemetry.cut(slice(start, end)),
+                    info=replace(telemetry.info, program=name),
+                    gaps=tuple(g for g in gaps if 0 <= g.index < end - start),
+                )
+            )
+    return path
+
+
+def programs_of(bag):
+    """Where the name of the program changes."""
+    names = [batch.info.program for batch in iterate_bag(bag, (), 97) for _ in batch.time]
+    return tuple((n, name) for n, name in enumerate(names) if not n or name != names[n - 1])
+
+
 @pytest.fixture(scope="module")
 def intact(telemetry, tmp_path_factory):
     """A bag of three files."""
-    path = tmp_path_factory.mktemp("intact") / "bag"
-    return write_bag(path, telemetry, split=FileSplit(seconds=0.9))
+    return write(tmp_path_factory.mktemp("intact") / "bag", telemetry)
 
 
 @pytest.fixture
@@ -119,6 +149,7 @@ def test_each_sample_counts_once(bag, telemetry, damage, recovered):
     assert read.repeated == (0 if recovered else repeated)
     if damage in DAMAGES:
         assert_same_samples(read, telemetry)
+        assert programs_of(bag) == PROGRAMS
         for batches in (read,), iterate_bag(bag, (), 100):
             found = [gap for batch in batches for gap in batch.gaps]
             assert [(g.start, g.end, g.missing, g.cause) for g in found] == [
@@ -129,6 +160,25 @@ def test_each_sample_counts_once(bag, telemetry, damage, recovered):
         assert sorted(read.stamp.tolist()) == telemetry.stamp.tolist()
         back = set(np.flatnonzero(np.diff(read.time) < 0) + 1)
         assert back <= {gap.index for gap in read.gaps}
+
+
+@pytest.mark.parametrize("recovered", [False, True], ids=["as it is", "recovered"])
+def test_gaps_and_programs_of_recordings_that_overlap_stay_at_their_samples(
+    tmp_path, telemetry, recovered
+):
+    (tmp_path / "bag").mkdir()
+    for number, part in enumerate([(0, 900), (500, None)]):
+        bag = write(tmp_path / str(number), telemetry, *part)
+        for file in sorted(bag.glob("*.mcap")):
+            place = len(list((tmp_path / "bag").iterdir()))
+            shutil.copy(file, tmp_path / "bag" / f"bag_{place}.mcap")
+    bag = tmp_path / "bag"
+    if recovered:
+        recover_bag(bag)
+    read = read_bag(bag)
+    assert_same_samples(read, telemetry)
+    assert [(g.index, g.cause) for g in read.gaps] == [(g.index, g.cause) for g in telemetry.gaps]
+    assert programs_of(bag) == PROGRAMS
 
 
 @pytest.mark.parametrize("stamped", ["as before", "at another time"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import time
 from pathlib import Path
 
@@ -81,13 +83,27 @@ def test_marked_files_stay_and_a_budget_that_cannot_be_kept_says_so(tmp_path: Pa
     assert (keeper.use.marked, keeper.use.removed_files) == (1, 2)
 
 
-def test_a_bag_that_another_process_may_be_recording_stays(tmp_path: Path) -> None:
-    old_bags(tmp_path, 1)
-    write_bag(tmp_path / "fresh", make_telemetry(50, fields=FIELDS))
+def test_a_bag_that_others_write_stays_and_a_finished_or_killed_one_goes(tmp_path: Path) -> None:
+    telemetry = make_telemetry(50, fields=FIELDS)
+    write_bag(tmp_path / "finished", telemetry)
+    write_bag(tmp_path / "killed", telemetry)
+    (file,) = (tmp_path / "killed").glob("*.mcap")
+    file.write_bytes(file.read_bytes()[:-20])
+    shutil.copytree(tmp_path / "killed", tmp_path / "elsewhere")
+    metadata = tmp_path / "elsewhere" / "metadata.yaml"
+    metadata.write_text(re.sub(r"(\s+host): .*", r"\1: another", metadata.read_text()))
     keeper = budget(tmp_path, Retention(bytes=1))
+    with BagWriter(tmp_path / "written", telemetry.info, FIELDS) as writer:
+        age(tmp_path / "written", time.time() - DAY)
+        keeper.look()
+        assert names(tmp_path) == ["elsewhere", "written"]
+        assert "being written" in (keeper.use.problem or "")
+        shutil.rmtree(tmp_path / "elsewhere")
+        keeper.look()
+        writer.write(telemetry)
     keeper.look()
-    assert names(tmp_path) == ["fresh"]
-    assert "being written" in (keeper.use.problem or "")
+    assert names(tmp_path) == []
+    assert keeper.use.problem is None
 
 
 def test_files_that_cannot_be_read_are_kept_and_named(tmp_path: Path) -> None:

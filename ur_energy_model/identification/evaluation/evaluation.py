@@ -37,7 +37,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.bag.reader import BATCH
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, repetition
 from ur_energy_model.typing import Progress
 
 ANOTHER_ARM = 4.0
@@ -132,7 +132,7 @@ def evaluate(
         if warning is None and not same_arm:
             warning = _doubt(model, recording.info, found)
         warnings = () if warning is None else (warning,)
-        return replace(found, warnings=warnings)
+        return replace(found, warnings=(*warnings, *repetition(recording.quality.repeated)))
     finally:
         recording.close()
 

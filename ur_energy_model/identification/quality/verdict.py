@@ -19,7 +19,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.channel_statistics import JointActivity
 from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
-from ur_energy_model.telemetry.samples import Telemetry, typical_step
+from ur_energy_model.telemetry.samples import Telemetry, repetition, typical_step
 
 
 def assess(
@@ -233,11 +233,7 @@ class _Judge:
                 f"{found.lost} samples ({100 * found.lost / total:.1f} %) are missing in "
                 f"{found.gaps} gaps"
             )
-        if found.repeated:
-            yield (
-                f"{found.repeated} samples are in the recording twice (the same controller time "
-                "and host time); each is used once"
-            )
+        yield from repetition(found.repeated)
         if found.impossible:
             yield (
                 f"{found.impossible} samples with impossible values "

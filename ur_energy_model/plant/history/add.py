@@ -75,7 +75,8 @@ class BagWork:
         calculator = EnergyCalculator(model, load_robot(model.robot))
         names = (source, self.model_name)
         history = bag_history(bag, calculator, names, self.options, covered)
-        return replace(history, warning=warning)
+        warnings = () if warning is None else (warning,)
+        return replace(history, warnings=(*warnings, *history.warnings))
 
 
 @dataclass
@@ -177,8 +178,7 @@ def _commit(
             added.skipped.append(bag)
         else:
             added.records.append(record)
-            if history.warning is not None:
-                added.warnings.append(f"{bag}: {history.warning}")
+            added.warnings += [f"{bag}: {warning}" for warning in history.warnings]
         return
     reason = f"{bag}: others add the same time again and again; add it later"
     added.failed.append(BagResult(bag, None, reason))

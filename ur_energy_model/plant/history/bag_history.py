@@ -26,6 +26,7 @@ from ur_energy_model.plant.history.source_keys import SourceKeys, robot_key
 from ur_energy_model.plant.history.source_record import SourceRecord
 from ur_energy_model.plant.history.time_ranges import NOTHING, TimeRanges
 from ur_energy_model.telemetry.arm_identity import arm_name
+from ur_energy_model.telemetry.samples import repetition
 from ur_energy_model.typing import Progress
 
 if TYPE_CHECKING:
@@ -57,13 +58,13 @@ class BagHistory:
         record: of the bag.
         tables: rows by name of the table.
         ranges: host time that the rows cover; nothing where it is not known.
-        warning: that the model is of another arm, None where it is not known to be.
+        warnings: for the user, one line each.
     """
 
     record: SourceRecord
     tables: dict[str, pyarrow.Table]
     ranges: TimeRanges
-    warning: str | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def days(self) -> int:
@@ -103,7 +104,8 @@ def bag_history(
         state.update(powers)
     if state is None:
         raise RecordingError(bag, "contains no sample whose values are all finite", "record again")
-    return state.finish(bag, pa.concat_tables)
+    history = state.finish(bag, pa.concat_tables)
+    return replace(history, warnings=repetition(calculator.repeated))
 
 
 @dataclass

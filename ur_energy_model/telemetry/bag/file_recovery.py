@@ -20,17 +20,25 @@ from ur_energy_model.telemetry.bag.mcap_definitions import McapDefinitions
 from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX, Op, Summary
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.message_decoder import MAX_LAYOUTS, MAX_MESSAGE, SeenSamples
+from ur_energy_model.telemetry.bag.message_decoder import (
+    MAX_LAYOUTS,
+    MAX_MESSAGE,
+    SampleNumbers,
+    SeenSamples,
+)
 from ur_energy_model.telemetry.bag.message_encoder import TOPICS, channel_of
 from ur_energy_model.telemetry.bag.message_places import Positions
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
     MAX_GAPS,
     MAX_PROVENANCE,
+    PROGRAM_RECORD_NAME,
     RECORD_NAME,
     custom_of_gap,
+    custom_of_program,
     gap_of_custom,
     info_of_custom,
+    program_of_custom,
 )
 from ur_energy_model.telemetry.bag.recovered_gaps import SampleTimes, place_gaps
 from ur_energy_model.telemetry.samples import Gap
@@ -96,12 +104,17 @@ def rewrite(path: Path, seen: SeenContent) -> Salvage:
     return salvage
 
 
+_OWN = (RECORD_NAME, GAP_RECORD_NAME, PROGRAM_RECORD_NAME)
+
+
 @dataclass
 class _Metadata:
     """Metadata of a file: about the recording, gaps, and that of other writers."""
 
     custom: dict[str, str] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
+    programs: list[tuple[int, str | None]] = field(default_factory=list)
+    """Of samples that are not copied yet."""
     others: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
     left_out: int = 0
 
@@ -109,11 +122,14 @@ class _Metadata:
         """Keep what is within the limits, count the rest."""
         for name, values in records:
             gap = gap_of_custom(values) if name == GAP_RECORD_NAME else None
+            program = program_of_custom(values) if name == PROGRAM_RECORD_NAME else None
             if name == RECORD_NAME and len(self.custom) + len(values) <= MAX_PROVENANCE:
                 self.custom.update(values)
             elif gap is not None and len(self.gaps) < MAX_GAPS:
                 self.gaps.append(gap)
-            elif name not in (RECORD_NAME, GAP_RECORD_NAME) and len(self.others) < MAX_OTHERS:
+            elif program is not None and len(self.programs) < MAX_GAPS:
+                self.programs.append(program)
+            elif name not in _OWN and len(self.others) < MAX_OTHERS:
                 self.others.append((name, values))
             else:
                 self.left_out += 1
@@ -136,6 +152,8 @@ class _Rewriter:
     _times: SampleTimes = field(default_factory=SampleTimes)
     _offsets: dict[int, int] = field(default_factory=dict)
     _metadata: _Metadata = field(default_factory=_Metadata)
+    _numbers: SampleNumbers = field(default_factory=lambda: SampleNumbers(0))
+    _programs: list[tuple[int, str | None]] = field(default_factory=list)
     _more_problems: int = 0
     _repeated: int = 0
     _damaged: bool = False
@@ -160,6 +178,8 @@ class _Rewriter:
         custom = self._metadata.custom
         if custom:
             self.writer.add_metadata(RECORD_NAME, custom)
+        for index, program in (*self._programs, *self._numbers.rest(self._metadata.programs)):
+            self.writer.add_metadata(PROGRAM_RECORD_NAME, custom_of_program(index, program))
         for name, values in self._metadata.others:
             self.writer.add_metadata(name, values)
         if self._metadata.left_out:
@@ -228,6 +248,10 @@ class _Rewriter:
         starts, lengths = (np.concatenate(each) for each in zip(*found, strict=True))
         times, stamps = self._times_of(body, starts.tolist(), lengths.tolist())
         new = self.seen.samples.are_new(times, stamps)
+        programs = self._metadata.programs
+        if self._damaged:  # behind damage, the number of a sample is not known; that of a chunk is
+            programs[:] = [(self._numbers.recorded, name) for _, name in programs]
+        self._programs += self._numbers.count(programs, new, stamps)
         self._times.append(times[new])
         if new.all():
             return None

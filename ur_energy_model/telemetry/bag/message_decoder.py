@@ -250,10 +250,13 @@ class SampleNumbers:
 
     Args:
         first: index in the bag of the file's first new sample.
+
+    Attributes:
+        recorded: number of the file's samples so far, without copies within it.
     """
 
     def __init__(self, first: int) -> None:
-        self._recorded, self._next = 0, first
+        self.recorded, self._next = 0, first
         self._newest = np.iinfo(np.int64).min
 
     def count(
@@ -273,26 +276,26 @@ class SampleNumbers:
         if not new.all():
             newest = np.maximum.accumulate(np.append(self._newest, stamp))
             own = new | (stamp > newest[:-1])
-        stop = self._recorded + int(np.count_nonzero(own))
+        stop = self.recorded + int(np.count_nonzero(own))
         found = []
         if waiting:
-            places = self._recorded + np.append(0, np.cumsum(own))
+            places = self.recorded + np.append(0, np.cumsum(own))
             kept = self._next + np.append(0, np.cumsum(new))
-            found = self.rest([each for each in waiting if each[0] < self._recorded])
+            found = self.rest([each for each in waiting if each[0] < self.recorded])
             found += [
                 (int(kept[np.searchsorted(places, index)]), what)
                 for index, what in waiting
-                if self._recorded <= index < stop
+                if self.recorded <= index < stop
             ]
             waiting[:] = [each for each in waiting if each[0] >= stop]
-        self._recorded, self._next = stop, self._next + int(np.count_nonzero(new))
+        self.recorded, self._next = stop, self._next + int(np.count_nonzero(new))
         self._newest = max(self._newest, int(stamp.max()))
         return found
 
     def rest(self, waiting: list[tuple[int, _T]]) -> list[tuple[int, _T]]:
         """Records behind their samples, or of the end of the file, with indexes in the bag."""
-        shift = self._next - self._recorded
-        return [(index + shift, what) for index, what in waiting if index <= self._recorded]
+        shift = self._next - self.recorded
+        return [(index + shift, what) for index, what in waiting if index <= self.recorded]
 
 
 def _keys(rows: NDArray[np.int64]) -> NDArray[np.int64]:

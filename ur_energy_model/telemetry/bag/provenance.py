@@ -148,6 +148,11 @@ def program_of_custom(custom: Mapping[str, str]) -> tuple[int, str | None] | Non
         return None
 
 
+def custom_of_program(index: int, name: str | None) -> dict[str, str]:
+    """Index and name of a program as key-value pairs."""
+    return {"index": str(index), "name": name or ""}
+
+
 def gaps_to_text(gaps: Sequence[Gap]) -> str:
     """The first gaps as JSON."""
     return json.dumps([asdict(gap) for gap in gaps[:MAX_GAPS_AS_TEXT]])

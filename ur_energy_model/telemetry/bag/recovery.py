@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.file_contents import has_summary
@@ -82,6 +83,27 @@ def recover_bag(path: Path) -> Recovery:
     return Recovery(samples, len(salvages), tuple(problems))
 
 
+def bag_state(bag: Path) -> tuple[Literal["finished", "written", "killed", "unknown"], str]:
+    """Whether a bag is finished, being written, or its recorder was killed; and its computer.
+
+    This is unknown of a bag without end of another computer, or on a file system without locks.
+
+    Raises:
+        OSError: it cannot be read.
+        RecordingError: its metadata cannot be read.
+    """
+    files = _files_of(bag)
+    host = read_metadata(bag).custom.get(HOST)
+    writer = "another computer" if host is None else f"computer {host}"
+    written = {is_written(file) for file in files}
+    if True in written:
+        return "written", writer
+    if all(map(has_summary, files)):
+        return "finished", writer
+    known = None not in written and host == socket.gethostname()
+    return "killed" if known else "unknown", writer
+
+
 def recover_killed(
     folder: Path, report: Callable[[str, bool], None], stopping: Callable[[], bool]
 ) -> None:
@@ -101,16 +123,11 @@ def recover_killed(
         try:
             if not is_own_bag(bag):
                 continue
-            files = _files_of(bag)
-            if all(map(has_summary, files)):
+            state, writer = bag_state(bag)
+            if state in ("finished", "written"):
                 continue
-            written = {is_written(file) for file in files}
-            host = read_metadata(bag).custom.get(HOST)
-            if True in written:
-                continue
-            if None in written or host != socket.gethostname():
-                where = "another computer" if host is None else f"computer {host}"
-                text = f"{bag} was not finished, and {where} may still write it"
+            if state == "unknown":
+                text = f"{bag} was not finished, and {writer} may still write it"
                 report(f"{text}; if not, complete it with 'ur_energy recover'", True)
                 continue
             recovery = recover_bag(bag)

@@ -30,6 +30,7 @@ from ur_energy_model.telemetry.bag.provenance import (
     PROGRAM_RECORD_NAME,
     custom_of_gap,
     custom_of_info,
+    custom_of_program,
     gaps_to_text,
 )
 from ur_energy_model.telemetry.bag.written_files import WrittenFile, WrittenFiles
@@ -301,7 +302,7 @@ class BagWriter:
         self._record_gaps(file, stop)
         while self._programs and self._programs[0][0] < stop:
             index, name = self._programs[0]
-            values = {"index": str(index - file.first_sample), "name": name or ""}
+            values = custom_of_program(index - file.first_sample, name)
             file.mcap.add_metadata(PROGRAM_RECORD_NAME, values)
             self._programs.pop(0)
         end = int(part.stamp.max()) if part.stamp is not None else 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.file_contents import file_contents
+from ur_energy_model.telemetry.bag.recovery import bag_state
 from ur_energy_model.telemetry.bag.retention import (
     DAY,
     Retention,
@@ -21,8 +22,6 @@ from ur_energy_model.telemetry.recording.storage_use import StorageUse
 
 PERIOD = 10.0
 """Time between looks at the folder [s]."""
-UNTOUCHED = 60.0
-"""A bag changed more recently may still be recorded by another process [s]."""
 _CLOSE_TIMEOUT = 5.0
 
 
@@ -68,7 +67,6 @@ class StorageBudget:
     def look(self) -> None:
         """Delete what exceeds the budget now."""
         files, now = stored_files(self._folder, self._own), time.time()
-        changed = {file.path.parent: file.modified for file in files}  # the newest is the last
         total, left, reasons = sum(file.bytes for file in files), len(files), list[str]()
         oldest: float | None = None
         for file in files:
@@ -76,8 +74,7 @@ class StorageBudget:
                 return
             reason = self._kept.get(file)
             if reason is None and self._retention.is_due(file, total, now):
-                young = now - changed[file.path.parent] < UNTOUCHED
-                reason = self._delete(file, young=young)
+                reason = self._delete(file)
                 if reason is None:
                     total -= file.bytes
                     left -= 1
@@ -109,18 +106,16 @@ class StorageBudget:
             return f"{total / 1e9:.3g} GB instead of {limit / 1e9:.3g} GB: {why}"
         return reasons[0] if reasons else None
 
-    def _delete(self, file: StoredFile, *, young: bool) -> str | None:
-        """Delete a file; returns why it was not deleted, None if it was.
-
-        Args:
-            file: to delete.
-            young: whether its bag has changed a moment ago.
-        """
+    def _delete(self, file: StoredFile) -> str | None:
+        """Delete a file; returns why it was not deleted, None if it was."""
         bag = self._recording()
         own = bag is not None and bag.resolve() == file.path.parent.resolve()
-        if young and not own:
-            return _WRITTEN
         try:
+            state, writer = bag_state(file.path.parent)
+            if state == "unknown":
+                return f"{writer} may still write it"
+            if state == "written" and not own:
+                return _WRITTEN
             contents = file_contents(file.path)
             if contents.marked:
                 self._kept[file] = _MARKED
