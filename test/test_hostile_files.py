@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from test.model.made_up import with_tensors
+from test.plant.history.synthetic_plant import JOINTS, Arm, Work, write_plant
 from ur_energy_model.energy.channels import Channels
 from ur_energy_model.energy.live.cycle_log import CycleLog
 from ur_energy_model.energy.live.cycles import Cycle
@@ -32,9 +34,15 @@ from ur_energy_model.model.file.model_file import load_model, save_model
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_import import robot_content
+from ur_energy_model.optimization.pendant import Step, sheet_csv
+from ur_energy_model.plant.history.csv_export import export_csv
+from ur_energy_model.plant.history.store import HistoryStore
 from ur_energy_model.resources import config_file
 from ur_energy_model.simulation.arm.constants_file import read_constants
 from ur_energy_model.sinks.credentials import read_credentials
+from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.csv.text import CsvText
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.plan_csv import read_plan
 
@@ -318,6 +326,13 @@ def _journalled(path: Path) -> None:
     StateFile(path.with_name("x"), CHANNELS)
 
 
+def _in_bag(path: Path) -> Path:
+    """The pipe is a file of a bag."""
+    (path.parent / "bag").mkdir()
+    path.rename(path.parent / "bag" / "bag_0.mcap")
+    return path.parent / "bag"
+
+
 FILES: dict[str, Callable[[Path], Any]] = {
     **READERS,
     "plan": lambda path: read_plan(path, CHANNELS.joints),
@@ -327,6 +342,9 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "learned": _learned,
     "written": lambda path: write_text(path, ""),
     "opened": open_regular,
+    "csv": lambda path: CsvText(path).head(1),
+    "bag": lambda path: read_bag(_in_bag(path)),
+    "recovered": lambda path: recover_bag(_in_bag(path)),
     "urdf": robot_content,
     "credentials": read_credentials,
 }
@@ -344,6 +362,38 @@ def test_a_pipe_instead_of_a_file_is_refused_at_once(tmp_path: Path, kind: str) 
     finally:
         signal.alarm(0)
     assert file_digest(path) is None
+
+
+@settings(max_examples=10, deadline=None)
+@given(text=st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1, max_size=5),
+       mark=st.sampled_from(["=", "+", "-", "@", "\t", ""]))  # fmt: skip
+def test_no_text_in_csv_files_is_a_formula(text: str, mark: str) -> None:
+    name = mark + text
+    names = (f"{name}1", f"{name}2", *JOINTS[2:])
+    with TemporaryDirectory() as folder:
+        cycles, rows, sheet = (Path(folder) / f"{k}.csv" for k in range(3))
+        log = CycleLog(cycles)
+        channels = Channels(names)
+        cycle = Cycle(1, 1.0, MeterReading.zero(len(channels)), 10.0, program=name)
+        log.append(cycle, channels, name)
+        write_plant(Path(folder) / "plant", [Arm("A1", names, programs=(name,))], Work(days=1))
+        export_csv(HistoryStore(Path(folder) / "plant"), "cycles", rows)
+        waypoint = (-90.0,) * 6
+        sheet.write_text(sheet_csv([Step("moveJ", 0, waypoint, 3, 60.0, 30.0, 80.0, 40.0)]))
+        for path in (cycles, rows, sheet):
+            with path.open(encoding="utf-8", newline="") as file:
+                cells = [cell for row in csv.reader(file) for cell in row]
+            texts = [cell for cell in cells if cell and not is_number(cell)]
+            assert len(texts) > 5
+            assert not [
+                cell for cell in texts if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\n")
+            ]
+            assert path == sheet or any(name in cell for cell in cells)
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell of a CSV file is a number."""
+    return re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", cell) is not None
 
 
 def test_a_journal_that_is_a_link_is_refused_and_its_target_stays(tmp_path: Path) -> None:

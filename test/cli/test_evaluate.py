@@ -87,3 +87,29 @@ def test_the_fitted_motion_is_no_validation(model: Path, bag: Path, capsys: Capt
     verdict = printed(capsys)["verdict"]
     assert verdict["grade"] != "good"  # type: ignore[index]
     assert "same motion again" in page.read_text(encoding="utf-8")
+
+
+def test_samples_that_are_recorded_twice_count_once_and_are_reported(
+    model: Path, bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    twice = shutil.copytree(bag, tmp_path / "twice")
+    (twice / "metadata.yaml").unlink()
+    (file,) = twice.glob("*.mcap")
+    shutil.copy(file, twice / "copy_7.mcap")
+    energies = []
+    for each in (bag, twice):
+        found = [
+            ["estimate", str(model), str(each)],
+            ["evaluate", str(model), str(each)],
+            ["report", str(model), str(each), "-o", str(tmp_path / "page.html")],
+            ["history", "add", str(tmp_path / each.name), str(each), "--model", str(model)],
+        ]
+        for arguments in found:
+            assert main([*arguments, "--json"]) == DONE
+            warnings = printed(capsys)["warnings"]
+            assert isinstance(warnings, list)
+            told = [line for line in warnings if "samples are in the recording twice" in line]
+            assert len(told) == (each == twice), arguments
+        assert main([*found[0], "--json"]) == DONE
+        energies.append(printed(capsys)["total"])
+    assert energies[0] == energies[1]

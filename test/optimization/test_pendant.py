@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -199,4 +200,4 @@ def test_the_csv_has_the_steps_of_the_json() -> None:
         for name in ("speed", "new_speed", "wait", "new_wait", "line"):
             assert row[name] == ("" if step[name] is None else str(step[name]))
         if step["waypoint"] is not None:
-            assert [float(q) for q in row["waypoint"].split()] == list(step["waypoint"])
+            assert json.loads(row["waypoint"]) == list(step["waypoint"])

@@ -320,7 +320,8 @@ def sheet_csv(sheet: Sequence[Step]) -> str:
     writer.writeheader()
     for row in rows:
         waypoint = row["waypoint"]
-        row["waypoint"] = None if waypoint is None else " ".join(f"{q:.2f}" for q in waypoint)
+        angles = None if waypoint is None else ", ".join(f"{q:.2f}" for q in waypoint)
+        row["waypoint"] = None if angles is None else f"[{angles}]"  # a minus begins a formula
         row["kept"] = str(row["kept"]).lower()
         writer.writerow(row)
     return text.getvalue()

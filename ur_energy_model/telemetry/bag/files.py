@@ -114,7 +114,8 @@ def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
     if path.is_file():
         return [path], None
     if not path.is_dir():
-        raise RecordingError(path, "no such bag", "check the path")
+        problem = "is neither a folder nor a regular file" if path.exists() else "no such bag"
+        raise RecordingError(path, problem, "check the path")
     if not (path / FILE_NAME).exists():
         files = sorted(path.glob("*.mcap"), key=file_number)
         if not files:
