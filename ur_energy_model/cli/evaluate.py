@@ -22,6 +22,7 @@ from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.evaluation.evaluation import Metrics
+    from ur_energy_model.model.joint_model import JointModel
     from ur_energy_model.typing import Progress
 
 _POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         for entry in entries:
             warn(f"{entry['bag']}: {text}" for text in entry["warnings"])
-            print_metrics(entry)
+            print_metrics(entry, model.joints)
             if entry["motion"] != "unknown":
                 note(f"{entry['bag']}: {MOTION_WORDS[entry['motion']]}")
     report_failed(failed, len(results))
@@ -122,8 +123,8 @@ def _rmse_of_all(entries: Sequence[Mapping[str, Any]], name: str) -> float | Non
     return float((sum(duration * rmse**2 for duration, rmse in parts) / seconds) ** 0.5)
 
 
-def print_metrics(entry: Mapping[str, Any]) -> None:
-    """METRICS as tables: torque, current while moving and at all times, power."""
+def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> None:
+    """METRICS of a model with these joints: torque, current while moving and always, power."""
     bag = entry["bag"]
     for key, title in (
         ("torque", "torque error [N m]"),
@@ -135,8 +136,8 @@ def print_metrics(entry: Mapping[str, Any]) -> None:
                 f"{bag}: {title}",
                 ["joint", "mean", "max", "rms", "R2"],
                 [
-                    [str(j), row["mean"], row["max"], row["rms"], row["r2"]]
-                    for j, row in enumerate(entry[key])
+                    [joint.name, row["mean"], row["max"], row["rms"], row["r2"]]
+                    for joint, row in zip(joints, entry[key], strict=True)
                 ],
             )
     if entry.get("session") is not None:

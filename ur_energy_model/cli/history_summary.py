@@ -117,8 +117,12 @@ def _print(
     arms = summary.total["arms"]
     print_table(f"energy of {arms} arm{'' if arms == 1 else 's'}", columns, rows)
     if not summary.rows:
-        arms = " of these arms" if options.arm else ""
-        note(f"{options.store}: has no energy{arms} of this time; add recordings with history add")
+        if arms:
+            missing, remedy = "complete cycle", "its energy is outside of cycles"
+        else:
+            missing, remedy = "energy", "add recordings with history add"
+        of_arms = " of these arms" if options.arm else ""
+        note(f"{options.store}: has no {missing}{of_arms} of this time; {remedy}")
     note(f"days and hours are those of {options.time_zone}")
 
 

@@ -136,7 +136,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         _print(result)
         for entry in (*result.model.fit, *result.model.validation):
-            print_metrics(entry)
+            print_metrics(entry, result.model.joints)
         note(f"model written to {options.output}")
     report_failed(result.failed, bags)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.cli.cluster_options import failed_json, for_each_bag, report_failed
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.joint_model import short_name
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.arm_prior import ArmPrior
@@ -150,7 +149,7 @@ def _print(result: FleetIdentification) -> None:
         [
             [
                 arm.name,
-                short_name(joint.name),
+                joint.name,
                 joint.torque_constant,
                 f"{CONFIDENCE * joint.std['torque_constant']:.2g}",
                 joint.reflected_inertia,
@@ -191,5 +190,5 @@ def _in_words(joints: Sequence[str]) -> str:
     types: dict[str, list[str]] = {}
     for label in joints:
         robot, _, joint = label.partition(": ")
-        types.setdefault(robot, []).append(short_name(joint))
+        types.setdefault(robot, []).append(joint)
     return "; ".join(f"{robot}: {', '.join(own)}" for robot, own in types.items())

@@ -58,7 +58,7 @@ def _print(quality: Quality) -> None:
         ("joint", "travel", "speed", "torque", "current", "moving", "turns", "degC", "motion"),
         [
             (
-                j + 1,
+                joint.name,
                 joint.travel,
                 joint.speed,
                 joint.torque,
@@ -68,7 +68,7 @@ def _print(quality: Quality) -> None:
                 joint.temperature[1],
                 joint.activity,
             )
-            for j, joint in enumerate(quality.joints)
+            for joint in quality.joints
         ],
     )
     print_line("travel [rad], maximum speed [rad/s], torque range [N m], maximum current [A],")

@@ -114,6 +114,8 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         optimized: the result.
         pareto: show the least energy over the cycle time.
     """
+    from ur_energy_model.model.robots import load_robot
+
     cycle, sheet = optimized.cycle, optimized.sheet
     if optimized.ceiling is not None:
         _print_text(optimized.ceiling.text())
@@ -132,13 +134,12 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
     )
     waypoints = [(number, step) for number, step in enumerate(sheet, 1) if step.waypoint]
     lines = any(step.line is not None for step in sheet)
-    joints = range(1, 1 + len(cycle.moves[0].q[0]))
     print_table(
         "Which step that is: where the move ends, joint angles in degrees",
         [
             "step",
             *(["line"] if lines else []),
-            *(f"joint {j}" for j in joints),
+            *load_robot(cycle.robot).joint_names,
         ],
         [
             [

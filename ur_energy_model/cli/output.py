@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,6 +55,12 @@ def rounded(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
+_NUMBER = re.compile(r"-|nan|[-+]?[0-9][0-9.,e+-]*")
+"""Cells that must stay in one line."""
+_HEADING = re.compile(r"(.*)(?: |(?<=_)(?=[^\n]))", re.DOTALL)
+"""A heading up to where it is broken last: at a space, or after an underscore."""
+
+
 def ask(question: str) -> str:
     """Ask the user at the terminal; the question is on stderr, the answer without line end."""
     print(one_line(question), end="", file=sys.stderr, flush=True)
@@ -72,16 +79,16 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     table = Table(
         title=one_line(title), title_justify="left", box=box.SIMPLE_HEAD, title_style="bold"
     )
+    cells = [[_cell(value) for value in row] for row in rows]
     for i, column in enumerate(columns):
-        numbers = all(row[i] is None or isinstance(row[i], int | float) for row in rows)
         table.add_column(
             one_line(column),
             justify="left" if i == 0 else "right",
             overflow="fold",  # a number without its last digits would be another one
-            no_wrap=numbers and bool(rows),
+            no_wrap=bool(rows) and all(_NUMBER.fullmatch(row[i]) for row in cells),
         )
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+    for row in cells:
+        table.add_row(*row)
     _make_narrow(console, table)
     console.print(table)
 
@@ -97,11 +104,11 @@ def _make_narrow(console: Console, table: Table) -> None:
             table.padding = 0
             return
         longest = max(long, key=lambda each: max(map(len, str(each.header).split("\n"))))
-        longest.header = "\n".join(str(longest.header).rsplit(" ", 1))
+        longest.header = _HEADING.sub(r"\1\n", str(longest.header), count=1)
 
 
 def _breakable(heading: str) -> bool:
-    return " " in heading and max(map(len, heading.split("\n"))) > LONG_HEADING
+    return bool(_HEADING.match(heading)) and max(map(len, heading.split("\n"))) > LONG_HEADING
 
 
 class ProgressReport:

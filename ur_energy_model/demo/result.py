@@ -76,7 +76,7 @@ def evaluate_run(model: EnergyModel, bag: Path, truth_file: Path, folder: Path) 
 def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
     """Print tables: energies (Table VIII), torque (Table V) and current (Table VII) errors."""
     energy, truth, metrics = result.energy, result.truth, result.metrics
-    names = [name.removesuffix("_joint") for name in energy.names]
+    names = energy.names
     print_table(
         f"Energy over {result.seconds:.1f} s of trajectory B [J] (Table VIII)",
         ["joint", "E mech", "true", "E elec", "true", "error %", "efficiency"],

@@ -24,7 +24,6 @@ from ur_energy_model.learning.next_model import NextModel
 from ur_energy_model.learning.standby_minutes import StandbyMinutes
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.model.sessions import SESSION_GAP, SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
@@ -218,7 +217,7 @@ class ChangeMonitor:
         warm = "" if math.isnan(change.temperature) else f" at {change.temperature:.0f} degC"
         usual = float(self.friction.typical_torque()[change.channel]) * math.exp(change.usual)
         words = (
-            f"{short_name(joint)} friction {_percent(ratio)} its usual{warm} since "
+            f"{joint} friction {_percent(ratio)} its usual{warm} since "
             f"{self._clock(change.time)} ({usual * (1.0 + ratio):.2g} N m instead of "
             f"{usual:.2g} N m at {TYPICAL_SPEED:g} rad/s)"
         )

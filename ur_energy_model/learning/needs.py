@@ -19,7 +19,7 @@ from ur_energy_model.learning.history import Need
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.bank import FrictionBank
 from ur_energy_model.model.friction.law import Friction
-from ur_energy_model.model.joint_model import JointModel, short_name
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.typing import Array
@@ -135,7 +135,7 @@ def _of_joints(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> I
     for j, joint in enumerate(model.joints):
         top = float(work.speed[:, j].max())
         slowest, fastest = _shown(coverage.speed_seconds[j])
-        name = short_name(joint.name)
+        name = joint.name
         columns = np.column_stack([work.load[:, j], work.terms[j]])
         errors = work.cost[:, j] @ columns @ joint.current_root
         spread = float(np.linalg.norm(errors))

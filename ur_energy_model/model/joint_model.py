@@ -89,8 +89,3 @@ def square_root(covariance: Array) -> Array:
     """R [m, m] with R R' = covariance [m, m]."""
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None)))
-
-
-def short_name(name: str) -> str:
-    """A joint's name in words: "shoulder_pan_joint" is "shoulder pan"."""
-    return name.removesuffix("_joint").replace("_", " ")

@@ -41,6 +41,8 @@ from ur_energy_model.typing import Array
 
 SAMPLE_PERIOD = 0.002
 """Period of the new time laws [s]: that of an e-Series controller."""
+PATH_RESOLUTION = 1e-4
+"""Deviation from a path that is stated at least [rad]; noise of measured positions is larger."""
 TYPED_TOLERANCE = 1.001
 """Factor by which typed values may exceed a limit: the recording's own are among the limits."""
 
@@ -232,7 +234,7 @@ class CycleProblem:
                 f"The recording goes beyond the usual limits ({self.beyond}); up to there the new "
                 "moves may go too."
             )
-        deviation = max(arm.path.deviation for arm in self.arms)
+        deviation = max(PATH_RESOLUTION, *(arm.path.deviation for arm in self.arms))
         out.append(f"The new moves keep the recorded path within {1e3 * deviation:.2g} mrad.")
         return out
 

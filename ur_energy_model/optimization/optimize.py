@@ -12,7 +12,6 @@ import numpy as np
 from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.evaluation.evaluation import identify_session
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import WorkCycle
 from ur_energy_model.optimization.cycle_energy import CycleEnergies, Stretch, StretchEnergy
@@ -262,7 +261,7 @@ def _load(
     joint = int(np.argmax(most))
     square = float((time[:, None] * torque**2).sum() / time.sum() / torque.shape[1])
     return ArmLoad(
-        short_name(robot.joint_names[joint]),
+        robot.joint_names[joint],
         float(most[joint]),
         square**0.5,
         max(part.peak_power for part in energies),

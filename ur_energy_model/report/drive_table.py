@@ -25,7 +25,7 @@ def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
         nominal = robot.winding_resistance[j]
         rows.append(
             [
-                joint.name.removesuffix("_joint"),
+                joint.name,
                 robot.torque_constant[j],
                 joint.torque_constant,
                 nominal,

@@ -19,7 +19,6 @@ from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.quality.recording_quality import Motion
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.report.shift import Shift, read_shift
@@ -135,7 +134,7 @@ def make_report(
     held_out = [bag for bag in reports if bag.analysis.motion == "held out"]
     verdict = judge(
         [bag.metrics for bag in held_out or reports],
-        [short_name(joint.name) for joint in model.joints],
+        [joint.name for joint in model.joints],
         motions={bag.analysis.motion for bag in held_out or reports},
         simulated=any(bag.analysis.info.simulated for bag in reports),
         generic=_generic_statement(model, reports),

@@ -156,6 +156,7 @@ class JointQuality:
     """Excitation of one joint.
 
     Attributes:
+        name: of the joint.
         travel: range of positions [rad], NaN without.
         speed: largest speed [rad/s], NaN without.
         torque: range of target_moment [N m], NaN without.
@@ -165,6 +166,7 @@ class JointQuality:
         temperature: lowest and highest temperature [degC], NaN without.
     """
 
+    name: str
     travel: float
     speed: float
     torque: float

@@ -16,6 +16,7 @@ from ur_energy_model.identification.quality.recording_quality import (
     Use,
 )
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 from ur_energy_model.telemetry.channel_statistics import JointActivity
 from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
@@ -82,8 +83,12 @@ class _Judge:
         cold = nothing if heat.low is None else heat.low
         warm = nothing if heat.high is None else heat.high
         activity = found.activity or JointActivity.empty(n)
+        names = JOINT_NAMES if n == len(JOINT_NAMES) else [f"joint_{j + 1}" for j in range(n)]
+        if found.robot is not None:
+            names = found.robot.joint_names
         return tuple(
             JointQuality(
+                name=names[j],
                 travel=float(travel[j]),
                 speed=float(speed[j]),
                 torque=float(torque[j]),
@@ -201,17 +206,17 @@ class _Judge:
 
     def _motion_grade(self, *, little_is_enough: bool) -> tuple[Grade, str]:
         wanted = {"enough", "little"} if little_is_enough else {"enough"}
-        poor = [j + 1 for j, joint in enumerate(self.joints) if joint.activity not in wanted]
-        idle = [j + 1 for j, joint in enumerate(self.joints) if joint.activity == "idle"]
+        poor = [joint.name for joint in self.joints if joint.activity not in wanted]
+        idle = [joint.name for joint in self.joints if joint.activity == "idle"]
         if not poor:
             return "good", "every joint moves enough"
         if len(idle) == len(self.joints):
             return "no", "no joint moves"
         parts = []
         if idle:
-            parts.append(f"joint {_listed(idle)} does not move")
-        if set(poor) - set(idle):
-            parts.append(f"little motion of joint {_listed(sorted(set(poor) - set(idle)))}")
+            parts.append(f"{', '.join(idle)} {'does' if len(idle) == 1 else 'do'} not move")
+        if little := [name for name in poor if name not in idle]:
+            parts.append(f"little motion of {', '.join(little)}")
         return "limited", "; ".join(parts)
 
     def _temperature_use(self) -> Use:
@@ -259,10 +264,6 @@ class _Judge:
             yield f"the payload changes within the recording ({masses} kg)"
         if 0.5 <= seconds < ENOUGH_SECONDS:
             yield f"only {seconds:.1f} s; more motion makes the model more exact"
-
-
-def _listed(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 _NEEDS: dict[str, tuple[str, ...]] = {

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts.chart import Line, LineChart, Panel, Role
 from ur_energy_model.report.recording_powers import Breaks
@@ -49,9 +48,7 @@ class Timeline:
 
     def joint_curves(self, joints: Sequence[str], values: Array) -> tuple[Line, ...]:
         """A curve for each joint, labelled with its name; values [n, joints]."""
-        return tuple(
-            self.curve(short_name(joint), values[:, j], joint=j) for j, joint in enumerate(joints)
-        )
+        return tuple(self.curve(joint, values[:, j], joint=j) for j, joint in enumerate(joints))
 
 
 def chart_over_time(

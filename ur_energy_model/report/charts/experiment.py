@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.charts.chart import Line, LineChart, Panel, Role
 from ur_energy_model.typing import Array
 
@@ -30,7 +29,7 @@ def joints_chart(
             title="",
             y_label=quantity,
             lines=tuple(
-                Line(short_name(name), time, column, joint=joint)
+                Line(name, time, column, joint=joint)
                 for joint, (name, column) in enumerate(zip(names, each.T, strict=True))
             ),
         )
@@ -61,7 +60,7 @@ def comparison_chart(
     """
     panels = tuple(
         Panel(
-            title=short_name(name),
+            title=name,
             joint=joint,
             lines=tuple(
                 Line(label, time, values[:, joint], role=role, joint=joint)

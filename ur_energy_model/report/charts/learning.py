@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 
 from ur_energy_model.learning.history import Attempt
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.charts.chart import Line, LineChart, Panel
 
 
@@ -36,8 +35,7 @@ def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> L
         Panel(
             "95 % intervals of the joints' electrical energies",
             tuple(
-                Line(short_name(name), minutes, intervals[:, j], joint=j)
-                for j, name in enumerate(joint_names)
+                Line(name, minutes, intervals[:, j], joint=j) for j, name in enumerate(joint_names)
             ),
             y_label="± [%]",
         ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.charts.chart import BarChart, Bars, Chart, Line, LineChart, Panel, Role
 from ur_energy_model.report.charts.curves import Timeline
 from ur_energy_model.report.charts.power import stacked_lines
@@ -111,7 +110,7 @@ def speed_chart(report: OptimizationReport) -> LineChart:
     """Joint speeds before and after."""
     panels = [
         Panel(
-            short_name(name),
+            name,
             (
                 _line(
                     "as recorded", report.before, _shown(report.before.qd[:, j]), "measured", None

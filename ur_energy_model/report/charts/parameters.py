@@ -8,7 +8,7 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import PARAMETER_UNITS
 from ur_energy_model.model.friction.terms import OperatingPoint
-from ur_energy_model.model.joint_model import JointModel, short_name
+from ur_energy_model.model.joint_model import JointModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.charts.chart import (
     Interval,
@@ -76,7 +76,7 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
         title="The parameters and their uncertainty",
         caption="Dots with 95 % intervals; the grey mark is the value of the robot file. If the "
         "data contain little information, the interval is wide and the value is near the mark.",
-        categories=tuple(short_name(joint.name) for joint in model.joints),
+        categories=tuple(joint.name for joint in model.joints),
         panels=tuple(panels),
     )
 
@@ -91,7 +91,7 @@ def temperature_law_chart(model: EnergyModel) -> LineChart | None:
         temperature = np.linspace(*span, 60)
         panels.append(
             Panel(
-                title=short_name(joint.name),
+                title=joint.name,
                 lines=(Line("friction", temperature, _friction(joint, temperature), joint=j),),
                 joint=j,
             )

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts.chart import BarChart, Bars, Line, LineChart, Panel, Role
 from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time
@@ -37,7 +36,7 @@ def stacked_lines(
         ("drivers", driver, "model", None),
     ]
     layers += [
-        (short_name(joint), np.maximum(electrical[:, j], 0.0), "model", j)
+        (joint, np.maximum(electrical[:, j], 0.0), "model", j)
         for j, joint in enumerate(joint_names)
     ]
     lines = []
@@ -98,7 +97,7 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         caption="Energy over the whole recording with 95 % intervals; drivers and standby belong "
         "to no joint; regeneration is what joints give back and the supply cannot take.",
         y_label="energy [J]",
-        categories=(*(short_name(name) for name in analysis.joint_names), *names),
+        categories=(*(name for name in analysis.joint_names), *names),
         joints=(*range(analysis.dof), *(None for _ in names)),
         bars=tuple(bars),
     )
@@ -151,7 +150,7 @@ def power_chart(analysis: Analysis) -> LineChart:
             timeline.curve("electrical", electrical, joint=j, half_width=half_width),
         )
         note = f"peak {np.nanmax(electrical):.0f} W"
-        panels.append(Panel(short_name(joint), lines, joint=j, note=note))
+        panels.append(Panel(joint, lines, joint=j, note=note))
     return chart_over_time(
         analysis,
         panels,

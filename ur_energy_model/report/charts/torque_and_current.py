@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts.chart import Box, BoxChart, Line, LineChart, Panel
 from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time
@@ -45,7 +44,7 @@ class _Comparison:
         """One panel per joint: the recorded curve in grey, the model's in the joint's colour."""
         return [
             Panel(
-                title=short_name(joint),
+                title=joint,
                 lines=(
                     self.timeline.curve(self.label, self.recorded[:, j], role="measured"),
                     self.timeline.curve("model", self.modelled[:, j], joint=j),
@@ -144,7 +143,7 @@ def _error_chart(
         title=title,
         caption=caption,
         y_label=y_label,
-        categories=tuple(short_name(name) for name in entries[0][0].joint_names),
+        categories=tuple(name for name in entries[0][0].joint_names),
         series=tuple(a.label for a, _, _ in entries),
         boxes=tuple(
             tuple(Box.from_values(modelled[:, j] - recorded[:, j]) for j in range(a.dof))
@@ -165,7 +164,7 @@ def friction_chart(analysis: Analysis) -> LineChart | None:
         speed = current.qd[rows, j]
         data = Line("data", speed, current.friction_measured[rows, j], "measured", points=True)
         law = Line("law", speed, current.friction_modelled[rows, j], joint=j, points=True)
-        panels.append(Panel(title=short_name(joint), lines=(data, law), joint=j))
+        panels.append(Panel(title=joint, lines=(data, law), joint=j))
     if not panels:
         return None
     return LineChart(

@@ -15,7 +15,6 @@ from importlib.resources import files
 from math import floor, isfinite, log10
 
 from ur_energy_model import __version__
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.charts.chart import Chart
 from ur_energy_model.report.page.chart_encoder import ChartEncoder
 from ur_energy_model.report.page.page import Page, Section, Tile
@@ -109,7 +108,7 @@ def _tools(page: Page) -> str:
     """The toolbar, always in view: selection of joints and recording, and zoom."""
     joints = "".join(
         f'<button type="button" class="joint" data-joint="{index}" aria-pressed="false">'
-        f"{escape(short_name(name))}</button>"
+        f"{escape(name)}</button>"
         for index, name in enumerate(page.joint_names)
     )
     rows = ""

@@ -11,7 +11,6 @@ from ur_energy_model.identification.dynamics.base_parameters import snapped_to_a
 from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
 from ur_energy_model.report.charts import motion, power, torque_and_current
@@ -71,7 +70,7 @@ def _sections(report: Report) -> Iterable[Section]:
     analyses = [bag.analysis for bag in bags]
     metrics = [bag.metrics for bag in bags]
     labels = [bag.label for bag in bags]
-    names = [short_name(joint.name) for joint in model.joints]
+    names = [joint.name for joint in model.joints]
     cut = any(analysis.cut for analysis in analyses)
     yield Section(
         "energy",

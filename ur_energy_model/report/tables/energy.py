@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.tables.table import Cell, Table, with_interval
 
 
@@ -12,7 +11,7 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
     """Energy and efficiency (S0 Table VIII)."""
     rows: list[tuple[Cell, ...]] = [
         (
-            short_name(name),
+            name,
             summary.mechanical[j],
             with_interval(summary.electrical[j], summary.electrical_std[j]),
             100 * summary.efficiency[j],

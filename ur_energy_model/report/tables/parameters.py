@@ -11,7 +11,6 @@ from ur_energy_model.identification.dynamics.reflected_inertia import split_iner
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction.law import PARAMETER_UNITS
 from ur_energy_model.model.generic import is_generic, model_words
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.drive_table import drive_table
 from ur_energy_model.report.tables.table import Cell, Table, source_text, with_interval
@@ -24,7 +23,7 @@ def inertia_table(model: EnergyModel) -> Table:
     split = split_inertia(reflected, robot)
     rows = [
         (
-            short_name(joint.name),
+            joint.name,
             reflected[j],
             CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan)),
             robot.reflected_inertia[j],
@@ -59,7 +58,7 @@ def friction_table(model: EnergyModel) -> Table:
     rows = []
     for joint in model.joints:
         row: list[Cell] = [
-            short_name(joint.name),
+            joint.name,
             with_interval(joint.torque_constant, joint.std.get("torque_constant")),
             joint.friction.law.name.replace("_", " "),
         ]
@@ -91,7 +90,7 @@ def friction_choice_table(model: EnergyModel) -> Table:
         ("", ""),
         tuple(
             (
-                short_name(joint.name),
+                joint.name,
                 f"{joint.friction.law.description}: {joint.friction_reason or 'as requested'}",
             )
             for joint in model.joints

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ur_energy_model.energy.arm_state import ArmState
-from ur_energy_model.model.joint_model import short_name
 from ur_energy_model.report.shift import Shift
 from ur_energy_model.report.tables.table import Table
 from ur_energy_model.report.tariff import Tariff
@@ -67,7 +66,7 @@ def cycle_table(shift: Shift) -> Table | None:
         ("motion_energy", "energy while moving [J]"),
         ("idle_energy", "energy while waiting [J]"),
         ("peak_power", "peak power [W]"),
-        *((f"{joint}_energy", f"{short_name(joint)} [J]") for joint in shift.joint_names),
+        *((f"{joint}_energy", f"{joint} [J]") for joint in shift.joint_names),
     ):
         values = np.array([f[key] for f in figures])
         rows.append(

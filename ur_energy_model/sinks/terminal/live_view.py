@@ -26,7 +26,7 @@ from ur_energy_model.terminal_text import one_line, span
 
 LEAST_ENERGY = 1.0
 """Electrical energy from which on an efficiency is shown [J]."""
-NAME, POWER, ENERGY, SMALL = 14, 9, 11, 7
+NAME, POWER, ENERGY, SMALL = 20, 9, 11, 7
 """Widths of columns."""
 LEAST_BAR = 6
 WIDEST = 120
@@ -144,7 +144,7 @@ class LiveView:
         yield Text("".join(cells), "dim")
         for row in (*rows, *part_rows(state.reading)):
             ratio = percent(row.efficiency) if abs(row.energy) >= LEAST_ENERGY else UNKNOWN
-            name = one_line(row.name).removesuffix("_joint")[: NAME - 1]
+            name = one_line(row.name)[1 - NAME :]  # a prefix may be cut, the joint not
             line = Text(name.ljust(NAME) + watts(row.power).rjust(POWER) + "  ", quiet)
             filled = bar(abs(row.power) / scale, room, ascii_only=self.ascii_only)
             line.append(filled, "green" if row.power < 0.0 else "cyan")
