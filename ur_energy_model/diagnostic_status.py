@@ -33,5 +33,5 @@ def text_of(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):  # np.float64 is one too
         # Six digits would hide the changes of a large energy counter.
-        return f"{value:.3f}" if abs(value) >= 1000 else f"{value:.6g}"
+        return f"{value:.3f}" if abs(value) >= 1000 else f"{value + 0.0:.6g}"
     return str(value)

@@ -1,9 +1,17 @@
-"""Text for terminals: names from files and command lines must not control the terminal."""
+"""Text for people; names from files and command lines must not control their terminal."""
 
 from __future__ import annotations
 
+import re
+
 _LONGEST = 1000
 """Most characters of a line; of a longer one, its middle is left out."""
+_SIGNED_ZERO = re.compile(r"(?<![\w.,/\\-])[-−+](?=0(?:\.0+)?(?!\.?\d|[\w-]))")
+
+
+def unsigned_zeros(text: str) -> str:
+    """Text in which numbers that are rounded to zero have no sign: "0.0 W" for "-0.0 W"."""
+    return _SIGNED_ZERO.sub("", text)
 
 
 def printable(text: str) -> str:
@@ -21,10 +29,10 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Printable text of bounded length in which line breaks and tabs are escaped too."""
+    """Printable text of bounded length, line breaks and tabs escaped, zeros without sign."""
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
-    return printable(text).replace("\n", r"\n").replace("\t", r"\t")
+    return printable(unsigned_zeros(text)).replace("\n", r"\n").replace("\t", r"\t")
 
 
 def span(seconds: float) -> str:

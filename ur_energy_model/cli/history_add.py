@@ -15,7 +15,7 @@ from ur_energy_model.cli.cluster_options import (
 )
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.model_option import chosen_model
-from ur_energy_model.cli.output import note, print_json, progress, rounded, warn
+from ur_energy_model.cli.output import note, print_json, progress, warn
 from ur_energy_model.terminal_text import span
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def as_json(added: Added) -> dict[str, object]:
 def print_added(added: Added, store: str) -> None:
     """Say what was added."""
     count = len(added.records)
-    energy = f"{span(added.accounted)}, {rounded(added.energy, 1)} J"
+    energy = f"{span(added.accounted)}, {added.energy:.1f} J"
     note(
         f"{store}: {count} bag{'' if count == 1 else 's'} added ({energy}), "
         f"{len(added.skipped)} were there already, {len(added.failed)} failed"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.terminal_text import one_line
+from ur_energy_model.terminal_text import one_line, unsigned_zeros
 
 if TYPE_CHECKING:  # these take longer to import than a help text to print
     from rich.console import Console
@@ -48,11 +48,6 @@ def warn(warnings: Iterable[str]) -> None:
     """Print warnings on stderr, a line each."""
     for warning in warnings:
         note(f"warning: {warning}")
-
-
-def rounded(value: float, digits: int) -> str:
-    """A number with some digits behind the point; what rounds to zero has no sign."""
-    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 _NUMBER = re.compile(r"-|nan|[-+]?[0-9][0-9.,e+-]*")
@@ -159,5 +154,5 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, Real) and not isinstance(value, Integral):
-        return "-" if not math.isfinite(value) else f"{value + 0.0:.4g}"
+        return "-" if not math.isfinite(value) else unsigned_zeros(f"{value:.4g}")
     return one_line(str(value))

@@ -16,6 +16,7 @@ from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.energy_topics.arm_energies import PARTS
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.telemetry.modes import SAFETY_MODES
+from ur_energy_model.terminal_text import unsigned_zeros
 
 
 def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) -> list[Status]:
@@ -57,7 +58,7 @@ def _joint_statuses(snapshot: Snapshot, joints: tuple[str, ...]) -> list[Status]
         }
         if snapshot.temperature is not None:
             values["temperature_degC"] = snapshot.temperature[i]
-        text = f"{joint_power['electrical_power'][i]:.1f} W"
+        text = unsigned_zeros(f"{joint_power['electrical_power'][i]:.1f} W")
         out.append(Status(f"energy: {joint}", OK, text, values))
     return out
 
@@ -80,7 +81,7 @@ def _total_status(snapshot: Snapshot) -> Status:
         "motors_energy_J": energy[parts["electrical_power"]].sum(),
         "motors_mechanical_energy_J": energy[parts["mechanical_power"]].sum(),
     }
-    return Status("energy: total", OK, f"{power[arm['total']]:.1f} W", values)
+    return Status("energy: total", OK, unsigned_zeros(f"{power[arm['total']]:.1f} W"), values)
 
 
 def _counter_status(snapshot: Snapshot, model: str) -> Status:

@@ -101,7 +101,7 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
         grade: Grade = next(
             (g for g, most in zip(ORDER, MODEL_ERROR, strict=False) if abs(error) <= most), "poor"
         )
-        told = f"{round(error, 1) + 0.0:+.1f}".replace("-", "−")
+        told = f"{error:+.1f}".replace("-", "−")
         share = 100 * fleet.total("bus_model") / energy
         yield Statement(
             grade,

@@ -12,6 +12,7 @@ import numpy as np
 from ur_energy_model.report.analysis import Analysis
 from ur_energy_model.report.charts.chart import BarChart, Bars, Line, LineChart, Panel, Role
 from ur_energy_model.report.charts.curves import S0, Timeline, chart_over_time
+from ur_energy_model.terminal_text import unsigned_zeros
 from ur_energy_model.typing import Array
 
 
@@ -84,7 +85,7 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
     bars = [
         Bars(
             "electrical",
-            np.array([*powers.electrical_energy, *rest]),
+            np.round([*powers.electrical_energy, *rest], 3),
             half_width=np.array([*powers.energy_half_width, *no_joint]),
         ),
         Bars("mechanical", np.array([*powers.mechanical_energy, *no_joint]), role="aside"),
@@ -97,7 +98,7 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         caption="Energy over the whole recording with 95 % intervals; drivers and standby belong "
         "to no joint; regeneration is what joints give back and the supply cannot take.",
         y_label="energy [J]",
-        categories=(*(name for name in analysis.joint_names), *names),
+        categories=(*analysis.joint_names, *names),
         joints=(*range(analysis.dof), *(None for _ in names)),
         bars=tuple(bars),
     )
@@ -125,7 +126,7 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
             Panel(
                 title="Model minus measured",
                 lines=(timeline.curve("model minus measured", error),),
-                note=f"mean {round(mean, 2) + 0.0:+.2f} W".replace("-", "−"),
+                note=unsigned_zeros(f"mean {mean:+.2f} W").replace("-", "−"),
                 y_label="difference [W]",
             ),
         ],

@@ -63,7 +63,7 @@ class _Comparison:
         if finite.size == 0:
             return "does not move" if when else ""
         rms = float(np.sqrt(np.mean(finite**2)))
-        return f"RMS error{when} {f'{rms:.2g}' if rms >= SMALL else f'< {SMALL:g}'} {self.unit}"
+        return f"RMSE{when} {f'{rms:.2g}' if rms >= SMALL else f'< {SMALL:g}'} {self.unit}"
 
 
 def torque_chart(analysis: Analysis) -> LineChart | None:

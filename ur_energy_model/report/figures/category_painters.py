@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from ur_energy_model.report.charts.chart import BarChart, BoxChart, IntervalChar
 from ur_energy_model.report.figures.sheet import sheet
 from ur_energy_model.report.palette import Theme
 from ur_energy_model.typing import Array
+
+LINE = 120
+"""Characters of category names for which a figure has room."""
 
 
 def box_figure(chart: BoxChart, theme: Theme) -> Figure:
@@ -44,7 +48,7 @@ def box_figure(chart: BoxChart, theme: Theme) -> Figure:
             )
             axes.plot([x, x], [box.minimum, box.maximum], ".", color=colour, markersize=3)
     axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
-    axes.set_xticks(range(len(chart.categories)), chart.categories)
+    _name_categories(axes, chart.categories)
     axes.set_xlim(-0.6, len(chart.categories) - 0.4)
     axes.grid(visible=False, axis="x")
     axes.set_ylabel(chart.y_label)
@@ -94,12 +98,19 @@ def bar_figure(chart: BarChart, theme: Theme) -> Figure:
         elif s == 0:
             _value_labels(axes, x, bars.values, theme)
     axes.axhline(0, color=theme.muted, linewidth=0.7)
-    axes.set_xticks(places, chart.categories)
+    _name_categories(axes, chart.categories)
     axes.grid(visible=False, axis="x")
     axes.margins(y=0.12)
     axes.set_xlim(-0.6, len(places) - 0.4)
     axes.set_ylabel(chart.y_label)
     return figure
+
+
+def _name_categories(axes: Axes, names: Sequence[str]) -> None:
+    """Names below the categories, broken after an underscore where they would overlap."""
+    if max(map(len, names), default=0) * len(names) > LINE:
+        names = [name.replace("_", "_\n", 1) for name in names]
+    axes.set_xticks(range(len(names)), names)
 
 
 def _value_labels(axes: Axes, x: Array, values: Array, theme: Theme) -> None:

@@ -19,6 +19,8 @@ WIDTH = 10.0
 """Width of a figure [inch]."""
 BESIDE_TITLE = 3
 """Most legend entries beside the title; longer legends are placed below the caption."""
+LINE = 140
+"""Characters of a line of such a legend."""
 
 
 def style(theme: Theme) -> Any:
@@ -64,7 +66,9 @@ def sheet(
 ) -> tuple[Figure, list[Axes]]:
     """Figure with a title, a caption, a legend and its axes, row by row."""
     caption = "\n".join(wrap(chart.caption, 130))
-    below = len(handles) > BESIDE_TITLE
+    below = 0  # lines of the legend
+    if len(handles) > BESIDE_TITLE:
+        below = -(-sum(len(handle.get_label()) + 6 for handle in handles) // LINE)
     head = 0.67 + 0.17 * caption.count("\n") + 0.22 * below
     full = head + rows * height + 0.2
     layout = ConstrainedLayoutEngine(rect=(0.005, 0.0, 0.99, 1 - head / full), hspace=0.06)
@@ -82,10 +86,13 @@ def sheet(
     if handles:
         place: dict[str, Any] = {"loc": "upper right", "bbox_to_anchor": (0.995, 1.0)}
         if below:
-            place = {"loc": "upper left", "bbox_to_anchor": (0.004, 1 - (head - 0.32) / full)}
+            place = {
+                "loc": "upper left",
+                "bbox_to_anchor": (0.004, 1 - (head - 0.1 - 0.22 * below) / full),
+            }
         legend = figure.legend(
             handles=list(handles),
-            ncols=len(handles),
+            ncols=-(-len(handles) // max(below, 1)),
             frameon=False,
             handlelength=1.4,
             columnspacing=1.2,

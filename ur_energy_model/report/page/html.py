@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
 from math import floor, isfinite, log10
 
@@ -21,8 +21,14 @@ from ur_energy_model.report.page.page import Page, Section, Tile
 from ur_energy_model.report.palette import stylesheet
 from ur_energy_model.report.tables.table import Table
 from ur_energy_model.report.verdict import ModelVerdict
+from ur_energy_model.terminal_text import unsigned_zeros
 
 SCRIPTS = ("scales.js", "charts.js", "page.js")
+
+
+def escape(text: str) -> str:
+    """Text for people as HTML."""
+    return html.escape(unsigned_zeros(text))
 
 
 def render(page: Page) -> str:
@@ -197,5 +203,5 @@ def cell_text(cell: str | float | None, digits: int | None) -> str:
         return "–"
     if isinstance(cell, str):
         return cell
-    text = f"{cell:.2e}" if digits is None else f"{cell + 0.0:.{digits}f}"
+    text = f"{cell:.2e}" if digits is None else f"{cell:.{digits}f}"
     return text.replace("-", "−")
