@@ -2,7 +2,7 @@
 
 import pytest
 
-from ur_energy_model.terminal_text import one_line, printable
+from ur_energy_model.terminal_text import one_line, printable, unsigned_zeros
 
 
 @pytest.mark.parametrize("text", ["a b", "Motor 1 \u2013 25 \u00b0C", "line\n\tnext"])
@@ -23,6 +23,20 @@ def test_ordinary_text_is_unchanged(text):
 def test_control_characters_are_escaped(text, shown):
     assert printable(text) == shown
     assert printable(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("-0.0 W", "0.0 W"),
+        ("\u22120.00 to \u22120.01 %", "0.00 to \u22120.01 %"),
+        ("[-0.0, 0.0, -9.82]", "[0.0, 0.0, -9.82]"),
+        ("+0.0 %, at -0.", "0.0 %, at 0."),
+        *((text, text) for text in ("-0.05", "run-0.0", "/bags/-0", "2026-01-05", "-0e-5", "-0h")),
+    ],
+)
+def test_zero_has_no_sign(text, shown):
+    assert unsigned_zeros(text) == shown
 
 
 def test_line_breaks_are_escaped_in_one_line():

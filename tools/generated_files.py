@@ -30,7 +30,10 @@ PURPOSE: dict[str, str] = {
 INTRODUCTION = """# Nodes, topics, parameters and launch files
 
 Topic names are relative, so that each robot can have a namespace. Live topics are reliable with a
-depth of 10; latched topics are transient local with a depth of 1. The joint_states of a driver are
+depth of 10; latched topics are transient local with a depth of 1. Of samples that come
+late the estimator publishes a message for each period of `publish_rate`; `published_Hz` and
+`publications_missed` on its `/diagnostics` count what is published and, while the processor is
+busy, left out. More than 2 % left out is a warning. The joint_states of a driver are
 subscribed to as best effort, which matches publishers of either reliability. Parameters
 `qos_overrides.<topic>...` change history, depth and reliability of each topic.
 
@@ -82,11 +85,12 @@ controller names.
 
 ## The model, and learning
 
-Without `model_file`, the estimator uses the generic model of the arm. Which arm it is says
-`robot_model`, else the controller's dashboard server, else the bag. Until the controller answers,
-the estimator waits and says why, as it does with a model file, and nothing is counted. If the
-controller answers without a name of the arm, the estimator tries again and asks for `robot_model`;
-`source:=joint_states` tells no arm and needs `robot_model` or `model_file`.
+Without `model_file`, the estimator uses the generic model of the arm. The arm is taken from
+`robot_model`, else from the controller's dashboard server, else from the bag. Until the controller
+answers, the estimator waits and reports why, as it does with a model file, and nothing is counted.
+If the controller answers without a name of the arm, the estimator tries again and asks for
+`robot_model`;
+`source:=joint_states` names no arm and needs `robot_model` or `model_file`.
 
 `learn` is `on` by default, with and without a model file: a learned model is used only if it
 predicts later minutes better than the present one. `learn:=off` computes with the first model

@@ -1,4 +1,4 @@
-"""What generic models make of arms that nobody has measured: errors, and whether intervals cover.
+"""What generic models make of arms not yet identified: errors, and whether intervals cover.
 
 Simulated arms of all nine types, twelve seconds each, half pick and place, half random points.
 Where a robot file has no motor constants, those of the simulated arm are drawn from the spread that

@@ -63,7 +63,7 @@ def test_json_contract(designed):
 
 def test_a_trajectory_for_the_gap_of_a_learned_model(tmp_path):
     generic = load_model(config_file("models", "ur5e.yaml"))
-    need = Need(4, "speed", (0.2, 2.0), 1.8, "wrist 2 has not moved faster than 0.2 rad/s")
+    need = Need(4, "speed", (0.2, 2.0), 1.8, "wrist_2_joint has not moved faster than 0.2 rad/s")
     learned = replace(generic, provenance={"origin": "learned", NEEDS: [need.as_json()]})
     model, path = tmp_path / "model.yaml", tmp_path / "gap.yaml"
     save_model(learned, model)

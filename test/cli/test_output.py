@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from test.cli.conftest import Capture
 from ur_energy_model.cli.output import WIDTH, print_table
+from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 
 
 def test_numbers_of_a_wide_table_are_whole(capsys: Capture) -> None:
@@ -16,3 +17,11 @@ def test_numbers_of_a_wide_table_are_whole(capsys: Capture) -> None:
     for number in numbers:
         assert out.count(f"{number:.4g}") == 2
     assert all(word in out.split() for word in ("ur10e", "ur3e", "standby", "CO2"))
+
+
+def test_long_headings_of_numbers_are_broken_at_underscores(capsys: Capture) -> None:
+    angles = [f"{-100.25 - j:.2f}" for j in range(6)]
+    print_table("waypoints", ["step", *JOINT_NAMES], [["1", *angles]])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert any(line.split()[-6:] == angles for line in lines)

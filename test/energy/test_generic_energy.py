@@ -1,4 +1,4 @@
-"""Energies of arms that nobody has measured, with generic models."""
+"""Energies of arms not yet identified, with generic models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identification from less than everything: what is found then, and what is said of the rest."""
+"""Identification from less than everything: what is found, what is reported of the rest."""
 
 from __future__ import annotations
 

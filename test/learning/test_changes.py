@@ -1,4 +1,4 @@
-"""Changes of the arm are said once, in words; what is usual is not."""
+"""Changes of the arm are reported once, in words; what is usual is not."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_fifteen_percent_more_friction_is_found_while_the_arm_warms_up(known):
     assert (change.joint, change.what) == ("wrist_1_joint", "friction")
     assert abs(change.size - 0.15) < 0.04
     assert change.interval[0] < 0.15 < change.interval[1]
-    assert "wrist 1 friction" in change.words
+    assert "wrist_1_joint friction" in change.words
     assert "above its usual at" in change.words
     assert "N m instead of" in change.words
     assert change_from_json(change.as_json()) == change
 
 
-def test_an_untold_payload(known):
+def test_an_undeclared_payload(known):
     monitor, arm = known
 
     def inject(arm):
@@ -87,7 +87,7 @@ def test_an_untold_payload(known):
     assert "controller was not told" in change.words
 
 
-def test_an_untold_mounting(known):
+def test_an_unannounced_mounting(known):
     monitor, arm = known
 
     def inject(arm):

@@ -46,7 +46,7 @@ def test_a_slow_joint():
     assert need.speed_range[0] == 0.4
     assert 2.0 < need.speed_range[1] <= 3.2
     assert LEAST_SHARE <= need.energy_share_percent < 10.0
-    assert need.words.startswith("wrist 2 has not moved faster than 0.4 rad/s: its friction leaves")
+    assert need.words.startswith("wrist_2_joint has not moved faster than 0.4 rad/s: its friction")
     assert next_needed((need,)) == need.words
     assert need_from_json(need.as_json()) == need
 
@@ -65,7 +65,7 @@ def test_a_joint_that_has_never_moved():
     coverage = work()
     coverage.speed_seconds[2] = 0.0
     (need,) = needs(certain(), coverage)
-    assert "elbow has hardly moved" in need.words
+    assert "elbow_joint has hardly moved" in need.words
     assert need.joint == 2
 
 
@@ -88,7 +88,7 @@ def test_an_uncertain_torque_constant_wants_load():
 def test_uncertain_friction_wants_more_motion():
     (need,) = needs(with_variance(0, 1, 0.1**2), work())
     assert (need.joint, need.what) == (0, "speed")
-    assert "shoulder pan has moved too little: its friction" in need.words
+    assert "shoulder_pan_joint has moved too little: its friction" in need.words
 
 
 def test_standby_without_bus_power_or_standstill():

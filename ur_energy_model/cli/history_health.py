@@ -23,7 +23,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         summary="friction, torque constants and standby power over days",
         description="Follow the friction and the torque constant of each joint and the standby "
         "power of each arm over days, at equal temperature. Changes that are larger than their "
-        "uncertainty are said in words.",
+        "uncertainty are given in words.",
         examples="ur_energy history health plant\n"
         "ur_energy history health s3://plant/history --json",
     )

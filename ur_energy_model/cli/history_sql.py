@@ -1,4 +1,4 @@
-"""`ur_energy history sql`: any question to a history store."""
+"""`ur_energy history sql`: queries of a history store."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _add(options: argparse.Namespace, bag: Path) -> bool:
-    """Add a bag; what is wrong is said, and does not end the command.
+    """Add a bag; a problem is reported and does not end the command.
 
     Returns:
         whether that is done; False if it has to be tried again.

@@ -186,7 +186,7 @@ def _origin(source: str) -> str:
 
 
 def _in_words(joints: Sequence[str]) -> str:
-    """Joints by type: "ur5e: elbow, wrist 1"."""
+    """Joints by type: "ur5e: elbow_joint, wrist_1_joint"."""
     types: dict[str, list[str]] = {}
     for label in joints:
         robot, _, joint = label.partition(": ")

@@ -1,4 +1,4 @@
-"""Model of an arm that nobody has measured: robot file and typical values."""
+"""Model of an arm not yet identified: robot file and typical values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generic models: the prior of an arm that nobody has measured.
+"""Generic models: the prior of an arm not yet identified.
 
 config/models contains one per arm type, made by `python -m tools.generic_models`. Its standard
 deviations are those between arms of the type; docs/generic_models.md states where they come from.

@@ -146,7 +146,7 @@ class EstimatorNode(ManagedNode):
                 self._arm.estimator.set_options(live_options(self.value))
 
     def _meet(self, model: WatchedModel) -> EstimatedArm:
-        """The arm is known now: begin to count for it."""
+        """Start estimating once the arm is identified."""
         arm = EstimatedArm(model, self.value, self._lock, self._on_cycle)
         self._plans = PlanPredictions(
             model.robot,

@@ -54,7 +54,7 @@ def options_of_sinks(value: Callable[[str], Any]) -> SinkOptions:
 
 
 class EstimatorOutlets:
-    """Feeds the sinks, and tells how they are.
+    """Updates the sinks and reports their status.
 
     Args:
         node: full name of the node.

@@ -26,7 +26,7 @@ def with_long_waits(problem: CycleProblem, duration: float) -> list[list[Stretch
 def switched_off(
     problem: CycleProblem, stretches: Sequence[Stretch], energies: Sequence[StretchEnergy]
 ) -> tuple[list[StretchEnergy], list[str]]:
-    """Energies of a cycle whose long waits are spent switched off, and what is to be said of it."""
+    """Energies of a cycle whose long waits are spent switched off, and a note on it."""
     after, switching = problem.options.power_off_after, problem.cycle.switching
     if after is None:
         return list(energies), []

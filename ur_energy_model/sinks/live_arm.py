@@ -138,7 +138,7 @@ class LiveArm:
                 self._outlets.offer_at_once(lambda: self._sink_reading(estimator))
 
     def _meet(self, batch: Telemetry) -> LiveEstimator:
-        """The arm is known now: begin to count."""
+        """Start estimating once the arm is identified."""
         named = self._model_of(batch.info)
         robot = load_robot(named.model.robot)
         if self._live and batch.info.robot not in (None, robot.name):

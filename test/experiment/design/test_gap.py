@@ -26,7 +26,7 @@ from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.planner import MotionLimits, Planner
 
 ROBOT = load_robot("ur5e")
-SLOW = Need(4, "speed", (0.4, 3.0), 1.8, "wrist 2 has not moved faster than 0.4 rad/s")
+SLOW = Need(4, "speed", (0.4, 3.0), 1.8, "wrist_2_joint has not moved faster than 0.4 rad/s")
 
 
 def test_needs_survive_the_model_file(tmp_path):

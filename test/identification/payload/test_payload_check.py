@@ -40,12 +40,12 @@ def constants(found: Identification) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def untold(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return recorded(tmp_path_factory.mktemp("untold"), NOTHING, LOAD)
+def undeclared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("undeclared"), NOTHING, LOAD)
 
 
-def test_an_unset_payload_is_found(untold: Path) -> None:
-    found = identify([untold], "ur5e")
+def test_an_unset_payload_is_found(undeclared: Path) -> None:
+    found = identify([undeclared], "ur5e")
     (check,) = found.payload_checks
     assert check.told_mass == pytest.approx(0.0, abs=0.01)
     assert check.mass == pytest.approx(LOAD.mass, rel=0.15)
@@ -67,19 +67,19 @@ def test_a_correctly_set_payload_is_confirmed(load: Payload, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("payload", "close"), [(LOAD, 0.02), (IDENTIFIED, 0.06)])
 def test_torque_constants_come_out_right_with_the_true_payload(
-    untold: Path, payload: Payload | str, close: float
+    undeclared: Path, payload: Payload | str, close: float
 ) -> None:
-    found = identify([untold], "ur5e", IdentificationOptions(payload=payload))
+    found = identify([undeclared], "ur5e", IdentificationOptions(payload=payload))
     assert np.allclose(constants(found)[1:4], 0.1, rtol=close)
     assert found.model.setup.payload.mass == pytest.approx(LOAD.mass, rel=0.1)
     assert not any(check.contradicts for check in found.payload_checks)
     assert min(row["r2"] for row in found.model.fit[0]["torque"]) > 0.999
 
 
-def test_the_commands_take_a_payload(untold: Path, tmp_path: Path, capsys) -> None:
+def test_the_commands_take_a_payload(undeclared: Path, tmp_path: Path, capsys) -> None:
     model = tmp_path / "model.yaml"
     stated = "2.5,0.03,0.1,0.05"
-    arguments = ["identify", str(untold), "--robot", "ur5e", "-o", str(model), "--json"]
+    arguments = ["identify", str(undeclared), "--robot", "ur5e", "-o", str(model), "--json"]
     assert main([*arguments, "--payload", stated]) == 0
     (check,) = json.loads(capsys.readouterr().out)["payload_checks"]
     assert check["model_mass"] == 2.5
@@ -87,16 +87,16 @@ def test_the_commands_take_a_payload(untold: Path, tmp_path: Path, capsys) -> No
     assert load_model(model).setup.payload.mass == 2.5
     rms = []
     for words in ([], ["--payload", "2.5", "0.03", "0.1", "0.05"]):
-        assert main(["evaluate", str(model), str(untold), "--json", *words]) == 0
+        assert main(["evaluate", str(model), str(undeclared), "--json", *words]) == 0
         (result,) = json.loads(capsys.readouterr().out)["results"]
         rms.append(result["current"][1]["rms"])
         assert result["torque"][1]["r2"] > 0.999
     assert rms[1] < 0.3 * rms[0]
 
 
-def test_predict_takes_a_payload(untold: Path, tmp_path: Path, capsys) -> None:
+def test_predict_takes_a_payload(undeclared: Path, tmp_path: Path, capsys) -> None:
     model, plan = tmp_path / "model.yaml", tmp_path / "plan.csv"
-    assert main(["identify", str(untold), "--robot", "ur5e", "-o", str(model)]) == 0
+    assert main(["identify", str(undeclared), "--robot", "ur5e", "-o", str(model)]) == 0
     time = np.linspace(0.0, 4.0, 200)
     q = np.zeros((200, 6))
     q[:, 1] = -0.5 * (1 - np.cos(np.pi * time / 4))
@@ -111,8 +111,8 @@ def test_predict_takes_a_payload(untold: Path, tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize("words", [["heavy"], ["-1"], ["1", "2"], ["nan"], ["1,2,3"]])
-def test_refuses_an_invalid_payload(untold: Path, tmp_path: Path, capsys, words) -> None:
-    arguments = ["identify", str(untold), "--robot", "ur5e", "-o", str(tmp_path / "m.yaml")]
+def test_refuses_an_invalid_payload(undeclared: Path, tmp_path: Path, capsys, words) -> None:
+    arguments = ["identify", str(undeclared), "--robot", "ur5e", "-o", str(tmp_path / "m.yaml")]
     assert main([*arguments, "--payload", *words]) == 1
     line = capsys.readouterr().err.strip()
     assert "--payload" in line

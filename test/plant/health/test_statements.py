@@ -1,4 +1,4 @@
-"""What is said: words, figures and JSON."""
+"""What is reported: words, figures and JSON."""
 
 from __future__ import annotations
 

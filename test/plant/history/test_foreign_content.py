@@ -1,4 +1,4 @@
-"""What others put into a store is named and left; what is lost, changed or copied is said."""
+"""What others put into a store is named and left; what is lost, changed or copied is reported."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _tree(folder: Path) -> dict[str, bytes]:
 
 
 def _history(arguments: list[str], capsys: Capture) -> tuple[int, str, list[str]]:
-    """Exit code, what is printed, and what is said on stderr: lines without a traceback."""
+    """Exit code, what is printed on stdout and on stderr: lines without a traceback."""
     capsys.readouterr()
     code = main(["history", *arguments])
     out, err = capsys.readouterr()

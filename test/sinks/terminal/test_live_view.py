@@ -9,6 +9,7 @@ import pytest
 from test.sinks.terminal.live_states import away, full, state, waiting
 from ur_energy_model.sinks.live_state import LiveState
 from ur_energy_model.sinks.terminal.live_view import FOOTER, WIDEST, LiveView
+from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 
 SIZES = [(80, 24), (120, 40), (60, 20), (40, 12), (20, 5), (300, 100), (1, 1), (80, 1), (80, 2)]
 STATES: dict[str, Callable[[], LiveState]] = {
@@ -17,7 +18,6 @@ STATES: dict[str, Callable[[], LiveState]] = {
     "away": away,
     "full": full,
 }
-JOINTS = ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3")
 
 
 def shown(what: LiveState, width: int, height: int, *, ascii_only: bool = False) -> list[str]:
@@ -40,7 +40,7 @@ def test_what_matters_is_visible(width: int, height: int) -> None:
     what = full()
     lines = shown(what, width, height)
     text = "\n".join(lines)
-    for joint in JOINTS:
+    for joint in JOINT_NAMES:
         (row,) = [line for line in lines if line.startswith(joint)]
         assert " W " in row
         assert " J " in row
@@ -100,7 +100,7 @@ def test_the_scale_of_the_bars_holds_the_largest_power() -> None:
     view, what = LiveView(), state()
     (heading,) = [line.plain for line in view.lines(what, 80, 24) if line.plain.startswith("joint")]
     assert what.reading is not None
-    powers = [abs(what.reading.numbers()[f"energy/{name}_joint/power"]) for name in JOINTS]
+    powers = [abs(what.reading.numbers()[f"energy/{name}/power"]) for name in JOINT_NAMES]
     scale = float(heading.split(" to ")[1].split(" W")[0])
     assert max(powers) <= scale <= 2.5 * max(powers)
 

@@ -165,7 +165,7 @@ class PowerPrior:
 
     @classmethod
     def from_robot(cls, robot: RobotDescription) -> PowerPrior:
-        """Of an arm that nobody has measured."""
+        """Of an arm not yet identified."""
         standby = robot.standby_power if np.isfinite(robot.standby_power) else STANDBY[0]
         return cls((standby, STANDBY[1]), COPPER_FACTOR, np.zeros(robot.dof), DRIVER)
 

@@ -83,9 +83,11 @@ class _Judge:
         cold = nothing if heat.low is None else heat.low
         warm = nothing if heat.high is None else heat.high
         activity = found.activity or JointActivity.empty(n)
-        names = JOINT_NAMES if n == len(JOINT_NAMES) else [f"joint_{j + 1}" for j in range(n)]
+        names: tuple[str, ...] = JOINT_NAMES
         if found.robot is not None:
             names = found.robot.joint_names
+        elif n != len(names):
+            names = tuple(f"joint_{j + 1}" for j in range(n))
         return tuple(
             JointQuality(
                 name=names[j],

@@ -1,1 +1,1 @@
-"""Lines that the nodes write into the terminal: what happens, and no kind of line too often."""
+"""Lines that the nodes write into the terminal: each kind at a limited rate."""

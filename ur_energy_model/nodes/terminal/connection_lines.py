@@ -11,7 +11,7 @@ from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.terminal_text import span
 
 PATIENCE = 1.0
-"""Time for which a connection may take to be made before anything is said about it [s]."""
+"""Time for which a connection may take to be made before it is reported [s]."""
 UNKNOWN = "no answer yet"
 
 

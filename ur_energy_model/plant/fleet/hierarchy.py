@@ -139,7 +139,7 @@ class SizeHierarchy:
         """Variance of errors that all arms have in common [k].
 
         Errors of measurements come from the model (friction, gears, masses), the same in all arms,
-        rather than from noise: the mean of many arms is not better known than one arm is.
+        rather than from noise: the mean of many arms has at least the uncertainty of a single arm.
         """
         count = self._known[used].sum(axis=0)
         precision = self._precision[used].sum(axis=0)

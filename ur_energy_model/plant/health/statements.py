@@ -1,4 +1,4 @@
-"""What is said of the health of an arm: levels day by day, and changes in words."""
+"""Statements on the health of an arm: levels day by day, and changes in words."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ State = tuple[tuple[str, int, int], ...]
 
 
 class BagFolder:
-    """Looks for recordings in a folder that nobody writes any more.
+    """Finds finished bags in a folder.
 
     Of a bag that is being recorded, all storage files but the last are complete; they are
     recordings of their own, so that a bag of days is followed, and old files of it may be deleted

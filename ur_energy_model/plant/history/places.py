@@ -54,8 +54,8 @@ class Place(Protocol):
     def exclusive(self) -> AbstractContextManager[Callable[[], bool]]:
         """A block in which no other process is at the same time.
 
-        Its value tells whether that still holds: a process that was stopped for minutes may have
-        lost its turn.
+        Its value returns whether that still holds: a process that was stopped for minutes may have
+        lost the lock.
         """
         ...
 

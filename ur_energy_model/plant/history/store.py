@@ -12,8 +12,8 @@ left is removed by the next one that writes, so that adding the source again com
 footer of each file of `seconds` says which time it covers, so that no time of an arm is counted
 twice.
 
-A record says what its files contain. Only these files count; what is lost, changed or was put
-there by somebody else is said (`holdings`), and adding a bag again mends it. Nothing that no record
+A record says what its files contain. Only these files count; what is lost, changed or foreign
+is reported (`holdings`), and adding a bag again mends it. Nothing that no record
 of the store names is ever removed.
 """
 

@@ -28,7 +28,7 @@ LEAST_ENERGY = 1.0
 """Electrical energy from which on an efficiency is shown [J]."""
 NAME, POWER, ENERGY, SMALL = 20, 9, 11, 7
 """Widths of columns."""
-LEAST_BAR = 6
+LEAST_BAR = 4
 WIDEST = 120
 """Columns that are used of a wider terminal."""
 FOOTER = "q or Ctrl-C: quit"

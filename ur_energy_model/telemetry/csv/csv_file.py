@@ -214,7 +214,7 @@ class CsvFile:
                 int(np.count_nonzero(bad)),
                 int(block.lines[good][first.row]),
                 self.header.names[column],
-                f"has {first.value:.6g}, which this arm cannot have",
+                f"has {first.value:.6g}, outside this arm's range",
             )
             yield {name: part[~bad] for name, part in columns.items()}
 

@@ -1,4 +1,4 @@
-"""FaultTolerantWriter: writes a bag over failures of the disk."""
+"""FaultTolerantWriter: keeps recording through disk errors."""
 
 from __future__ import annotations
 

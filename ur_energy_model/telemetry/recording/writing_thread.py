@@ -1,4 +1,4 @@
-"""WritingThread: writes what a queue holds into the current bag, over failures of the disk."""
+"""WritingThread: writes what a queue holds into the current bag, through disk errors."""
 
 from __future__ import annotations
 
