@@ -30,6 +30,7 @@ from ur_energy_model.typing import Array, Mask
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "simulated_beside_real.png"
 THEME = THEMES["light"]
+NAMES = load_robot("ur5e").joint_names
 REAL, SIMULATED = THEME.data, THEME.joints[0]
 SETUPS = {
     "ur5e_streamed_move_500hz_6s": Setup(payload=Payload(0.1, np.array([0.001, -0.001, 0.053]))),
@@ -81,7 +82,7 @@ def draw_moment(axes: Axes, real: Telemetry, simulated: Telemetry, joint: int) -
             label=label,
             alpha=0.7,
         )
-    axes.set_xlabel(f"actual_current of joint {joint + 1} [A]")
+    axes.set_xlabel(f"actual_current of {NAMES[joint]} [A]")
     axes.set_ylabel("target_moment [N m]")
 
 
@@ -99,7 +100,9 @@ def draw_current_noise(axes: Axes, pair: tuple[Telemetry, Telemetry]) -> None:
         place = joints + 1 + 0.36 * (k - 0.5)
         axes.bar(place, moving, 0.34, color=colour, alpha=0.45)
         axes.bar(place, rest, 0.34, color=colour)
-    axes.set_xlabel("joint (solid: at rest, light: in motion)")
+    names = [name.replace("_", "_\n") for name in NAMES]
+    axes.set_xticks(joints + 1, names, fontsize=6)
+    axes.set_xlabel("solid: at rest, light: in motion")
     axes.set_ylabel("noise of actual_current [A]")
 
 
@@ -161,7 +164,7 @@ def draw(folder: Path) -> Figure:
         draw_power_noise(top[2], pair)
         draw_time(bottom[0], real, (power(real), power(simulated)), "bus power [W]")
         currents = real["actual_current"][:, 0], simulated["actual_current"][:, 0]
-        draw_time(bottom[1], real, currents, "actual_current of joint 1 [A]")
+        draw_time(bottom[1], real, currents, f"actual_current of {NAMES[0]} [A]")
         draw_error(bottom[2], pair)
     figure.suptitle(
         "A simulated UR5e (blue, arm number 0, not fitted) beside two real ones (grey), "

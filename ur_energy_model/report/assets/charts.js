@@ -190,7 +190,7 @@ function legend(parent, entries) {
 
 // Charts with one row per category: boxes, bars and intervals, readable at any width.
 function rowFrame(parent, width, rows, rowHeight, low, high, label) {
-  const left = Math.min(110, Math.max(88, width * 0.3)), right = width - 14, top = 6;
+  const left = 128, right = width - 14, top = 6;
   const bottom = top + rows.length * rowHeight;
   const root = svg("svg", { viewBox: `0 0 ${width} ${bottom + 32}`, role: "img" }, parent);
   const px = (value) => left + ((value - low) / (high - low || 1)) * (right - left);
