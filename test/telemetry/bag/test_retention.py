@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC
 from ur_energy_model.telemetry.bag.reader import MISSING_FILE, read_bag
+from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.retention import (
     DAY,
     Retention,
@@ -32,7 +34,8 @@ def bag(tmp_path: Path) -> Path:
     """Six seconds in six files, a mark in the third."""
     telemetry = make_telemetry(SECONDS * RATE, fields=("actual_q",))
     path = tmp_path / "long"
-    with BagWriter(path, telemetry.info, ("actual_q",), split=FileSplit(seconds=0.9)) as writer:
+    split = FileSplit(seconds=0.9)
+    with BagWriter(path, telemetry.info, ("actual_q",), split=split, in_budget=True) as writer:
         for second in range(SECONDS):
             stamp = EPOCH + second * 1_000_000_000
             if second == 2:
@@ -80,19 +83,33 @@ def test_the_last_file_takes_the_bag_along_but_nothing_of_others(bag: Path) -> N
     for file in files_of(bag):
         delete_file(file, file_contents(file))
     assert [path.name for path in bag.iterdir()] == ["notes.txt"]
-    other = write_bag(bag.parent / "other", make_telemetry(50, fields=("actual_q",)))
+    other = write_bag(
+        bag.parent / "other", make_telemetry(50, fields=("actual_q",)), in_budget=True
+    )
     for file in files_of(other):
         delete_file(file, FileContents({}, marked=False))
     assert not other.exists()
 
 
-def test_only_bags_of_this_package_count(bag: Path) -> None:
+def test_only_bags_that_were_recorded_here_under_a_budget_count(bag: Path, tmp_path: Path) -> None:
+    write_bag(tmp_path / "of_a_command", make_telemetry(50, fields=("actual_q",)))
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copytree(bag, tmp_path / "elsewhere" / "copy")
+    assert files_of(tmp_path / "elsewhere" / "copy") == []
+    (tmp_path / "elsewhere" / "link").symlink_to(bag)
+    assert files_of(tmp_path / "elsewhere" / "link") == []
     foreign = bag.parent / "foreign"
     foreign.mkdir()
     (foreign / "metadata.yaml").write_text("rosbag2_bagfile_information: {}\n")
     (foreign / "foreign_0.mcap").write_bytes(b"")
     (bag.parent / "thesis.txt").write_text("years of work")
     assert {path.parent for path in files_of(bag)} == {bag}
+    (bag / "metadata.yaml").unlink()
+    recover_bag(bag)
+    assert {path.parent for path in files_of(bag)} == {bag}
+    archive = bag.rename(tmp_path / "elsewhere" / "archive")
+    bag.symlink_to(archive)
+    assert files_of(bag) == []
 
 
 def test_budget() -> None:

@@ -31,7 +31,7 @@ def old_bags(folder: Path, count: int, *, marked: int | None = None) -> None:
     for i in range(count):
         path = folder / f"bag{i}"
         telemetry = make_telemetry(50, fields=FIELDS)
-        with BagWriter(path, telemetry.info, FIELDS) as writer:
+        with BagWriter(path, telemetry.info, FIELDS, in_budget=True) as writer:
             writer.write(telemetry)
             if i == marked:
                 writer.write_event(Event(writer.last_stamp, "mark", "collision"))
@@ -85,15 +85,15 @@ def test_marked_files_stay_and_a_budget_that_cannot_be_kept_says_so(tmp_path: Pa
 
 def test_a_bag_that_others_write_stays_and_a_finished_or_killed_one_goes(tmp_path: Path) -> None:
     telemetry = make_telemetry(50, fields=FIELDS)
-    write_bag(tmp_path / "finished", telemetry)
-    write_bag(tmp_path / "killed", telemetry)
+    write_bag(tmp_path / "finished", telemetry, in_budget=True)
+    write_bag(tmp_path / "killed", telemetry, in_budget=True)
     (file,) = (tmp_path / "killed").glob("*.mcap")
     file.write_bytes(file.read_bytes()[:-20])
     shutil.copytree(tmp_path / "killed", tmp_path / "elsewhere")
     metadata = tmp_path / "elsewhere" / "metadata.yaml"
     metadata.write_text(re.sub(r"(\s+host): .*", r"\1: another", metadata.read_text()))
     keeper = budget(tmp_path, Retention(bytes=1))
-    with BagWriter(tmp_path / "written", telemetry.info, FIELDS) as writer:
+    with BagWriter(tmp_path / "written", telemetry.info, FIELDS, in_budget=True) as writer:
         age(tmp_path / "written", time.time() - DAY)
         keeper.look()
         assert names(tmp_path) == ["elsewhere", "written"]
@@ -104,6 +104,18 @@ def test_a_bag_that_others_write_stays_and_a_finished_or_killed_one_goes(tmp_pat
     keeper.look()
     assert names(tmp_path) == []
     assert keeper.use.problem is None
+
+
+def test_files_of_others_in_a_bag_stay(tmp_path: Path) -> None:
+    old_bags(tmp_path, 1)
+    bag = tmp_path / "bag0"
+    (own,) = bag.glob("*.mcap")
+    shutil.copy(own, bag / "thesis.mcap")
+    age(bag, time.time() - 2 * DAY)
+    keeper = budget(tmp_path, Retention(bytes=1))
+    keeper.look()
+    assert [path.name for path in bag.iterdir()] == ["thesis.mcap"]
+    assert "thesis.mcap" in (keeper.use.problem or "")
 
 
 def test_files_that_cannot_be_read_are_kept_and_named(tmp_path: Path) -> None:

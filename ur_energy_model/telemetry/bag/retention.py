@@ -1,7 +1,11 @@
-"""Retention: the budget for the bags of a folder, kept by deleting whole storage files."""
+"""Retention: the budget for the bags of a folder, kept by deleting whole storage files.
+
+Only what a recorder wrote into that folder under a budget counts, and may be deleted.
+"""
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +14,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.file_contents import FileContents
 from ur_energy_model.telemetry.bag.files import file_number
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, read_metadata
+from ur_energy_model.telemetry.bag.provenance import BUDGET
 
 DAY = 86400.0
 PARTS = 20
@@ -20,7 +25,7 @@ LONGEST_FILE = 3600.0
 
 @dataclass(frozen=True)
 class Retention:
-    """Budget for the bags of a folder; None sets no limit.
+    """Budget for the bags that are recorded into a folder; None sets no limit.
 
     Attributes:
         bytes: of all storage files together.
@@ -68,19 +73,21 @@ class StoredFile:
 
 
 def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
-    """MCAP files of this package's bags in a folder, oldest first.
+    """MCAP files of the bags that were recorded into a folder under its budget, oldest first.
 
     Args:
         folder: that holds the bags.
-        own: whether directories seen before are such bags; brought up to date.
+        own: whether bags seen before count; brought up to date.
     """
     found = []
     for bag in folder.glob("*"):
-        if not own.get(bag):
-            own[bag] = is_own_bag(bag)
-        for path in bag.glob("*.mcap") if own[bag] else ():
+        if bag not in own and os.access(bag / FILE_NAME, os.R_OK):
+            own[bag] = is_in_budget(bag)
+        if bag.is_symlink() or not own.get(bag):
+            continue
+        for path in bag.glob("*.mcap"):
             with suppress(OSError):
-                status = path.stat()
+                status = path.lstat()
                 found.append(StoredFile(path, status.st_size, status.st_mtime))
     return sorted(found, key=lambda file: (file.modified, file_number(file.path)))
 
@@ -113,6 +120,18 @@ def delete_file(file: Path, contents: FileContents) -> None:
         (bag / FILE_NAME).unlink(missing_ok=True)
         with suppress(OSError):  # other files in it are not ours to delete
             bag.rmdir()
+
+
+def is_in_budget(path: Path) -> bool:
+    """Whether a path is a bag that was recorded into its present folder under the folder's budget.
+
+    Bags of other programs and commands, and copies from elsewhere, are not.
+    """
+    try:
+        folder = read_metadata(path).custom.get(BUDGET)
+    except RecordingError:
+        return False
+    return folder == str(path.parent.resolve()) and not (path / FILE_NAME).is_symlink()
 
 
 def is_own_bag(path: Path) -> bool:

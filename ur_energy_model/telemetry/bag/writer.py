@@ -25,6 +25,7 @@ from ur_energy_model.telemetry.bag.message_encoder import (
 )
 from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry
 from ur_energy_model.telemetry.bag.provenance import (
+    BUDGET,
     GAP_RECORD_NAME,
     HOST,
     PROGRAM_RECORD_NAME,
@@ -57,6 +58,7 @@ class BagWriter:
         joint_names: of the arm, as in its URDF.
         durable: wait for the disk after each chunk, so that a power cut loses little.
         split: when to start a new file.
+        in_budget: whether its files may be deleted later for the budget of its folder.
 
     Raises:
         RecordingError: the path exists, or a field is not in the table.
@@ -74,8 +76,10 @@ class BagWriter:
         joint_names: Sequence[str] = JOINT_NAMES,
         durable: bool = False,
         split: FileSplit | None = None,
+        in_budget: bool = False,
     ) -> None:
         self.path = Path(path)
+        self._budget = {BUDGET: str(self.path.parent.resolve())} if in_budget else {}
         self.info = info
         for field in fields:
             if field not in FIELDS:
@@ -331,7 +335,7 @@ class BagWriter:
     def _custom(self) -> dict[str, str]:
         host_clock = self._stamp_rule.host_clock is not False
         custom = custom_of_info(self.info, self.fields, host_clock=host_clock)
-        return {**custom, HOST: socket.gethostname()}
+        return {**custom, HOST: socket.gethostname(), **self._budget}
 
 
 def _older(waiting: Telemetry, hold: int) -> int:

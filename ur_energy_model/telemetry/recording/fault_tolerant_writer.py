@@ -46,6 +46,7 @@ class FaultTolerantWriter:
         split: when to start a new file.
         resume: never give up a full disk.
         messages: returns messages of other topics since its last call.
+        in_budget: whether files may be deleted later for the budget of the folder.
 
     Attributes:
         bag: the writer of the bag.
@@ -67,6 +68,7 @@ class FaultTolerantWriter:
         split: FileSplit | None = None,
         resume: bool = False,
         messages: Callable[[], Iterable[Messages]] = tuple,
+        in_budget: bool = False,
     ) -> None:
         self.failure: str | None = None
         self.last_failure: str | None = None
@@ -81,7 +83,7 @@ class FaultTolerantWriter:
         remove_abandoned_in_bags(path.parent)
         check_room(path)
         try:
-            self.bag = BagWriter(path, info, fields, durable=True, split=split)
+            self.bag = BagWriter(path, info, fields, durable=True, split=split, in_budget=in_budget)
         except OSError as error:
             raise _refusal(path, error) from None
         messages()  # those from before the bag

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.file_contents import file_contents
+from ur_energy_model.telemetry.bag.metadata import read_metadata
 from ur_energy_model.telemetry.bag.recovery import bag_state
 from ur_energy_model.telemetry.bag.retention import (
     DAY,
@@ -28,8 +29,9 @@ _CLOSE_TIMEOUT = 5.0
 class StorageBudget:
     """Deletes whole storage files, oldest first, in a thread of its own.
 
-    The file being written and files with marks are never deleted; files that cannot be read are
-    not either, since they might be marked.
+    Files with marks, the file being written, and bags that another process writes are never
+    deleted; files that cannot be read are not either, since they might be marked, and those that
+    metadata.yaml does not list, since they come from elsewhere.
 
     Args:
         folder: of the bags.
@@ -111,11 +113,16 @@ class StorageBudget:
         bag = self._recording()
         own = bag is not None and bag.resolve() == file.path.parent.resolve()
         try:
-            state, writer = bag_state(file.path.parent)
-            if state == "unknown":
-                return f"{writer} may still write it"
-            if state == "written" and not own:
-                return _WRITTEN
+            if not own:
+                state, writer = bag_state(file.path.parent)
+                if state == "unknown":
+                    return f"{writer} may still write it"
+                if state == "written":
+                    return _WRITTEN
+            listed = {entry.name for entry in read_metadata(file.path.parent).files}
+            if file.path.name not in listed:
+                self._kept[file] = "metadata.yaml does not list it; it is kept"
+                return self._kept[file]
             contents = file_contents(file.path)
             if contents.marked:
                 self._kept[file] = _MARKED

@@ -95,6 +95,7 @@ class WritingThread:
             split=options.split,
             resume=options.resume,
             messages=options.messages,
+            in_budget=options.retention is not None,
         )
         HOST_CLOCK.hold()  # no step of the clock within a bag
         self._began = time.monotonic()
