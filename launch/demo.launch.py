@@ -1,6 +1,7 @@
 # A simulated arm, the logger and the estimator.
 #   ros2 launch ur_energy_model demo.launch.py
 # Without a model_file the estimator begins with the generic model of the arm, and learns.
+from launch.actions import DeclareLaunchArgument
 
 from ur_energy_model.nodes.launch_actions import (
     common_arguments,
@@ -30,7 +31,8 @@ def launch_setup(context):
             "logger",
             arguments,
             connection
-            | changed_parameters("logger", arguments, ["robot_model", "record", "bag_directory"]),
+            | {"record": arguments["record"] == "true"}
+            | changed_parameters("logger", arguments, ["robot_model", "bag_directory"]),
         ),
         package_node(
             "estimator",
@@ -51,7 +53,13 @@ def generate_launch_description():
             *parameter_arguments("simulated_robot", "host", "robot_model", "motion", "seed"),
             *parameter_arguments("estimator", "model_file", "learn"),
             *common_arguments("namespace", "params_file", "log_level"),
-            *parameter_arguments("logger", "record", "bag_directory"),
+            DeclareLaunchArgument(
+                "record",
+                default_value="false",
+                description="record the simulated arm into bag_directory",
+                choices=["true", "false"],
+            ),
+            *parameter_arguments("logger", "bag_directory"),
             *common_arguments("rviz"),
         ],
         launch_setup,

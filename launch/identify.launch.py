@@ -1,5 +1,5 @@
 # Identifies a model from bags and writes the model file.
-#   ros2 launch ur_energy_model identify.launch.py bags:=bags/a,bags/b output:=model.yaml
+#   ros2 launch ur_energy_model identify.launch.py bags:=my_bag,another_bag output:=model.yaml
 from launch.actions import DeclareLaunchArgument
 
 from ur_energy_model.nodes.launch_actions import (

@@ -25,6 +25,15 @@ hypothesis.settings.load_profile("untimed")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the package keeps data of the user: not in the home folder."""
+    folder = tmp_path_factory.mktemp("data")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(folder))
+        yield folder
+
+
 @pytest.fixture
 def recordings(request: pytest.FixtureRequest) -> Path:
     """Folder with recordings of real arms, beside the checkout."""

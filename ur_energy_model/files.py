@@ -29,6 +29,20 @@ def user_path(path: str | Path) -> Path:
         raise InputError(path, "names a user who is not there", "write the whole path") from None
 
 
+def xdg_folder(variable: str, default: str) -> Path:
+    """Folder of this package in a base directory of the user, by the XDG specification.
+
+    Args:
+        variable: such as XDG_DATA_HOME; without effect unless it holds an absolute path.
+        default: such as "~/.local/share".
+
+    Raises:
+        InputError: neither the variable nor a home folder is set.
+    """
+    base = os.environ.get(variable, "")
+    return (Path(base) if base.startswith("/") else user_path(default)) / "ur_energy"
+
+
 def open_regular(path: str | Path) -> BinaryIO:
     """Open a regular file to read its bytes; a pipe is refused, where `open` could wait for ever.
 

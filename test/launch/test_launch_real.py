@@ -35,6 +35,7 @@ sys.exit(service.run())
 """
 
 _TWO_ARMS = """
+import os
 import sys
 from launch import LaunchDescription, LaunchService
 from launch.actions import GroupAction, IncludeLaunchDescription
@@ -46,7 +47,7 @@ service.include_launch_description(LaunchDescription([
         PythonLaunchDescriptionSource(path),
         launch_arguments={
             "namespace": name, "tf_prefix": f"{name}_", "robot_ip": host, "model_file": model,
-            "bag_directory": f"bags_{name}",
+            "bag_directory": os.path.abspath(f"bags_{name}"), "record": "false",
         }.items(),
     )])
     for name, host in zip(("left", "right"), hosts)
@@ -122,7 +123,8 @@ def test_the_address_is_enough(cell: Cell, fresh_host: Callable[[], str], compos
     observer, host = cell.observer, fresh_host()
     observer.subscribe("/energy/total/energy", "std_msgs/Float64")
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    child = launched(cell, "energy", robot_ip=host, **({"composed": "true"} if composed else {}))
+    given = {"robot_ip": host, "record": "false", "composed": str(composed).lower()}
+    child = launched(cell, "energy", **given)
     observer.wait(
         lambda: "connection" in observer.status("/diagnostics", "estimator: source")["message"],
         "the wait for the controller",
@@ -154,6 +156,7 @@ def test_the_cell_waits_for_its_controller(
         "energy",
         robot_ip=fresh_host(),
         model_file=str(tmp_path / "model.yaml"),
+        record="false",
         composed=composed,
     )
     for name in ("logger: connection", "estimator: source"):
@@ -178,6 +181,7 @@ def test_changed_arguments_override_the_parameter_file(
         model_file=str(tmp_path / "model.yaml"),
         params_file=str(tmp_path / "mine.yaml"),
         tf_prefix="argument_",
+        record="false",
         namespace="left",
         composed=composed,
     )
@@ -284,6 +288,7 @@ def test_beside_a_driver(
         tf_prefix="left_",
         source=source,
         bag_directory=str(tmp_path / "bags"),
+        record="false",
         respawn="true",
         respawn_delay="0.5",
     )

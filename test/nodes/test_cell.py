@@ -30,8 +30,10 @@ def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callabl
         observer.subscribe(topic, "std_msgs/Float64")
     observer.subscribe("/joint_states", "sensor_msgs/JointState")
     cell.start_process("simulated_robot", host=host, motion="hold")
-    command = cell_command(robot_ip=host, model_file="model.yaml", bag_directory="bags")
-    child = cell.run_command(command)
+    command = cell_command(
+        robot_ip=host, model_file="model.yaml", bag_directory=str(cell.folder / "bags")
+    )
+    child = cell.run_command([*command, "-p", "record:=false"])
     observer.wait(
         lambda: {"/energy/total/energy", "/joint_states"} <= set(observer.latest), "both nodes"
     )
@@ -43,8 +45,8 @@ def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callabl
     assert observer.call("/logger/stop_recording").success
     code, output = cell.stop(child, signal.SIGINT)
     assert code == 0, output
-    assert len(read_bag(cell.folder / bag)) > 300
-    with Reader(cell.folder / bag) as reader:
+    assert len(read_bag(bag)) > 300
+    with Reader(bag) as reader:
         counts = {each.topic: each.msgcount for each in reader.connections}
     assert counts["/energy"] > 10
 

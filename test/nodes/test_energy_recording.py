@@ -103,6 +103,6 @@ def test_the_stamp_is_where_ros_puts_it(node: Node, recording: EnergyRecording) 
 
 
 def test_a_logger_without_record_energy_subscribes_to_nothing(cell: Cell) -> None:
-    cell.start_node(LoggerNode, record_energy=False, robot_ip="127.0.9.9")
+    cell.start_node(LoggerNode, record_energy=False, robot_ip="127.0.9.9", record=False)
     found = dict(cell.observer.node.get_topic_names_and_types())
     assert "/energy" not in found

@@ -32,7 +32,7 @@ def test_a_node_ends_cleanly_whenever_it_is_interrupted(
 ) -> None:
     arguments = {
         "estimator_node": ["-p", "source:=joint_states", "-p", f"model_file:={model}"],
-        "logger_node": ["-p", f"robot_ip:={fresh_host()}", "-p", "record:=false"],
+        "logger_node": ["-p", f"robot_ip:={fresh_host()}", "-p", f"bag_directory:={tmp_path}"],
     }[name]
     delays = np.linspace(0.0, 1.2 * start_time, PHASES)
     ends = interrupted(

@@ -49,7 +49,8 @@ def cell(
     made, host = Cell(folder, fresh_domain_of_module()), fresh_host()
     try:
         made.start_process("simulated_robot", host=host, motion="trajectory_b")
-        made.start_process("logger", robot_ip=host, bag_directory=str(folder / "bags"))
+        bags = str(folder / "bags")
+        made.start_process("logger", robot_ip=host, bag_directory=bags, record=False)
         made.start_process(
             "estimator",
             robot_ip=host,

@@ -14,7 +14,7 @@ from ament_index_python.packages import get_package_prefix
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import open_regular, user_path
 from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.nodes.parameters import NODES
+from ur_energy_model.nodes.parameters import NODES, parameter
 
 VIEWERS: Mapping[str, tuple[str, ...]] = {
     "rviz": ("rviz2",),
@@ -22,8 +22,11 @@ VIEWERS: Mapping[str, tuple[str, ...]] = {
 }
 """Packages that launch arguments need, by argument."""
 
-_OF_LOGGER: Mapping[str, str] = {"record": "false", "bag_directory": "bags", "composed": "false"}
-"""Arguments of the logger, with their defaults."""
+_OF_LOGGER: Mapping[str, object] = {
+    "bag_directory": parameter("logger", "bag_directory").default,
+    "composed": "false",
+}
+"""Arguments that only a logger uses, with their defaults."""
 
 
 def check_names(file: str, declared: Collection[str], command: Sequence[str]) -> None:
@@ -148,12 +151,14 @@ def _is_installed(package: str) -> bool:
 
 
 def ignored_arguments(arguments: Mapping[str, str], reason: str) -> Iterator[str]:
-    """Lines about the arguments that only a logger uses, where none is started.
+    """Lines about what a cell lacks, and which arguments have no effect, without a logger.
 
     Args:
         arguments: text of all launch arguments, by name.
         reason: argument because of which no logger is started.
     """
+    if arguments["record"] == "true":
+        yield f"nothing is recorded: no logger is started with {reason}"
     for name, default in _OF_LOGGER.items():
         value = arguments.get(name, default)
         if value != default:

@@ -12,7 +12,7 @@ from std_msgs.msg import String
 
 from ur_energy_model import topics_and_services as names
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.files import user_path
+from ur_energy_model.files import user_path, xdg_folder
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.nodes.energy_recording import EnergyRecording
 from ur_energy_model.nodes.estimator_sources import batch_seconds
@@ -80,9 +80,12 @@ class LoggerNode(ManagedNode):
 
     def start(self) -> None:
         """Start connecting."""
+        # Under systemd, the working directory is /.
+        folder = xdg_folder("XDG_DATA_HOME", "~/.local/share")
+        folder /= user_path(self.value("bag_directory"))
         self._session = RecordingSession(
             self._make_source,
-            user_path(self.value("bag_directory")),
+            folder,
             RecorderOptions(
                 split=self._file_split(),
                 retention=self._retention(),
@@ -93,7 +96,8 @@ class LoggerNode(ManagedNode):
             record=self.value("record"),
         )
         self._health = LoggerHealth(self.full_name, self.value("robot_ip"), self._session)
-        self.say(self._health.begin_lines())
+        record, retention = self.value("record"), self._retention()
+        self.say(self._health.begin_lines(folder, record=record, retention=retention))
         self._session.start()
 
     def stop(self) -> None:

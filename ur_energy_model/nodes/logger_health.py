@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 
 from diagnostic_msgs.msg import DiagnosticStatus
 
@@ -13,6 +14,7 @@ from ur_energy_model.nodes.terminal.clock_lines import ClockLines
 from ur_energy_model.nodes.terminal.connection_lines import ConnectionLines
 from ur_energy_model.nodes.terminal.line import Level, Line
 from ur_energy_model.nodes.terminal.recording_lines import RecordingLines
+from ur_energy_model.telemetry.bag.retention import Retention
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
 
@@ -38,9 +40,19 @@ class LoggerHealth:
         self._samples += samples
         self._last_arrival = time.monotonic()
 
-    def begin_lines(self) -> list[Line]:
-        """Lines at the start."""
-        return self._connection.begin()
+    def begin_lines(self, folder: Path, *, record: bool, retention: Retention | None) -> list[Line]:
+        """Lines at the start.
+
+        Args:
+            folder: of the bags.
+            record: whether recording begins by itself.
+            retention: budget of the folder, None if all bags are kept.
+        """
+        kept = "all bags are kept" if retention is None else f"at most {retention} are kept"
+        text = f"recording to {folder}; {kept} (retention_gb); record:=false switches it off"
+        if not record:
+            text = f"not recording; the service start_recording records to {folder}"
+        return [Line(Level.INFO, text), *self._connection.begin()]
 
     def lines(self) -> list[Line]:
         """Lines due now."""

@@ -46,9 +46,12 @@ LOGGER: tuple[Parameter, ...] = (
     TF_PREFIX,
     PUBLISH_RATE,
     Parameter(
-        "bag_directory", "bags", "folder for bags; each is named after the robot and its start time"
+        "bag_directory", "bags", "folder for bags; a relative one is below "
+        "$XDG_DATA_HOME/ur_energy (~/.local/share/ur_energy), wherever the node is started",
     ),
-    Parameter("record", False, "start recording on activation"),
+    Parameter(
+        "record", True, "record from activation on; retention_gb limits what the bags take",
+    ),
     Parameter(
         "rtde_rate", 0.0, "RTDE output rate; 0 for the highest rate of the controller", unit="Hz",
         minimum=0.0, maximum=500.0,
@@ -59,12 +62,13 @@ LOGGER: tuple[Parameter, ...] = (
         minimum=0.0, maximum=1e6,
     ),
     Parameter(
-        "retention_days", 0.0, "delete files of bags in bag_directory that are older, the oldest "
-        "first, without marked ones; 0 keeps all", unit="days", minimum=0.0, maximum=36500.0,
+        "retention_days", 0.0, "delete files of recorded bags in bag_directory that are older, the "
+        "oldest first, without marked ones; 0 keeps all", unit="days", minimum=0.0, maximum=36500.0,
     ),
     Parameter(
-        "retention_gb", 0.0, "delete the oldest files of bags in bag_directory, without marked "
-        "ones, while all together take more; 0 keeps all", unit="GB", minimum=0.0, maximum=1e6,
+        "retention_gb", 20.0, "delete the oldest files of recorded bags in bag_directory, without "
+        "marked ones, while all together take more; 0 keeps all", unit="GB", minimum=0.0,
+        maximum=1e6,
     ),
     Parameter(
         "record_energy", True, "record energy, energy/summary, energy/cycle and "

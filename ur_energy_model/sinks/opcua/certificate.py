@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.files import new_file
+from ur_energy_model.files import new_file, xdg_folder
 from ur_energy_model.sinks.credentials import OpcuaCredentials
 
 DAYS = 3650
@@ -53,7 +52,7 @@ def server_certificate(
     """
     if credentials.certificate is not None and credentials.key is not None:
         return Certificate(credentials.certificate, credentials.key)
-    found = _state_folder() if folder is None else folder
+    found = xdg_folder("XDG_STATE_HOME", "~/.local/state") / "opcua" if folder is None else folder
     own = Certificate(found / "certificate.der", found / "key.pem")
     if not (own.certificate.is_file() and own.key.is_file()):
         try:
@@ -65,11 +64,6 @@ def server_certificate(
                 "state certificate and key of opcua in the file of --credentials",
             ) from error
     return own
-
-
-def _state_folder() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "ur_energy" / "opcua"
 
 
 def _make(own: Certificate) -> None:

@@ -46,6 +46,12 @@ class Retention:
         old = self.days is not None and now - file.modified > self.days * DAY
         return old or (self.bytes is not None and total > self.bytes)
 
+    def __str__(self) -> str:
+        """The budget in words."""
+        size = None if self.bytes is None else f"{self.bytes / 1e9:g} GB"
+        days = None if self.days is None else f"{self.days:g} days"
+        return " and ".join(each for each in (size, days) if each is not None)
+
     @property
     def file_seconds(self) -> float:
         """Duration after which a file should end, so that whole files can go [s]."""
