@@ -1,8 +1,8 @@
 """What pyproject.toml cannot say: the files below share/ and lib/, where ROS 2 looks for them.
 
 colcon runs this file in a ROS 2 workspace, pip through pyproject.toml anywhere else. Setuptools
-before 61 (Ubuntu 22.04 has 59.6) does not read [project], so name, version and scripts are passed
-here too, read from where they are defined.
+before 61 (Ubuntu 22.04 has 59.6) does not read [project], so name, version, maintainer and scripts
+are passed here too, read from where they are defined.
 """
 
 import re
@@ -28,6 +28,13 @@ def scripts() -> dict[str, str]:
     """Entry points by name, from [project.scripts]."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     return dict(re.findall(rf'^(\w+) = "({PACKAGE}\.scripts:\w+)"$', text, re.M))
+
+
+def maintainer() -> dict[str, str]:
+    """Name and e-mail of the maintainer, from package.xml."""
+    text = (ROOT / "package.xml").read_text(encoding="utf-8")
+    email, name = re.findall(r'<maintainer email="(.+)">(.+)</maintainer>', text)[0]
+    return {"maintainer": name, "maintainer_email": email}
 
 
 def shared_files() -> list[tuple[str, list[str]]]:
@@ -105,6 +112,7 @@ setup(
     version=version(),
     python_requires=">=3.10",
     license="Apache-2.0",
+    **maintainer(),
     packages=[*find_packages(include=[PACKAGE, f"{PACKAGE}.*"]), ASSETS],
     package_data={PACKAGE: ["py.typed"], ASSETS: ["*"]},
     data_files=shared_files(),

@@ -119,6 +119,31 @@ def test_name_and_licence_are_the_same_everywhere(
     assert metadata["License"] == manifest.findtext("license") == "Apache-2.0"
 
 
+def test_maintainer_and_urls_are_the_same_everywhere(
+    metadata: Message, manifest: ElementTree.Element
+) -> None:
+    (maintainer,) = manifest.iter("maintainer")
+    stated = f"{maintainer.text} <{maintainer.get('email')}>"
+    assert metadata["Maintainer-Email"] == stated
+    urls = {line.split(", ")[1] for line in metadata.get_all("Project-URL") or ()}
+    assert urls == {element.text for element in manifest.iter("url")}
+    assert len(urls) == 3
+
+
+def test_catkin_pkg_accepts_the_manifest() -> None:
+    """As colcon, rosdep and bloom read it; ur_rtde is left to pip unless somebody has a key."""
+    package = pytest.importorskip("catkin_pkg.package", reason="catkin_pkg is not installed here")
+    warnings: list[str] = []
+    manifest = package.parse_package(str(ROOT / "package.xml"), warnings=warnings)
+    manifest.validate(warnings)
+    assert warnings == []
+    assert manifest.get_build_type() == "ament_python"
+    for variables, resolved in (({}, False), ({"UR_RTDE_FROM_ROSDEP": "1"}, True)):
+        manifest.evaluate_conditions(variables)
+        needed = {each.name for each in manifest.exec_depends if each.evaluated_condition}
+        assert ("python3-ur-rtde-pip" in needed) == resolved
+
+
 def test_manifest_is_ament_python(manifest: ElementTree.Element) -> None:
     assert manifest.get("format") == "3"
     assert manifest.findtext("export/build_type") == "ament_python"
