@@ -45,7 +45,7 @@ code 1 and one line that gives the reason. A parameter that takes effect at conf
 be changed while the node is unconfigured. A parameter that has a value but no effect, such as `bag`
 with `source:=rtde`, is named in a warning.
 
-## What the terminal says
+## Lines on the terminal
 
 The nodes log what an operator needs to know, on the terminal, in the log file and on `/rosout`; no
 kind of line comes more often than once in 10 s, and what falls between two lines is added up in
@@ -158,7 +158,7 @@ Every message on `energy/planned_trajectory` is answered on `energy/prediction`.
 
 | Key | Value |
 |---|---|
-| `plan_stamp` | stamp of the plan's header, as `seconds.nanoseconds`: says which plan it is about |
+| `plan_stamp` | stamp of the plan's header, as `seconds.nanoseconds`: the plan that it is about |
 | `refused` | why the plan cannot be used; level ERROR, and no other keys |
 | `energy_J`, `energy_std_J`, `duration_s`, `peak_power_W` | of the plan, at the speed of now |
 | `optimized_energy_J`, `optimized_energy_std_J` | of the optimized trajectory, later |

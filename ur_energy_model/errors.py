@@ -1,4 +1,4 @@
-"""The errors of this package: each contains its data and tells the user what to do."""
+"""The errors of this package: each contains its data and the remedy."""
 
 from __future__ import annotations
 

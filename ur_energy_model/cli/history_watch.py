@@ -31,7 +31,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of bags, or one bag")
     add_history_options(parser)
     arguments.add_number(
-        parser, "--interval", 10.0, "S", "time between two looks at the folder [s]", (0.01, 1e5)
+        parser, "--interval", 10.0, "S", "time between two readings of the folder [s]", (0.01, 1e5)
     )
     parser.add_argument(
         "--once", action="store_true", help="add what is complete now, and end (for cron)"

@@ -44,7 +44,7 @@ def prior_from_fleet(folder: Path, bag: Path, model: EnergyModel) -> ArmPrior | 
     Args:
         folder: of the models.
         bag: recording of the arm.
-        model: identified without the others: it tells whether the arm is like them.
+        model: identified without the others: it shows whether the arm is like them.
 
     Raises:
         InputError: no such folder.

@@ -53,7 +53,7 @@ from ur_energy_model.typing import Progress
 
 @dataclass(frozen=True)
 class IdentificationOptions:
-    """What to identify, and what the user knows already.
+    """What to identify, and what the user states.
 
     Attributes:
         friction: name of a friction law, or "auto" to choose one per joint.

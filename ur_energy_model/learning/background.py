@@ -63,7 +63,7 @@ class _Run:
 class BackgroundLearning:
     """Learns about the arm that samples come from, in a process of its own.
 
-    One thread offers samples; another one looks for news about once a second. What is learned
+    One thread offers samples; another one polls for updates about once a second. What is learned
     about an arm is kept apart from what is learned about others (by serial number), and survives
     the end of the process and, with a store, of the program.
 

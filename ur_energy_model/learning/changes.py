@@ -1,4 +1,4 @@
-"""Changes of the arm that nobody stated: friction, standby power, payload, mounting; said once."""
+"""Unannounced changes of the arm: friction, standby power, payload, mounting; reported once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 _UNKNOWN_DAYS = 0.5
-"""Time between sessions if the controller restarted and no host time tells it [days]."""
+"""Time between sessions if the controller restarted and no host time states it [days]."""
 _STANDBY = DriftNoise(usual=2.5, wear=0.1, session=2.5, wander=0.4, wander_time=1800.0, least=0.2)
 _STANDBY_LIMITS = WatchLimits(least=2.0)
 _SETUP = DriftNoise(

@@ -1,4 +1,4 @@
-"""What one minute of work tells of friction, payload and mounting: a few numbers per joint."""
+"""What one minute of work shows of friction, payload and mounting: a few numbers per joint."""
 
 from __future__ import annotations
 

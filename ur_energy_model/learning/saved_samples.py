@@ -12,7 +12,7 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gap
 
 
 def saved_samples(samples: Telemetry) -> dict[str, Any]:
-    """Samples as arrays and plain values, without their gaps, which the clock tells again."""
+    """Samples as arrays and plain values, without their gaps, which follow from the clock."""
     return {
         "time": samples.time,
         "columns": dict(samples.columns),

@@ -35,7 +35,7 @@ class SetupEstimate:
 
     Args:
         robot: the arm.
-        fallback: setup where target_moment tells none.
+        fallback: setup where target_moment shows none.
 
     Attributes:
         estimate: setups and inertias; None without target_moment.

@@ -62,7 +62,7 @@ class Worker:
         self._state_period = FIRST_STATE_PERIOD
 
     def run(self) -> None:
-        """Work until the parent says so.
+        """Work until the parent ends it.
 
         Raises:
             EOFError, OSError: the parent has ended.

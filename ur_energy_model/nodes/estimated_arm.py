@@ -1,4 +1,4 @@
-"""EstimatedArm: what the estimator node has once it knows which arm it is."""
+"""EstimatedArm: what the estimator node has once the arm is identified."""
 
 from __future__ import annotations
 

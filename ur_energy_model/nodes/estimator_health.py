@@ -79,7 +79,7 @@ class EstimatorHealth:
 
     def statuses_before_arm(self, reader: SourceReader | None) -> list[DiagnosticStatus]:
         """Statuses while it is not known which arm it is."""
-        text = "the arm is not known yet; the controller or the bag says which it is"
+        text = "the arm is not known yet; the controller or the bag states which it is"
         values = {"model": None, "learned_minutes": 0.0, "next_needed": None}
         return [
             self._source(None, reader),

@@ -21,7 +21,7 @@ def check_parameters(value: Callable[[str], Any]) -> None:
 
     Raises:
         InputError: bag is empty where the source is a bag, model_file where a learned model is to
-            be kept in it, or nothing tells the arm.
+            be kept in it, or nothing names the arm.
     """
     if value("source") == "bag" and not value("bag").strip():
         remedy = "give the path of the bag to play, or another source"

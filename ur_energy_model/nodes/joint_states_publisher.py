@@ -19,7 +19,7 @@ class JointStatesPublisher:
 
     Args:
         publisher: of sensor_msgs/JointState.
-        others: tells whether another node publishes the joints.
+        others: reports whether another node publishes the joints.
         joints: joint names of the arm, prefix included.
         rate: publish rate [Hz].
         clock: of the node, for samples without a stamp.

@@ -173,7 +173,7 @@ def described_robot(arguments: Mapping[str, str]) -> str:
 
     Raises:
         ModelFileError: the model file cannot be used.
-        UrEnergyError: no argument tells the robot.
+        UrEnergyError: no argument names the robot.
     """
     if arguments["robot_model"]:
         return arguments["robot_model"]

@@ -32,8 +32,8 @@ class OtherPublishers:
     topic is subscribed to only while another node publishes it.
 
     Args:
-        node: that wants to publish.
-        topic: on which it wants to publish.
+        node: that is to publish.
+        topic: on which it is to publish.
         joints: joint names of the arm, prefix included.
 
     Attributes:

@@ -89,7 +89,7 @@ class Parameter:
         return None
 
     def ignored(self, values: Mapping[str, object]) -> str | None:
-        """Line that says that the value given has no effect; None if it has one.
+        """Line that states that the value given has no effect; None if it has one.
 
         Args:
             values: of all parameters of the node.

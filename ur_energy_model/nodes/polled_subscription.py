@@ -1,4 +1,4 @@
-"""PolledSubscription: a subscription from which a thread takes the messages when it wants them."""
+"""PolledSubscription: a subscription whose messages a thread takes when it is ready."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Move:
         energy, energy_std: whole arm at the supply during the move as recorded, from the model [J].
         peak_power: largest supply power during the move [W].
         qdd: target accelerations [k, n], rad/s^2; None where they were not recorded.
-        payload: on the flange, as the controller knew it; None stands for the model's.
+        payload: on the flange, as set in the controller; None stands for the model's.
         line: of the program, where `script_control_line` was recorded.
     """
 

@@ -279,7 +279,7 @@ def _with_lines_before(motion: RecordedMotion, last: Dwell, leading: int, start:
 
 
 def _payloads(motion: RecordedMotion, setup: Setup) -> list[Payload]:
-    """The payload at each sample, as the controller knew it."""
+    """The payload at each sample, as set in the controller."""
     out: list[Payload] = []
     for rows, there in OperatingConditions(setup).parts(motion.telemetry):
         out += [there.payload] * (rows.stop - rows.start)

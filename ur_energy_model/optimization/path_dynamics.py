@@ -102,7 +102,7 @@ class PathDynamics:
 
         Friction is bounded by its value at the highest speed that the limits allow, which makes the
         torque limits linear and slightly strict. What the recorded motion exceeds by that is
-        allowed where `limits.recorded` says so: it was run.
+        allowed where `limits.recorded` is true: it was run.
         """
         nodes = self.path.slope(self.s)
         reach = point_speed(self.dynamics, self.path.position(self.s), nodes)

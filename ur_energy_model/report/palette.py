@@ -100,7 +100,7 @@ THEMES: dict[ThemeName, Theme] = {
 
 
 def stylesheet() -> str:
-    """Colour variables: dark if the reader's system or choice says so, light otherwise."""
+    """Colour variables: dark if the reader's system or choice is so, light otherwise."""
     light, dark = THEMES["light"].variables("light"), THEMES["dark"].variables("dark")
     return (
         f":root{{{light}}}\n"

@@ -125,7 +125,7 @@ def _not_held_out(motions: Set[Motion]) -> str:
 
 
 def generic_statement(words: str, half_width: float | None) -> str:
-    """What a report says about a generic model.
+    """What a report states about a generic model.
 
     Args:
         words: the model in words.

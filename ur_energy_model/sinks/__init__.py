@@ -1,1 +1,1 @@
-"""Where people look: terminal, Foxglove, Prometheus, MQTT, OPC UA; knows no ROS."""
+"""Where readings go: terminal, Foxglove, Prometheus, MQTT, OPC UA; without ROS."""

@@ -18,7 +18,7 @@ from ur_energy_model.telemetry.source import LinkStatus
 
 @dataclass(frozen=True)
 class About:
-    """What a reading says beside the estimator's state.
+    """What a reading states beside the estimator's state.
 
     Attributes:
         batch: the last samples.
@@ -39,7 +39,7 @@ def estimator_reading(estimator: LiveEstimator, viewer: str, about: About) -> Ar
     Args:
         estimator: of the arm.
         viewer: name of the caller; powers are means since its previous reading.
-        about: what else the reading says.
+        about: what else the reading states.
     """
     snapshot = estimator.snapshot(viewer)
     if snapshot is None:

@@ -55,7 +55,7 @@ class Sink(Protocol):
 
 
 def problem_words(error: Exception) -> str:
-    """Why a sink failed, for users: in the system's words, or as a library of others says it."""
+    """Why a sink failed, for users: in the system's words, or as in the message of a library."""
     if isinstance(error, OSError):
         return error.strerror or str(error) or type(error).__name__
     if isinstance(error, UrEnergyError):

@@ -26,7 +26,7 @@ class DroppedSamples:
     _restarted: bool = False
 
     def count(self, batch: Telemetry, cause: str) -> None:
-        """One more batch was dropped; the longest of the causes tells most."""
+        """One more batch was dropped; the longest of the causes counts."""
         if not self.missing:
             self.start = float(batch.time[0])
         self.end = float(batch.time[-1])

@@ -38,7 +38,7 @@ class Gap:
 
     @property
     def seconds(self) -> float:
-        """Time without samples [s], 0 where neither clock tells it."""
+        """Time without samples [s], 0 where neither clock shows it."""
         return max(self.end - self.start, 0.0) if self.away is None else self.away
 
 

@@ -26,7 +26,7 @@ LONGEST_ABSENCE = 1.0e8
 class EnergyCounters:
     """Integrates powers; the counters survive restarts.
 
-    A disk that cannot be written never stops counting: the counters stay in memory, `problem` tells
+    A disk that cannot be written never stops counting: the counters stay in memory, `problem` is
     why, and every saving tries again.
 
     Args:

@@ -43,7 +43,7 @@ class SpeedGap:
 
 
 def needs_of(model: EnergyModel, path: str | Path) -> tuple[Need, ...]:
-    """What a learned model says that it lacks.
+    """What a learned model lacks, as stated in it.
 
     Args:
         model: as read.

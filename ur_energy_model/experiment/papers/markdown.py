@@ -13,7 +13,7 @@ TITLE = "The papers, side by side"
 INTRODUCTION = (
     "Every table and figure of the papers that this package builds on, the published value beside "
     "the one obtained here by the same definition. Here every arm is simulated: the individual "
-    "arm, and so its data, differ from those of the papers, and a row that agrees says that the "
+    "arm, and so its data, differ from those of the papers, and a row that agrees states that the "
     "method gives a value of that size, not that their experiment was repeated."
 )
 VERDICTS = (

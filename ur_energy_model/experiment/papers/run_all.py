@@ -27,7 +27,7 @@ from ur_energy_model.typing import Progress
 
 SETTINGS, ERROR = "settings.json", "error.txt"
 _POLL = 0.2
-"""Time between looks at the processes [s]."""
+"""Time between polls of the processes [s]."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class ProtocolRun:
         robot: the arm.
         folder: output folder.
         run: executes a plan and records it to a bag.
-        mount: asks for a payload of this mass [kg] on the flange; None if nobody can mount it.
+        mount: asks for a payload of this mass [kg] on the flange; None if it cannot be mounted.
         progress: called with a fraction and a text.
         seed: of all random choices.
         design_seconds: time limit of a design [s].

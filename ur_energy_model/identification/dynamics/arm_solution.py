@@ -1,4 +1,4 @@
-"""What target_moment tells about the arm and its setups."""
+"""What target_moment shows of the arm and its setups."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 13 parameters a joint (10 inertial in the order m, mc, I; Coulomb, viscous, motor inertia). Their
 joint torque regressor, stacked at random states, has dependent columns; the rank (SVD) is the
-number of base parameters, and a pivoted QR decomposition picks base columns and tells how the
+number of base parameters, and a pivoted QR decomposition picks base columns and shows how the
 other parameters regroup into them (Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595,
 sec. 3). Among equivalent columns a preference and then their order decide, never rounding
 (`pivoted_columns`).

@@ -137,7 +137,7 @@ class PowerStatistics:
 
     The energy of motion is evaluated separately: energy above the power at standstill, over the
     samples at which the arm moves. Most of an arm's energy is standby, so an error of one percent
-    of the total says little about the motors.
+    of the total shows little of the motors.
 
     Args:
         channels: layout of the tables.

@@ -1,4 +1,4 @@
-"""What each minute of telemetry tells of an arm's health, from the powers that history computes.
+"""What each minute of telemetry shows of an arm's health, from the powers that history computes.
 
 Friction and torque constants are those of the learning's minutes (learning/minute.py), standby
 power is the calculator's own. Nothing is read twice, memory is constant.

@@ -15,7 +15,7 @@ _DAY = 86400.0
 _CORRELATED = 15.0
 """Consecutive minutes with errors in common (learning/friction_clock.py: 900 s)."""
 _FEWEST = 30
-"""Minutes of a unit from which its own warming up tells the effect of temperature."""
+"""Minutes of a unit from which its own warming up shows the effect of temperature."""
 
 
 @dataclass(frozen=True)

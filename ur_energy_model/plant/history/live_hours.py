@@ -104,7 +104,7 @@ class LiveHours:
             maker.update(table)
 
     def collect(self, *, last: bool = False) -> None:
-        """Take the rows so far; nobody updates these meanwhile.
+        """Take the rows so far; these are not updated meanwhile.
 
         Args:
             last: no more will follow.

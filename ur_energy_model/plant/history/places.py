@@ -44,7 +44,7 @@ class Place(Protocol):
         ...
 
     def settled(self) -> AbstractContextManager[None]:
-        """A block in which nobody is in an exclusive one, where the place can make sure of that."""
+        """A block while no process is in an exclusive one, where the place can make sure of it."""
         ...
 
     def remove(self, name: str) -> None:

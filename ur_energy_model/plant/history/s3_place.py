@@ -1,6 +1,6 @@
 """S3Place: a prefix in a bucket of an S3 server.
 
-Object stores have no locks. A process that wants its turn writes a ticket and lists all tickets: if
+Object stores have no locks. To get the lock, a process writes a ticket and lists all tickets: if
 there is another one, it withdraws and tries again later. As objects are visible to everybody once
 they are written, two processes never both find theirs alone. Tickets of killed processes expire by
 the server's clock.

@@ -35,7 +35,7 @@ _LIVE_FILE = re.compile(r"(?P<writer>live-[0-9a-f]+-\d+)-\d+")
 
 @dataclass(frozen=True)
 class FileName:
-    """What the name of a file of a table says.
+    """What the name of a file of a table states.
 
     Attributes:
         table, arm, day: of its rows; the day is YYYY-MM-DD.
@@ -55,7 +55,7 @@ class FileName:
 
     @classmethod
     def of(cls, name: str) -> Self | None:
-        """What a name says; None if no file of a table has it."""
+        """What a name states; None if no file of a table has it."""
         found = _FILE.fullmatch(name)
         if found is None or found["table"] in (SOURCES, BEGUN, WRITERS, MODELS):
             return None
@@ -93,7 +93,7 @@ def is_model_file(name: str) -> bool:
 class Content:
     """What a file must contain: its size [bytes] and CRC-32, both None where they are not known.
 
-    The file of a live writer, which is replaced every minute, says itself whose it is. An error of
+    The file of a live writer, which is replaced every minute, itself names its owner. An error of
     a disk, of copying or of a hand is found; whoever can write files can also write records.
     """
 
@@ -215,7 +215,7 @@ def read_files(values: object, source: str) -> dict[str, Content]:
 
 
 def json_value(content: bytes) -> Any:
-    """What a JSON text says.
+    """What a JSON text states.
 
     Raises:
         ValueError: it is none, or too large.

@@ -9,10 +9,10 @@
 A source is written by one process at a time: first its file below `begun`, with the names of its
 files, then these, then its record; at last the one below `begun` is removed. What a killed process
 left is removed by the next one that writes, so that adding the source again completes it. The
-footer of each file of `seconds` says which time it covers, so that no time of an arm is counted
+footer of each file of `seconds` states which time it covers, so that no time of an arm is counted
 twice.
 
-A record says what its files contain. Only these files count; what is lost, changed or foreign
+A record states what its files contain. Only these files count; what is lost, changed or foreign
 is reported (`holdings`), and adding a bag again mends it. Nothing that no record
 of the store names is ever removed.
 """
@@ -234,7 +234,7 @@ class HistoryStore:
     def holdings(
         self, first: str | None = None, last: str | None = None, arms: Collection[str] = ()
     ) -> Holdings:
-        """Compare what the store believes with what it holds.
+        """Compare what the records state with what the store holds.
 
         Args:
             first: first day that matters, YYYY-MM-DD; None for the first one.
@@ -253,7 +253,7 @@ class HistoryStore:
             return within and (not arms or file.arm in arms)
 
         with self._problems("read"), self._place.settled():
-            # Files first: where nobody can be kept from writing, one that is written meanwhile has
+            # Files first: where other writers cannot be kept out, one that is written meanwhile has
             # its record by then, or is begun.
             files = {
                 name: size
@@ -362,7 +362,7 @@ class HistoryStore:
         )
         warnings = found.warnings()
         if not records:
-            warnings += ("no record says which files there must be: some may be lost or copies",)
+            warnings += ("no record states which files there must be: some may be lost or copies",)
         return Holdings((*found.good, *models), warnings)
 
     def _files_of(self, name: str, size: int | None) -> tuple[str, Mapping[str, Content]]:

@@ -33,7 +33,7 @@ def with_drive_set(
     """The arm with the drives of a set; unchanged for "typical".
 
     A joint gets the gear of the set whose rated torque is closest to its own (on a logarithmic
-    scale). Its friction does not depend on load or temperature, and the controller knows it and the
+    scale). Its friction does not depend on load or temperature, and the controller has it and the
     rotor's inertia as well as before.
 
     Args:

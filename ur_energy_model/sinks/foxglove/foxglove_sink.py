@@ -174,13 +174,13 @@ class _Listener(ServerListener):
             return self._subscriptions.total()
 
     def on_subscribe(self, client: Client, channel: ChannelView) -> None:
-        """A client wants a topic."""
+        """A client subscribes to a topic."""
         with self._lock:
             self._subscriptions[client.id] += 1
             self._new.add(channel.topic)
 
     def on_unsubscribe(self, client: Client, channel: ChannelView) -> None:
-        """A client wants it no longer, or is gone."""
+        """A client unsubscribes or disconnects."""
         with self._lock:
             self._subscriptions[client.id] -= 1
             if self._subscriptions[client.id] <= 0:

@@ -63,7 +63,7 @@ def is_allowed(origin: str, host: str, allowed: Iterable[str]) -> bool:
 
 
 def hidden_host() -> str:
-    """Loopback address for the server behind the gate; where possible one that nobody guesses."""
+    """Loopback address for the server behind the gate; if possible one that cannot be guessed."""
     if not sys.platform.startswith("linux"):
         return "127.0.0.1"
     return f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.{random.randint(2, 254)}"

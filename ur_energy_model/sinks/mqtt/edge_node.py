@@ -1,4 +1,4 @@
-"""EdgeNode: the messages of a Sparkplug B edge node whose devices are arms; knows no connection.
+"""EdgeNode: the messages of a Sparkplug B edge node whose devices are arms; without the connection.
 
 Sparkplug 3.0.0, chapters 5 (operational behaviour) and 6 (payloads): the last will is an NDEATH
 with the bdSeq of the NBIRTH of the same connection; seq is 0 in an NBIRTH and counts to 255 and

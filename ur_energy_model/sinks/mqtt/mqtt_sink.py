@@ -22,7 +22,7 @@ OPTION = "--mqtt"
 BATCH = 50
 """Most readings that are on the way at once."""
 POLL = 0.05
-"""Longest time between looks for new readings [s]."""
+"""Longest time between polls for new readings [s]."""
 LONGEST_PAUSE = 5.0
 """Longest pause before the next attempt to connect [s], doubled with every failure."""
 BIRTH_PAUSE = 1.0

@@ -1,7 +1,7 @@
 """CompanionTypes: the types of the companion specifications that the server's objects have.
 
 Only these nodes of the specifications' NodeSets are in the address space, with their own numbers;
-the metadata of each namespace says that it is a part.
+the metadata of each namespace states that it is a part.
 """
 
 from __future__ import annotations

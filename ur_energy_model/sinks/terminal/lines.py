@@ -29,7 +29,7 @@ class Lines:
         stop: set by signals.
         line: text of a state.
         notice: receives each problem when it begins.
-        patience: time between two lines while no samples come [s]; `line` then tells why, and
+        patience: time between two lines while no samples come [s]; `line` then states why, and
             `notice` does not.
 
     Attributes:
@@ -67,7 +67,7 @@ class Lines:
             print(self._line(state), flush=True)
             if state.silence is not None:
                 self._silent_line = now
-        # The line of a silent source says it already.
+        # The line of a silent source states it already.
         texts = state.problems[bool(self._patience) and state.silence is not None :]
         problems = dict(zip(map(_subject, texts), texts, strict=True))
         for subject, problem in problems.items():

@@ -77,8 +77,8 @@ def is_written(path: Path) -> bool | None:
 def chunks_in_place(path: Path, chunks: Sequence[ChunkIndex]) -> bool:
     """Whether a file begins as MCAP does, and its chunks begin where they were written.
 
-    At most MOST_CHECKED chunks are compared, the first and the last among them. This tells a file
-    that was cut, emptied or overwritten in place without reading it.
+    At most MOST_CHECKED chunks are compared, the first and the last among them. Without
+    reading the file, it finds one that was cut, emptied or overwritten in place.
     """
     chosen = np.unique(np.linspace(0, len(chunks) - 1, min(len(chunks), MOST_CHECKED)).astype(int))
     try:

@@ -24,7 +24,7 @@ MAX_RECORDS = 1_000_000
 
 @dataclass
 class McapDefinitions:
-    """What a file says about its messages, as far as it was read.
+    """What a file states about its messages, as far as it was read.
 
     Attributes:
         path: of the file.

@@ -222,7 +222,7 @@ class McapWriter:
         return OSError(errno.EIO, "another program changed the file", str(self.path))
 
     def _is_unchanged(self, now: FileState | None) -> bool:
-        """Whether nobody else has changed the file; the time of a change alone proves nothing."""
+        """Whether no one else changed the file; the time of a change alone proves nothing."""
         known = self._state
         if known is None or now is None:
             return False

@@ -125,7 +125,7 @@ class WrittenFiles:
     def verify(self) -> Gap | None:
         """Find files that can no longer be read back, and count their samples as unreadable.
 
-        This compares what the file system tells about the files, without reading them.
+        This compares what the file system states of the files, without reading them.
 
         Returns:
             The samples that were found lost, None if none were.

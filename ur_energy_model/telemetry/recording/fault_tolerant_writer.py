@@ -23,7 +23,7 @@ from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry
 
 FLUSH_SECONDS = 0.5
 METADATA_SECONDS = 2.0
-"""Period of metadata.yaml, so that of a killed recorder says what can be read [s]."""
+"""Period of metadata.yaml, so that of a killed recorder states what can be read [s]."""
 METADATA_SHARE = 0.01
 """Largest share of the time that is spent on it; a bag of many files takes longer periods."""
 ROOM_SECONDS = 10.0

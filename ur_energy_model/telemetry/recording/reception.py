@@ -92,7 +92,7 @@ class Reception:
         """State of a bag with the samples that are missing in it.
 
         Args:
-            status: as the writing side knows it.
+            status: as on the writing side.
             outage: in which the bag ends, or that lasts; None if there is none.
             rate: of the samples [Hz], None if unknown.
         """

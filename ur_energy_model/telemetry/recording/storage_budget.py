@@ -22,7 +22,7 @@ from ur_energy_model.telemetry.bag.retention import (
 from ur_energy_model.telemetry.recording.storage_use import StorageUse
 
 PERIOD = 10.0
-"""Time between looks at the folder [s]."""
+"""Time between readings of the folder [s]."""
 _CLOSE_TIMEOUT = 5.0
 
 

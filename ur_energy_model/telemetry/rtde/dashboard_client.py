@@ -47,7 +47,7 @@ class ControllerIdentity:
         if self.serial is not None:
             return f"serial {self.serial}"
         if self.model is not None:
-            return f"not known: a {self.model} whose dashboard server tells no serial number"
+            return f"not known: a {self.model} whose dashboard server has no serial number"
         return "not known: the dashboard server is silent"
 
     def check(self, host: str, robot: str | None, before: ControllerIdentity) -> None:

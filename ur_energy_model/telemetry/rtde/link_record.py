@@ -81,13 +81,13 @@ class LinkRecord:
         self._said.clear()
 
     def unsure(self, *, moved: bool) -> None:
-        """The controller restarted, and nothing tells whether it is the same one.
+        """The controller restarted, and it is unknown whether it is the same one.
 
         Args:
             moved: whether a joint stands elsewhere than before.
         """
         hint = ", and a joint stands elsewhere than before" if moved else ""
-        self.identity = f"not known: the controller restarted and tells no serial number{hint}"
+        self.identity = f"not known: the controller restarted and has no serial number{hint}"
         text = f"whether this is still the same arm is {self.identity}"
         self.report("connection", text, WARNING)
 

@@ -55,7 +55,7 @@ class Negotiation:
         missing_fields: asked for, and not offered by the controller.
         software_change: how the controller's software differs from that on the first connection.
         same_serial: whether the last connection is to the serial number of the first one.
-        identity: what tells the controller of the last connection from another one.
+        identity: what distinguishes the controller of the last connection.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Negotiation:
 
         Raises:
             ControllerError: fields or rate differ.
-            WrongRobotError: the software differs, and no serial number tells that the arm does not.
+            WrongRobotError: the software differs, and no serial number shows that the arm does not.
         """
         problem = None
         if now.missing:
@@ -146,7 +146,7 @@ class Negotiation:
         if not self.same_serial:
             raise WrongRobotError(
                 self._host,
-                f"its software changed {change}, and no serial number tells that it is the same",
+                f"its software changed {change}, and no serial number shows that it is the same",
                 "start a new recording",
             )
         self.software_change = f"software changed {change}"

@@ -37,7 +37,7 @@ class PacketStream:
         restarted: whether the controller's clock started again with the last packages, so that
             it does not tell whether the controller is the same.
         moved: whether a joint stands elsewhere than before that restart.
-        same_serial: set by the owner where a serial number tells that the controller is the same,
+        same_serial: set by the owner where a serial number shows that the controller is the same,
             so that its clock need not tell.
         fault: why packages after the last ones returned were refused; None if none were.
     """
@@ -64,7 +64,7 @@ class PacketStream:
             arrival: host time at which they were read [ns since the epoch].
             info: provenance; its rate defines what a gap is.
 
-        Packages before one with an impossible timestamp are returned; `fault` tells the rest.
+        Packages before one with an impossible timestamp are returned; `fault` has the rest.
 
         Raises:
             ProtocolError: the first timestamp is impossible.

@@ -39,7 +39,7 @@ class RtdeSource:
     """A controller as a TelemetrySource: every packet while connected, every loss a gap.
 
     After a loss it reconnects by itself, with increasing pauses, and asks for the same fields at
-    the same rate; a gap at index 0 of the next batch tells what is missing and why.
+    the same rate; a gap at index 0 of the next batch has what is missing and why.
 
     Args:
         host: address of the controller.
