@@ -61,7 +61,7 @@ def main() -> None:
         program = pick_and_place()
         write(cell, program, 4.2 * program.duration)
         found = optimize_cycle(model, cell, OptimizationOptions(pareto=True))
-        proof = Proof.of(found, CYCLES)
+        proof = Proof.of(found, ROBOT, CYCLES)
         write(folder / "proof", proof.motion(), proof.motion().duration + 1.0)
         found = replace(found, measured=measured_saving(folder / "proof", proof))
         print_cycle(found, pareto=True)
@@ -99,7 +99,7 @@ def with_figures(page: str, found: OptimizedCycle) -> str:
         "",
         f"Predicted saving as typed: {found.typed_saving_percent:.1f} % ({low:.1f} to "
         f"{high:.1f} %), as set points {found.saving_percent:.1f} %.",
-        f"Measured with set points over {measured.cycles} cycles of each kind: "
+        f"Measured as typed over {measured.cycles} cycles of each kind: "
         f"{measured.saving_percent:.1f} %",
         "({:.2f} to {:.2f} %), from {:.1f} J to {:.1f} J.".format(
             *measured.interval, measured.energy, measured.new_energy

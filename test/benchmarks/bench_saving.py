@@ -66,7 +66,7 @@ def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float
     cycle = random_cycle(Planner(robot, limits=limits), seed)
     run(folder / "cell", name, seed, cycle, 3.3 * cycle.duration)
     found = optimize_cycle(model, folder / "cell")
-    proof = Proof.of(found, CYCLES)
+    proof = Proof.of(found, load_robot(name), CYCLES)
     motion = proof.motion()
     run(folder / "proof", name, seed, motion, motion.duration + 1.0)
     return found, measured_saving(folder / "proof", proof).saving_percent

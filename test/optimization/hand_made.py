@@ -159,7 +159,8 @@ def hand_made_recording(cycles: int) -> Telemetry:
 
 def closed(optimized: OptimizedCycle, offset: float) -> OptimizedCycle:
     """The cycle whose last move ends at a distance from the start [rad]."""
-    last = optimized.moves[-1]
+    cycle = optimized.cycle
+    last = cycle.moves[-1]
     share = np.linspace(0.0, offset, len(last.q))[:, None]
     moved = replace(last, q=last.q + share)
-    return replace(optimized, moves=(*optimized.moves[:-1], moved))
+    return replace(optimized, cycle=replace(cycle, moves=(*cycle.moves[:-1], moved)))

@@ -83,6 +83,25 @@ def test_an_output_that_toggles_within_the_cycle_does_not_cut_it(tmp_path: Path)
     assert len(cycles.moves[0]) == 6
 
 
+@pytest.mark.parametrize("lead", [0.4, 1.1])
+def test_a_cycle_of_a_signal_begins_as_the_program_does(tmp_path: Path, lead: float) -> None:
+    """The gripper closes after the second move; program and cycle begin before the first one."""
+    chain = pick_and_place()
+    telemetry = recorded(chain, 4.4 * chain.duration, lead=lead)
+    into = np.mod(telemetry.time - 60.0 - lead, chain.duration)
+    two = sum(segment.duration for segment in chain.segments[:2])
+    bits = ((into > two - 0.1) & (into < two + 2.0) & (telemetry.time > 60.0 + lead)).astype(float)
+    playing = np.where(telemetry.time < 60.3, 1.0, 2.0)
+    motion, cycles = found(
+        tmp_path, telemetry, actual_digital_output_bits=bits, runtime_state=playing
+    )
+    assert cycles.found_by == "digital_output"
+    starts = [motion.time[moves[0].first] - 60.0 - lead for moves in cycles.moves]
+    assert starts == pytest.approx(chain.duration * np.arange(len(starts)), abs=0.02)
+    assert len(starts) >= 3
+    assert cycles.lead == pytest.approx(lead - 0.3, abs=0.01)
+
+
 def test_standstill_has_no_cycle_and_the_user_hears_what_to_record(tmp_path: Path) -> None:
     telemetry = recorded(pick_and_place(), 0.3)
     with pytest.raises(RecordingError, match=r"no cycle found.*record at least two whole cycles"):

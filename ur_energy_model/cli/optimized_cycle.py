@@ -59,8 +59,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     proof.add_argument(
         "--execute",
         action="store_true",
-        help="run the recorded and the new cycle in turns, and measure the saving at the bus; "
-        "the recording goes to the folder of -o",
+        help="run the cycle as recorded and as typed from the sheet in turns, and measure the "
+        "saving at the bus; the recording goes to the folder of -o",
     )
     add_execution_options(proof)
     arguments.add_number(
@@ -267,10 +267,9 @@ def _stored(options: argparse.Namespace) -> tuple[HistoryDatabase, datetime]:
     """The tables of the store, and when the program was changed."""
     from ur_energy_model.cli.history_options import store_given
     from ur_energy_model.plant.history.database import HistoryDatabase
-    from ur_energy_model.plant.history.period import Period
+    from ur_energy_model.plant.history.period import instant
 
-    changed = Period.from_text(options.changed).start
-    assert changed is not None
+    changed = instant(options.changed, "--changed")
     options.store = options.history
     arms = () if options.arm is None else (options.arm,)
     return HistoryDatabase(store_given(options), arms=arms), changed
@@ -284,7 +283,7 @@ def _print_text(text: str) -> None:
 def _print_measured(measured: MeasuredSaving) -> None:
     rows: list[list[object]] = [
         ["energy of a cycle as recorded, J", measured.energy],
-        ["energy of a new cycle, J", measured.new_energy],
+        ["energy of a cycle as typed, J", measured.new_energy],
         ["saving, %", measured.saving_percent],
         [
             "its 95 % interval, %",
@@ -294,7 +293,7 @@ def _print_measured(measured: MeasuredSaving) -> None:
         ["cycles of each kind", measured.cycles],
     ]
     if measured.temperature is not None:
-        for name, values in zip(("recorded", "new"), measured.temperature, strict=True):
+        for name, values in zip(("recorded", "typed"), measured.temperature, strict=True):
             text = " ".join(f"{value:.1f}" for value in values)
             rows.append([f"joint temperatures, {name} cycles, degC", text])
     print_table("Measured at the bus", ["figure", "value"], rows)
@@ -315,7 +314,7 @@ def _measured(
     robot: RobotDescription,
     options: argparse.Namespace,
 ) -> MeasuredSaving:
-    """Run the recorded and the new cycle in turns and measure the saving."""
+    """Run the cycle as recorded and as typed in turns and measure the saving."""
     from ur_energy_model.cli.run_trajectory import run_recorded
     from ur_energy_model.experiment.energy_cycle.proof import (
         Proof,
@@ -326,7 +325,7 @@ def _measured(
     from ur_energy_model.experiment.execution.same_arm import arm_of_recording
     from ur_energy_model.model.setup import Setup
 
-    cycle, proof = optimized.cycle, Proof.of(optimized, options.cycles)
+    cycle, proof = optimized.cycle, Proof.of(optimized, robot, options.cycles)
     carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
     setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
     limits = proof.limits(surroundings_given(options, robot, setup))

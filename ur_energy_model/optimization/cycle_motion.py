@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import WorkCycle
+from ur_energy_model.optimization.cycle_energy import Stretch, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+from ur_energy_model.optimization.pendant import typed_stretches
 from ur_energy_model.trajectory.motions import Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
@@ -52,21 +55,21 @@ def recorded_motion(cycle: WorkCycle) -> TimedMoves:
     Raises:
         InputError: a move does not start where the one before it ended.
     """
-    moves = [
-        (
-            move.start,
-            move.time,
-            move.q,
-            move.qd,
-            np.gradient(move.qd, move.time, axis=0) if move.qdd is None else move.qdd,
-        )
-        for move in cycle.moves
-    ]
-    return _timed(cycle.source, moves, cycle.duration)
+    return _in_turn(cycle.source, recorded_stretches(cycle))
+
+
+def typed_cycle(optimized: OptimizedCycle, robot: RobotDescription) -> TimedMoves:
+    """The motion of a cycle when exactly the sheet is typed.
+
+    Raises:
+        InputError: a move does not start where the one before it ended.
+    """
+    cycle = optimized.cycle
+    return _in_turn(cycle.source, typed_stretches(cycle, optimized.sheet, robot))
 
 
 def new_motion(optimized: OptimizedCycle) -> TimedMoves:
-    """The motion of an optimized cycle.
+    """The motion of an optimized cycle as set points, which need no trapezoids.
 
     Raises:
         InputError: a move does not start where the one before it ended.
@@ -87,6 +90,18 @@ def plan_at(motion: TimedMoves, rate: float, source: str) -> Plan:
     if motion.duration - time[-1] > 1e-6:
         time = np.append(time, motion.duration)
     return Plan(time, *motion.sample(time), source=source)
+
+
+def _in_turn(source: str, stretches: Sequence[Stretch]) -> TimedMoves:
+    moves, start = [], 0.0
+    for stretch in stretches:
+        plan = stretch.plan
+        if stretch.moving:
+            assert plan.qd is not None
+            qdd = np.gradient(plan.qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
+            moves.append((start, plan.time, plan.q, plan.qd, qdd))
+        start += plan.duration
+    return _timed(source, moves, start)
 
 
 def _timed(

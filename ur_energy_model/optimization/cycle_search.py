@@ -95,20 +95,32 @@ def _found(
     cycles: list[tuple[int, int]],
     lead: float,
 ) -> FoundCycles:
-    """Cycles of these first moves and those after their last, or from the first line of a loop."""
+    """Cycles of these first moves and those after their last, turned to begin as the program does.
+
+    That is with the first line of its loop or, where the lines show no loop, with the move after
+    its start, if that is a move of the cycle.
+    """
     first, end = cycles[0]
+    points = np.array([motion.q[move.first] for move in moves])
     lines = [line_of(motion, move) or 0 for move in moves[first:end]]
-    turn = int(np.argmin(lines))
-    if turn and lines[0] > lines[-1]:
-        points = np.array([motion.q[move.first] for move in moves])
-        turned = [
-            (a + turn, b + turn)
+    begin, first_wait = first + int(np.argmin(lines)), 0.0
+    if lines[0] <= lines[-1]:
+        begin = _started(motion, moves, first)
+        first_wait = _first_wait(motion, moves, begin)
+    count = end - first
+    turn = (begin - first) % count
+    whole = points[first + (turn + np.arange(count + 1)) % count]
+    if turn and np.abs(points[begin] - whole[0]).max() < SAME_POINT:
+        turned = {
+            (a + by, b + by)
             for a, b in cycles
-            if b + turn < len(moves)
-            and np.abs(points[b : b + turn + 1] - points[a : a + turn + 1]).max() < SAME_POINT
-        ]
+            for by in (turn - count, turn)
+            if a + by >= 0
+            and b + by < len(moves)
+            and np.abs(points[a + by : b + by + 1] - whole).max() < SAME_POINT
+        }
         if turned:
-            cycles, lead = turned, 0.0
+            cycles, lead = sorted(turned), first_wait
     return FoundCycles(
         found_by,
         tuple(tuple(moves[a:b]) for a, b in cycles),
@@ -122,15 +134,26 @@ def _first_wait(motion: RecordedMotion, moves: list[Stretch], first: int) -> flo
     """Standstill from the start of the program, or an approach, to the first cycle [s]."""
     end = moves[first].first
     begin = moves[first - 1].last if first else 0
-    state = motion.telemetry.columns.get("runtime_state")
-    if state is not None:
-        events = np.flatnonzero(
-            (state[begin + 1 : end + 1] == PLAYING) & (state[begin:end] != PLAYING)
-        )
-        if len(events):
-            return float(motion.time[end] - motion.time[begin + 1 + events[-1]])
+    events = _starts_of_program(motion)
+    events = events[(events > begin) & (events <= end)]
+    if len(events):
+        return float(motion.time[end] - motion.time[events[-1]])
     still = np.abs(motion.q[begin : end + 1] - motion.q[end]).max() < SAME_POINT
     return float(motion.time[end] - motion.time[begin]) if first and still else 0.0
+
+
+def _started(motion: RecordedMotion, moves: list[Stretch], first: int) -> int:
+    """The first move after a start of the program; that of the first cycle without one."""
+    after = np.searchsorted([move.last for move in moves], _starts_of_program(motion))
+    return int(after[0]) if len(after) and after[0] < len(moves) else first
+
+
+def _starts_of_program(motion: RecordedMotion) -> np.ndarray:
+    """Samples at which the program starts."""
+    state = motion.telemetry.columns.get("runtime_state")
+    if state is None:
+        return np.empty(0, dtype=int)
+    return np.flatnonzero((state[1:] == PLAYING) & (state[:-1] != PLAYING)) + 1
 
 
 def _signals(

@@ -41,6 +41,8 @@ from ur_energy_model.typing import Progress
 
 SHORTEST_STEP = 1e-3
 """Share of the cycle time that a cycle must be able to lose so that this is worth a figure."""
+LATE = 1.005
+"""Factor on the slot of a move from which it is late as typed."""
 
 
 def optimize_cycle(
@@ -186,18 +188,18 @@ def _typed(
 ) -> tuple[tuple[Step, ...], list[Stretch], list[StretchEnergy]]:
     """What to type for the new cycle, the cycle that is run then, and its energies.
 
-    Nothing changes where the recorded values take less.
+    Moves whose slot is too short for any trapezoid stay as recorded, and the others share what
+    time is left. Nothing changes where the recorded values take less.
     """
-    found = sheet_of(
-        problem.cycle,
-        [stretch.plan.duration for stretch in new if stretch.moving],
-        duration,
-        problem.robot,
-        problem.typed_cost,
-        waiting_after=problem.waiting_after,
-        locked=problem.locked,
-        max_speedup=problem.options.max_speedup,
-    )
+    found, late = _sheet(problem, new, duration)
+    if any(late):
+        locked = np.logical_or(problem.locked, late).tolist()
+        other = CycleProblem(
+            problem.model, problem.cycle, problem.options, problem.robot, locked, like=problem
+        )
+        if duration >= other.shortest:
+            best = other.allocate(duration)
+            found, _ = _sheet(other, other.stretches(best.laws, best.waiting), duration)
     sheets = [found]
     if duration == problem.cycle.duration:
         sheets.append(as_recorded(found))
@@ -207,6 +209,26 @@ def _typed(
         energies, _ = switched_off(problem, run, problem.energies.of(run))
         tried.append((sheet, run, energies))
     return min(tried, key=lambda each: _total(each[2]))
+
+
+def _sheet(
+    problem: CycleProblem, new: Sequence[Stretch], duration: float
+) -> tuple[tuple[Step, ...], list[bool]]:
+    """What to type for a cycle, and which of its moves take longer than their slot then."""
+    slots = [stretch.plan.duration for stretch in new if stretch.moving]
+    sheet = sheet_of(
+        problem.cycle,
+        slots,
+        duration,
+        problem.robot,
+        problem.typed_cost,
+        waiting_after=problem.waiting_after,
+        locked=problem.locked,
+        max_speedup=problem.options.max_speedup,
+    )
+    run = typed_stretches(problem.cycle, sheet, problem.robot)
+    taken = [stretch.plan.duration for stretch in run if stretch.moving]
+    return sheet, [time > LATE * slot for time, slot in zip(taken, slots, strict=True)]
 
 
 def _ceiling(problem: CycleProblem, duration: float, found: float) -> Ceiling:

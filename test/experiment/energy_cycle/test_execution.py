@@ -19,7 +19,7 @@ from ur_energy_model.telemetry.bag.reader import read_bag
 def test_a_run_on_the_simulated_controller(simulate, fresh_host, tmp_path: Path) -> None:
     host = fresh_host()
     simulate(host, "--motion", "hold")
-    proof = Proof.of(hand_made_cycle(), 1)
+    proof = Proof.of(hand_made_cycle(), ROBOT, 1)
     plan = ExecutionPlan(proof.motion(), SafetyLimits(ArmDynamics(ROBOT), ArmGeometry(ROBOT)))
     summaries: list[MotionSummary] = []
 

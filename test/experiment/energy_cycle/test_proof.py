@@ -57,16 +57,17 @@ def expected(proof: Proof, *, new: bool) -> float:
 
 @pytest.mark.parametrize("cycles", [1, 2, 3])
 def test_every_cycle_is_found_with_its_energy(cycles: int) -> None:
-    proof = Proof.of(OPTIMIZED, cycles)
+    proof = Proof.of(OPTIMIZED, ROBOT, cycles)
     found = cycle_energies(recording(proof), proof)
     truth = [expected(proof, new=new) for new in proof.order]
     np.testing.assert_allclose(found.energy, truth, rtol=2e-3)
     assert list(found.new) == list(proof.order)
     assert sum(proof.order) == cycles
+    assert proof.after.duration == pytest.approx(OPTIMIZED.typed_duration)
 
 
 def test_delays_of_the_stream_move_the_cycles_that_follow() -> None:
-    proof = Proof.of(OPTIMIZED, 2)
+    proof = Proof.of(OPTIMIZED, ROBOT, 2)
     found = cycle_energies(recording(proof, delays=(0.08, 0.05)), proof)
     truth = [expected(proof, new=new) for new in proof.order]
     np.testing.assert_allclose(found.energy, truth, rtol=0.02)
@@ -74,7 +75,7 @@ def test_delays_of_the_stream_move_the_cycles_that_follow() -> None:
 
 def test_a_steady_drift_cancels() -> None:
     """Warming joints change the power by several percent over the run."""
-    proof = Proof.of(OPTIMIZED, 4)
+    proof = Proof.of(OPTIMIZED, ROBOT, 4)
     truth = 100.0 * (1.0 - expected(proof, new=True) / expected(proof, new=False))
     saving = saving_of(cycle_energies(recording(proof, drift=-1e-3), proof), "run")
     assert saving.saving_percent == pytest.approx(truth, abs=0.2)
@@ -104,7 +105,7 @@ def test_energies_far_from_what_was_recorded_or_predicted_prove_nothing(
     factor: float, new_factor: float, proven: bool
 ) -> None:
     recorded = replace(OPTIMIZED.cycle, measured_energy=100.0)
-    optimized = replace(OPTIMIZED, cycle=recorded, energy=100.0, new_energy=90.0)
+    optimized = replace(OPTIMIZED, cycle=recorded, energy=100.0, typed_energy=90.0)
     order = np.array([False, True])
     energy = np.where(order, 90.0 * new_factor, 100.0 * factor)
     saving = saving_of(CycleEnergies(energy, order, None), "run")
@@ -124,7 +125,7 @@ def test_incomplete_cycles_do_not_count() -> None:
 
 
 def test_another_motion_and_missing_fields_are_refused() -> None:
-    proof = Proof.of(OPTIMIZED, 1)
+    proof = Proof.of(OPTIMIZED, ROBOT, 1)
     whole = recording(proof)
     still: dict[str, Array] = {**whole.columns, "target_q": np.tile(HOME, (len(whole), 1))}
     with pytest.raises(RecordingError, match="does not hold cycle 1"):
@@ -136,13 +137,13 @@ def test_another_motion_and_missing_fields_are_refused() -> None:
 
 def test_a_cycle_that_does_not_close_cannot_be_repeated() -> None:
     with pytest.raises(InputError, match="does not end where it starts"):
-        Proof.of(closed(OPTIMIZED, 0.1), 2)
+        Proof.of(closed(OPTIMIZED, 0.1), ROBOT, 2)
 
 
 def test_limits_rise_to_what_the_recorded_cycle_reaches_and_no_further() -> None:
     """A cycle that was run at more than the robot file's acceleration may be run again."""
     usual = SafetyLimits(ArmDynamics(ROBOT), ArmGeometry(ROBOT), tool_speed=0.3)
-    proof = Proof.of(OPTIMIZED, 1)
+    proof = Proof.of(OPTIMIZED, ROBOT, 1)
     slow_robot = replace(ROBOT, max_acceleration=np.full(6, 2.0))
     strict = replace(usual, dynamics=ArmDynamics(slow_robot))
     verdict = check(proof.motion(), strict)

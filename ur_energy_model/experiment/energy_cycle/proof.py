@@ -1,4 +1,4 @@
-"""The recorded and the new cycle run in turns on the arm: motion, and saving from the recording."""
+"""The cycle as recorded and as typed in turns on the arm: motion, and saving from its recording."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.experiment.limits import CHECK_RATE, SafetyLimits
 from ur_energy_model.experiment.periodic_motion import RepeatedMotion, sample_period
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle_motion import (
     CLOSED,
     TimedMoves,
-    new_motion,
     recorded_motion,
+    typed_cycle,
 )
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.telemetry.bag.reader import read_bag
@@ -55,7 +56,7 @@ class Proof:
 
     Attributes:
         robot: name of the arm.
-        before, after: one cycle of each.
+        before, after: one cycle as recorded and as typed.
         cycles: of each kind.
     """
 
@@ -65,13 +66,13 @@ class Proof:
     cycles: int
 
     @classmethod
-    def of(cls, optimized: OptimizedCycle, cycles: int) -> Proof:
-        """The proof of an optimized cycle.
+    def of(cls, optimized: OptimizedCycle, robot: RobotDescription, cycles: int) -> Proof:
+        """The proof of what the sheet of an optimized cycle has to type.
 
         Raises:
             InputError: the cycle does not end where it starts, so that it cannot be repeated.
         """
-        before, after = recorded_motion(optimized.cycle), new_motion(optimized)
+        before, after = recorded_motion(optimized.cycle), typed_cycle(optimized, robot)
         for motion in (before, after):
             ends = motion.sample(np.array([0.0, motion.duration]))[0]
             if np.abs(ends[1] - ends[0]).max() > CLOSED:
@@ -201,7 +202,7 @@ def require_predicted(
             "measured in the recording",
         ),
         ("the recorded cycle", measured.energy, optimized.energy, FAR, "predicted"),
-        ("the new cycle", measured.new_energy, optimized.new_energy, FAR, "predicted"),
+        ("the typed cycle", measured.new_energy, optimized.typed_energy, FAR, "predicted"),
     )
     for name, energy, expected, limit, origin in compared:
         if expected is not None and not abs(energy - expected) <= limit * abs(expected):

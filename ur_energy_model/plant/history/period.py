@@ -42,8 +42,8 @@ class Period:
             InputError: no date, no known zone, or an end that is not after the start.
         """
         where = time_zone(zone)
-        start = None if first is None else _instant(first, "--from", where)
-        end = None if last is None else _instant(last, "--to", where, end=True)
+        start = None if first is None else instant(first, "--from", where)
+        end = None if last is None else instant(last, "--to", where, end=True)
         if start is not None and end is not None and start >= end:
             raise InputError("--to", f"{last} is before --from {first}", "exchange them")
         return cls(start, end, where)
@@ -85,8 +85,12 @@ def shift_starts(text: str) -> tuple[int, ...]:
     return tuple(minutes)
 
 
-def _instant(text: str, option: str, zone: ZoneInfo, *, end: bool = False) -> datetime:
-    """The time that a date or time names; of a date as an end, the midnight after it."""
+def instant(text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False) -> datetime:
+    """The time that a date or time names; of a date as an end, the midnight after it.
+
+    Raises:
+        InputError: no date; the message names the option.
+    """
     try:
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
             day = date.fromisoformat(text) + timedelta(days=1 if end else 0)

@@ -292,6 +292,16 @@ themeButton.addEventListener("click", () => {
 prefersDark.addEventListener("change", nameTheme);
 nameTheme();
 
+const locks = [...document.querySelectorAll("input.lock")];
+const command = document.getElementById("command");
+const words = command && command.textContent;
+function nameCommand() {
+  const kept = locks.filter((lock) => lock.checked).map((lock) => lock.value).join(",");
+  command.textContent = kept ? `${words} --keep ${kept}` : words;
+}
+for (const lock of locks) lock.addEventListener("change", nameCommand);
+if (command) nameCommand();
+
 let pending = 0;
 new ResizeObserver(() => {
   cancelAnimationFrame(pending);

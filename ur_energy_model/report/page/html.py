@@ -19,7 +19,7 @@ from ur_energy_model.report.charts.chart import Chart
 from ur_energy_model.report.page.chart_encoder import ChartEncoder
 from ur_energy_model.report.page.page import Page, Section, Tile
 from ur_energy_model.report.palette import stylesheet
-from ur_energy_model.report.tables.table import Table
+from ur_energy_model.report.tables.table import Cell, Lock, Table
 from ur_energy_model.report.verdict import ModelVerdict
 from ur_energy_model.terminal_text import unsigned_zeros
 
@@ -175,11 +175,12 @@ def _table(table: Table, recording: int | None) -> str:
     digits = [column_digits([row[i] for row in table.rows]) for i in range(len(table.columns))]
     body = "".join(
         "<tr>"
-        + "".join(f"<td>{escape(cell_text(c, d))}</td>" for c, d in zip(row, digits, strict=True))
+        + "".join(f"<td>{_cell(c, d)}</td>" for c, d in zip(row, digits, strict=True))
         + "</tr>"
         for row in table.rows
     )
-    note = f'<p class="caption">{escape(table.note)}</p>' if table.note else ""
+    command = escape(table.command) and f' <code id="command">{escape(table.command)}</code>'
+    note = f'<p class="caption">{escape(table.note)}{command}</p>' if table.note else ""
     of = "" if recording is None else f' data-recording="{recording}"'
     return (
         f'<section class="table"{of}><h3>{escape(table.title)}</h3><div class="scroll">'
@@ -187,7 +188,16 @@ def _table(table: Table, recording: int | None) -> str:
     )
 
 
-def column_digits(cells: Sequence[str | float | None]) -> int | None:
+def _cell(cell: Cell, digits: int | None) -> str:
+    if isinstance(cell, Lock):
+        ticked = " checked" if cell.kept else ""
+        return (
+            f'<label><input type="checkbox" class="lock" value="{cell.step}"{ticked}> keep</label>'
+        )
+    return escape(cell_text(cell, digits))
+
+
+def column_digits(cells: Sequence[Cell]) -> int | None:
     """Decimals that show a column's largest number with four digits; None for tiny numbers."""
     sizes = [abs(cell) for cell in cells if isinstance(cell, float) and isfinite(cell)]
     largest = max(sizes, default=0.0)

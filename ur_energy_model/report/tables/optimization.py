@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSaving, OptimizedCycle
-from ur_energy_model.report.tables.table import Cell, Table
+from ur_energy_model.report.tables.table import Cell, Lock, Table
 from ur_energy_model.report.tariff import Tariff
 
 DAY = 86400.0
@@ -21,7 +21,7 @@ def sheet_table(optimized: OptimizedCycle) -> Table:
         rows.append(
             (
                 f"{number} {step.do}",
-                "🔒 kept" if step.kept else "" if wait else "🔓 free",
+                Lock(number, step.kept) if not wait else "kept" if step.kept else "",
                 *((None if step.line is None else str(step.line),) if lines else ()),
                 "" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint),
                 "" if wait else step.text("speed"),
@@ -30,11 +30,6 @@ def sheet_table(optimized: OptimizedCycle) -> Table:
                 "" if wait else f"{before:.1f} → {after:.1f}",
             )
         )
-    locked = ",".join(
-        str(number)
-        for number, step in enumerate(optimized.sheet, 1)
-        if step.kept and step.do != "wait"
-    )
     return Table(
         "what_to_type",
         "What to type",
@@ -52,8 +47,9 @@ def sheet_table(optimized: OptimizedCycle) -> Table:
         "Steps in the order of the program, as recorded → to type; all of them, and nothing else. "
         "The waypoint is where the move ends. Speed and acceleration are those of the leading "
         "joint for moveJ, of the tool for moveL; a step without values is neither straight in "
-        "joint space nor at the tool and stays. Locked steps stay exactly as recorded: "
-        f"--keep {locked or '1,2'} locks steps by number, --no-keep-slow unlocks slow moves.",
+        "joint space nor at the tool and stays. Ticked moves stay exactly as recorded; after a "
+        "change, compute the sheet anew with",
+        "ur_energy optimize MODEL.yaml BAG --no-keep-slow",
     )
 
 
@@ -117,7 +113,9 @@ def energies_table(optimized: OptimizedCycle) -> Table:
         "Energy of one cycle",
         ("", "duration [s]", "energy [J]", "difference [%]"),
         tuple(rows),
-        "Of the whole arm at the supply, from the model where not stated otherwise.",
+        "Of the whole arm at the supply, from the model where not stated otherwise. As typed is "
+        "the sheet; as set points is the motion of servoj.csv and joint_trajectory.yaml, which is "
+        "not bound to trapezoids of speed.",
     )
 
 
@@ -168,13 +166,13 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
         return None
     rows: list[tuple[Cell, ...]] = [
         ("energy of a cycle as recorded [J]", f"{measured.energy:.1f}"),
-        ("energy of a new cycle [J]", f"{measured.new_energy:.1f}"),
+        ("energy of a cycle as typed [J]", f"{measured.new_energy:.1f}"),
         ("saving [%]", f"{measured.saving_percent:.2f}"),
         ("its 95 % interval [%]", "{:.2f} to {:.2f}".format(*measured.interval)),
         ("cycles of each kind", f"{measured.cycles}"),
     ]
     if measured.temperature is not None:
-        for name, values in zip(("recorded", "new"), measured.temperature, strict=True):
+        for name, values in zip(("recorded", "typed"), measured.temperature, strict=True):
             text = ", ".join(f"{value:.1f}" for value in values)
             rows.append((f"joint temperatures, {name} cycles [°C]", text))
     return Table(
@@ -182,6 +180,6 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
         "Measured on the arm",
         ("", "value"),
         tuple(rows),
-        "Both cycles were run in turns and their bus voltage times current was integrated; the "
-        "interval comes from the differences of neighbouring cycles.",
+        "The cycles as recorded and as typed were run in turns and their bus voltage times current "
+        "was integrated; the interval comes from the differences of neighbouring cycles.",
     )

@@ -9,7 +9,21 @@ import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
 
-Cell = str | float | None
+
+@dataclass(frozen=True)
+class Lock:
+    """A cell with a box to tick: whether a step stays as it is.
+
+    Attributes:
+        step: its number.
+        kept: whether the box is ticked at first.
+    """
+
+    step: int
+    kept: bool
+
+
+Cell = str | float | Lock | None
 
 
 @dataclass(frozen=True)
@@ -22,6 +36,7 @@ class Table:
         columns: column headings with units.
         rows: the first cell names the row.
         note: how to read it.
+        command: that computes it anew; options of the ticked locks follow.
     """
 
     key: str
@@ -29,6 +44,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+    command: str = ""
 
 
 def with_interval(value: float, std: float | None) -> Cell:
