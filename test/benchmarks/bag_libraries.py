@@ -140,9 +140,10 @@ def fail_ours(path: Path, samples: Telemetry) -> int:
 
 def _add_messages(writer: mcap.writer.Writer, messages: Iterable[Message]) -> None:
     channels = {}
-    for number, (topic, kind) in TOPICS.items():
+    for number, topic in TOPICS.items():
+        kind = topic.kind
         schema = writer.register_schema(kind.name, "ros2msg", kind.definition_bytes)
-        channels[number] = writer.register_channel(topic, "cdr", schema)
+        channels[number] = writer.register_channel(topic.name, "cdr", schema)
     for message in messages:
         with suppress(OSError):
             channel = channels[message.channel]
@@ -154,8 +155,8 @@ def write_rosbags(path: Path, messages: Iterable[Message]) -> None:
     store = typestore()
     with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
         connections = {
-            number: writer.add_connection(topic, kind.name, typestore=store)
-            for number, (topic, kind) in TOPICS.items()
+            number: writer.add_connection(topic.name, topic.kind.name, typestore=store)
+            for number, topic in TOPICS.items()
         }
         for message in messages:
             writer.write(connections[message.channel], message.time, message.data)

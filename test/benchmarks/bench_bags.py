@@ -105,7 +105,7 @@ def _compare_writing(folder: Path, samples: Telemetry) -> None:
     seconds = cpu_seconds(lambda: [layout.encode(b.stamp, b.columns) for b in batches])  # type: ignore[arg-type]
     report("ours, encoding the samples alone", seconds, ours)
     store, kind = typestore(), DYNAMIC_JOINT_STATE.name
-    encoded = [m.data for m in messages if TOPICS[m.channel][0] == TELEMETRY_TOPIC]
+    encoded = [m.data for m in messages if TOPICS[m.channel].name == TELEMETRY_TOPIC]
     objects = [store.deserialize_cdr(data, kind) for data in encoded]
     seconds = cpu_seconds(lambda: [store.serialize_cdr(each, kind) for each in objects])
     report("rosbags, encoding the samples alone", seconds, ours)

@@ -13,31 +13,45 @@ from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy_topics.arm_energies import energy_names, energy_values
 from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
 from ur_energy_model.energy_topics.statuses import cycle_status, summary_statuses
-from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
+from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.layout import joint_state_template
-from ur_energy_model.telemetry.bag.message_types import DIAGNOSTIC_ARRAY, FLOAT64, JOINT_STATE
+from ur_energy_model.telemetry.bag.message_types import (
+    DIAGNOSTIC_ARRAY,
+    FLOAT64,
+    JOINT_STATE,
+    BagTopic,
+    MessageType,
+)
 from ur_energy_model.telemetry.bag.standard_messages import encode_diagnostics, encode_numbers
 from ur_energy_model.typing import Array
 
-ENERGY = BagTopic(topics.ENERGY.absolute_name, JOINT_STATE)
-SUMMARY = BagTopic(topics.ENERGY_SUMMARY.absolute_name, DIAGNOSTIC_ARRAY)
-CYCLE = BagTopic(topics.ENERGY_CYCLE.absolute_name, DIAGNOSTIC_ARRAY)
+
+def bag_topic(topic: topics.Topic, kind: MessageType, namespace: str = "") -> BagTopic:
+    """A topic of the estimator in a bag; the namespace has a leading slash."""
+    return BagTopic(namespace + topic.absolute_name, kind, topic.latched)
+
+
+CYCLE = bag_topic(topics.ENERGY_CYCLE, DIAGNOSTIC_ARRAY)
 
 
 class EnergyMessages:
     """Collects snapshots, and encodes many of them at once.
 
     Args:
-        joints: joint names.
+        joints: joint names, prefix included.
         model: path of the model file, for energy/summary.
+        namespace: of the topics, with a leading slash; "" outside of any.
     """
 
-    def __init__(self, joints: Sequence[str], model: str) -> None:
+    def __init__(self, joints: Sequence[str], model: str, namespace: str = "") -> None:
         self._joints, self._model = tuple(joints), model
         names = energy_names(joints)
         self._template = joint_state_template(names, (len(names),) * 3)
+        self._energy = bag_topic(topics.ENERGY, JOINT_STATE, namespace)
+        self._summary = bag_topic(topics.ENERGY_SUMMARY, DIAGNOSTIC_ARRAY, namespace)
+        self._cycle = bag_topic(topics.ENERGY_CYCLE, DIAGNOSTIC_ARRAY, namespace)
         self._topics = {
-            topic.name: BagTopic(topic.absolute_name, FLOAT64) for topic in number_topics(joints)
+            topic.name: bag_topic(topic, FLOAT64, namespace) for topic in number_topics(joints)
         }
         self._stamps: list[int] = []
         self._energies: list[Array] = []
@@ -57,11 +71,12 @@ class EnergyMessages:
 
     def keep_summary(self, snapshot: Snapshot, stamp: int) -> None:
         """Keep energy/summary."""
-        self._keep_statuses(SUMMARY, summary_statuses(snapshot, self._joints, self._model), stamp)
+        statuses = summary_statuses(snapshot, self._joints, self._model)
+        self._keep_statuses(self._summary, statuses, stamp)
 
     def keep_cycle(self, cycle: Cycle, snapshot: Snapshot, stamp: int) -> None:
         """Keep energy/cycle of a finished cycle."""
-        self._keep_statuses(CYCLE, [cycle_status(cycle, snapshot.channels)], stamp)
+        self._keep_statuses(self._cycle, [cycle_status(cycle, snapshot.channels)], stamp)
 
     def take(self) -> list[Messages]:
         """Messages since the last call, by topic."""
@@ -69,7 +84,7 @@ class EnergyMessages:
         if self._stamps:
             stamp = np.array(self._stamps)
             payload = self._template.encode(stamp, np.stack(self._energies))
-            taken.append(Messages(ENERGY, stamp, payload))
+            taken.append(Messages(self._energy, stamp, payload))
         for name, rows in self._numbers.items():
             stamps, values = zip(*rows, strict=True)
             taken.append(

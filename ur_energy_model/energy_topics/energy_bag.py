@@ -42,6 +42,8 @@ def write_energy_bag(
 ) -> None:
     """Write what the estimator would have published of a recording, at the times of its samples.
 
+    Topics are in the namespace of the recording, and joint names have its prefix.
+
     Cycles are those that `CycleDetector` finds by itself.
 
     Args:
@@ -67,7 +69,7 @@ class _EnergyBag:
 
     def __init__(self, model: EnergyModel, model_path: str, rate: float, same_arm: bool) -> None:
         self._model, self._robot = model, load_robot(model.robot)
-        self._messages = EnergyMessages(self._robot.joint_names, model_path)
+        self._model_path = model_path
         self._period, self._same_arm = 1.0 / rate, same_arm
         self._publishing, self._summarising = Decimator(rate), Decimator(SUMMARY_RATE)
         self._cycles: list[Cycle] = []
@@ -78,8 +80,11 @@ class _EnergyBag:
         """Write the bag."""
         batches = iterate_bag(recording, LIVE_FIELDS)
         first = next(batches)
+        info = first.info
+        joints = [info.tf_prefix + joint for joint in self._robot.joint_names]
+        self._messages = EnergyMessages(joints, self._model_path, info.namespace)
         stamps = StampRule()
-        custom = custom_of_info(first.info, (), host_clock=first.stamp is not None)
+        custom = custom_of_info(info, (), host_clock=first.stamp is not None)
         estimator = LiveEstimator(
             self._model,
             self._robot,

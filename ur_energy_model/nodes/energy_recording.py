@@ -17,8 +17,8 @@ from ur_energy_model.nodes.diagnostics import OK, WARN, status
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.polled_subscription import PolledSubscription
 from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET
-from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
-from ur_energy_model.telemetry.bag.message_types import DIAGNOSTIC_ARRAY, JOINT_STATE
+from ur_energy_model.telemetry.bag.extra_messages import Messages
+from ur_energy_model.telemetry.bag.message_types import DIAGNOSTIC_ARRAY, JOINT_STATE, BagTopic
 from ur_energy_model.telemetry.host_clock import HOST_CLOCK
 from ur_energy_model.telemetry.runs import equal_runs
 
@@ -61,7 +61,8 @@ class EnergyRecording:
         self._topics = []
         for topic, message_type, kind in RECORDED:
             subscription = node.add_polled_subscription(message_type, topic, DEPTH)
-            self._topics.append(_Recorded(BagTopic(subscription.topic, kind), subscription))
+            bag_topic = BagTopic(subscription.topic, kind, topic.latched)
+            self._topics.append(_Recorded(bag_topic, subscription))
 
     def take(self) -> list[Messages]:
         """Messages since the last call; for the writing thread of a recorder."""

@@ -87,6 +87,8 @@ class LoggerNode(ManagedNode):
             self._make_source,
             folder,
             RecorderOptions(
+                namespace=self.get_namespace().rstrip("/"),
+                tf_prefix=self.value("tf_prefix"),
                 split=self._file_split(),
                 retention=self._retention(),
                 resume=True,

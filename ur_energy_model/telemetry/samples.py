@@ -57,6 +57,8 @@ class RecordingInfo:
         payload_center_of_mass: its centre of mass in the flange frame [m], None if unknown.
         simulated: whether a simulated controller made the samples.
         program: name of the loaded program, None if unknown.
+        namespace: of the topics in the ROS graph, with a leading slash; "" outside of any.
+        tf_prefix: in front of the joint names in the ROS graph.
         extra: further key-value pairs, kept as text.
     """
 
@@ -70,6 +72,8 @@ class RecordingInfo:
     payload_center_of_mass: tuple[float, float, float] | None = None
     simulated: bool = False
     program: str | None = None
+    namespace: str = ""
+    tf_prefix: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
 
 

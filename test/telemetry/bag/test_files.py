@@ -30,7 +30,7 @@ def test_names_that_are_taken_are_not_used_again(tmp_path):
         (tmp_path / name).mkdir()
 
 
-@pytest.mark.parametrize("template", ["{arm}", "{", "{0}", "", "..", "{robot.name}"])
+@pytest.mark.parametrize("template", ["{gripper}", "{", "{0}", "", "..", "{robot.name}"])
 def test_templates_that_make_no_name_are_refused(tmp_path, template):
     with pytest.raises(InputError, match="name"):
         bag_name(template, INFO, tmp_path)

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 import foxglove
 from foxglove.websocket import ChannelView, Client, ServerListener, WebSocketServer
 
-from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy_topics.bag_messages import CYCLE
 from ur_energy_model.sinks.address import Address
 from ur_energy_model.sinks.arm_reading import ArmReading
 from ur_energy_model.sinks.foxglove.origin_gate import OriginGate, hidden_host
 from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
 from ur_energy_model.sinks.queued_sink import QueuedSink
-from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
+from ur_energy_model.telemetry.bag.extra_messages import Messages
+from ur_energy_model.telemetry.bag.message_types import BagTopic
 
 # Clients that break off are no matter for the terminal; a program may add its own handler.
 logging.getLogger("foxglove").addHandler(logging.NullHandler())
@@ -26,10 +26,6 @@ logging.getLogger("foxglove").addHandler(logging.NullHandler())
 SERVER_NAME = "ur_energy_model"
 BACKLOG = 512
 """Messages that wait for a slow client; the oldest is dropped for a new one."""
-KEPT_FOR_LATE_CLIENTS = frozenset(
-    topic.absolute_name for topic in (topics.ROBOT_DESCRIPTION, topics.ENERGY_CYCLE)
-)
-"""Topics whose last message a client gets when it subscribes."""
 
 
 def foxglove_sink(address: Address, origins: Sequence[str] = ()) -> QueuedSink:
@@ -96,7 +92,7 @@ class FoxgloveDelivery:
             if topic in self._kept:
                 self._send(self._kept[topic])
         for messages in encoded:
-            if messages.topic.name in KEPT_FOR_LATE_CLIENTS:
+            if messages.topic.latched:
                 self._kept[messages.topic.name] = messages
             self._send(messages)
 

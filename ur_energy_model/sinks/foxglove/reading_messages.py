@@ -12,26 +12,27 @@ from foxglove import messages as fox
 
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.diagnostic_status import ERROR, OK, WARN, Status
-from ur_energy_model.energy_topics.bag_messages import EnergyMessages
+from ur_energy_model.energy_topics.bag_messages import EnergyMessages, bag_topic
 from ur_energy_model.energy_topics.energy_bag import SUMMARY_RATE
 from ur_energy_model.energy_topics.joint_interfaces import joint_interfaces
 from ur_energy_model.sinks.arm_reading import ArmReading
 from ur_energy_model.sinks.foxglove.arm_scene import ArmScene, foxglove_type
-from ur_energy_model.telemetry.bag.extra_messages import BagTopic, Messages
+from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.layout import dynamic_joint_state_template
 from ur_energy_model.telemetry.bag.message_types import (
     DIAGNOSTIC_ARRAY,
     DYNAMIC_JOINT_STATE,
     STRING,
+    BagTopic,
 )
 from ur_energy_model.telemetry.bag.standard_messages import encode_diagnostics, encode_text
 from ur_energy_model.telemetry.decimation import Decimator
 from ur_energy_model.telemetry.source import LinkStatus
 
-JOINTS = BagTopic(topics.ENERGY_JOINTS.absolute_name, DYNAMIC_JOINT_STATE)
-DIAGNOSTICS = BagTopic(topics.DIAGNOSTICS.absolute_name, DIAGNOSTIC_ARRAY)
-ROBOT_DESCRIPTION = BagTopic(topics.ROBOT_DESCRIPTION.absolute_name, STRING)
-SCENE = BagTopic(topics.ENERGY_MARKERS.absolute_name, foxglove_type(fox.SceneUpdate))
+JOINTS = bag_topic(topics.ENERGY_JOINTS, DYNAMIC_JOINT_STATE)
+DIAGNOSTICS = bag_topic(topics.DIAGNOSTICS, DIAGNOSTIC_ARRAY)
+ROBOT_DESCRIPTION = bag_topic(topics.ROBOT_DESCRIPTION, STRING)
+SCENE = bag_topic(topics.ENERGY_MARKERS, foxglove_type(fox.SceneUpdate))
 FRAMES = BagTopic("/tf", foxglove_type(fox.FrameTransforms))
 
 

@@ -9,26 +9,13 @@ from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.message_encoder import TOPICS, definitions
-from ur_energy_model.telemetry.bag.message_types import MessageType
-from ur_energy_model.telemetry.bag.metadata import TopicEntry
+from ur_energy_model.telemetry.bag.message_encoder import TOPICS
+from ur_energy_model.telemetry.bag.message_types import BagTopic
 from ur_energy_model.telemetry.runs import equal_runs
 from ur_energy_model.typing import Bytes
 
 MOST_BYTES = 4 << 20
 """Limit of the messages that wait for a chunk."""
-
-
-@dataclass(frozen=True)
-class BagTopic:
-    """A topic of a bag, with its message type."""
-
-    name: str
-    kind: MessageType
-
-    def entry(self, messages: int) -> TopicEntry:
-        """Its entry in the metadata of a bag with this number of messages."""
-        return TopicEntry(self.name, self.kind.name, self.kind.digest, messages)
 
 
 @dataclass(frozen=True)
@@ -110,7 +97,7 @@ class ExtraMessages:
             count = len(time) if until is None else int(np.searchsorted(time, until, "right"))
             number, start = self._numbers[topic], 0
             if count and number not in defined:
-                file.add_channel(*definitions(number, topic.name, topic.kind))
+                file.add_channel(*topic.definitions(number))
             for run in equal_runs([part.payload.shape[1] for part in parts]):
                 payload = np.concatenate([part.payload for part in parts[run]])
                 stop = min(start + len(payload), max(count, start))

@@ -129,7 +129,7 @@ def _summarised(path: Path, summary: bytes) -> FileContents:
             places = struct.iter_unpack("<HQ", content[head : head + entries])
             chunks.append((offset, length, frozenset(number for number, _ in places)))
     topics = {number: channel.topic for number, channel in reader.definitions.channels.items()}
-    events = {number for number, topic in topics.items() if topic == EVENTS_TOPIC}
+    events = {number for number, topic in topics.items() if topic.endswith(EVENTS_TOPIC)}
     unpacker = ChunkUnpacker(path, path.stat().st_size)
     marked = False
     with open_regular(path) as file:
@@ -147,7 +147,7 @@ def _scanned(path: Path) -> FileContents:
     """Contents by reading the whole file."""
     reader, counts, marked = McapReader(path), Counter[str](), False
     for body in reader.bodies():
-        for block in reader.blocks_of(body, None):
+        for block in reader.blocks_of(body, ""):
             counts[reader.definitions.channels[block.channel].topic] += len(block.payload)
         marked = marked or _has_mark(reader, body)
     return FileContents(counts, marked)

@@ -26,7 +26,7 @@ from ur_energy_model.telemetry.bag.message_decoder import (
     SampleNumbers,
     SeenSamples,
 )
-from ur_energy_model.telemetry.bag.message_encoder import TOPICS, channel_of
+from ur_energy_model.telemetry.bag.message_encoder import TOPICS, topics_in
 from ur_energy_model.telemetry.bag.message_places import Positions
 from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
@@ -38,6 +38,7 @@ from ur_energy_model.telemetry.bag.provenance import (
     custom_of_program,
     gap_of_custom,
     info_of_custom,
+    name_of_custom,
     program_of_custom,
 )
 from ur_energy_model.telemetry.bag.recovered_gaps import SampleTimes, place_gaps
@@ -74,8 +75,13 @@ class Salvage:
 
 @dataclass
 class SeenContent:
-    """What the files of a bag had so far: samples, and checksums and sizes of chunks."""
+    """What the files of a bag had so far: samples, and checksums and sizes of chunks.
 
+    Attributes:
+        custom: provenance of the bag.
+    """
+
+    custom: Mapping[str, str] = field(default_factory=dict)
     samples: SeenSamples = field(default_factory=SeenSamples)
     chunks: set[tuple[int, int]] = field(default_factory=set)
 
@@ -241,7 +247,7 @@ class _Rewriter:
         found = [
             places[number]
             for number in places
-            if reader.definitions.channels[number].topic == TELEMETRY_TOPIC
+            if reader.definitions.channels[number].topic.endswith(TELEMETRY_TOPIC)
         ]
         if not found:
             return None
@@ -274,7 +280,8 @@ class _Rewriter:
                 if problem not in self._problems:
                     self._report(problem, False)
                 return False
-            channel, schema = channel_of(number)
+            namespace = name_of_custom(self._metadata.custom or self.seen.custom, "namespace")
+            channel, schema = topics_in(namespace)[number].definitions(number)
             definitions.channels[number], definitions.schemas[number] = channel, schema
         self.writer.add_channel(channel, schema)
         return True

@@ -14,15 +14,16 @@ from ur_energy_model.telemetry.bag.metadata import FILE_NAME, BagMetadata, read_
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.temporary_files import remove_abandoned, temporary_name
 
-DEFAULT_NAME = "{robot}_{date}_{time}"
-_KEYS = ("robot", "serial", "date", "time", "number")
+DEFAULT_NAME = "{arm}_{date}_{time}"
+_KEYS = ("arm", "robot", "serial", "date", "time", "number")
 
 
 def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None = None) -> str:
     """Name of a new bag that does not exist in the folder.
 
     Args:
-        template: text with {robot}, {serial}, {date}, {time} (local), {number} (first free one).
+        template: text with {arm} (type and serial number, as far as they are known), {robot},
+            {serial}, {date}, {time} (local), {number} (first free one).
         info: of the recording.
         folder: where the bag goes.
         now: time for the name [s since the epoch]; None for the present.
@@ -32,6 +33,7 @@ def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None
     """
     local = time.localtime(now)
     values = {
+        "arm": "_".join(filter(None, (info.robot, info.serial))) or "robot",
         "robot": info.robot or "robot",
         "serial": info.serial or "unknown",
         "date": time.strftime("%Y%m%d", local),

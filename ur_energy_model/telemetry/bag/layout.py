@@ -1,5 +1,8 @@
 """Layout of telemetry, joint states and events in the messages of a bag.
 
+All topics are in the namespace of the logger, and all joint names have its prefix, as in the graph:
+readers compare the ends of topic names, and joint names without prefix.
+
 `/rtde/joint_telemetry` carries one control_msgs/msg/DynamicJointState a sample: the joints with the
 fields that belong to joints, and `robot` with all others (vectors as name_0, name_1, ...).
 `/joint_states` carries a sensor_msgs/msg/JointState for viewers, `/rtde/events` an
@@ -135,9 +138,15 @@ def _places(
 
 
 def _joints(groups: Sequence[str], interfaces: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Names of the joints: those of UR arms in their order, others in the message's order."""
+    """Names of the joints: those of one UR arm in their order, others in the message's order."""
     if any(group in JOINT_NAMES for group in groups):
         return JOINT_NAMES
+    first, known = JOINT_NAMES[0], set(groups)
+    prefixes = [group.removesuffix(first) for group in groups if group.endswith(first)]
+    arms = [tuple(prefix + name for name in JOINT_NAMES) for prefix in prefixes]
+    arms = [arm for arm in arms if known.issuperset(arm)]
+    if len(arms) == 1:
+        return arms[0]
     return tuple(
         group
         for group, names in zip(groups, interfaces, strict=False)

@@ -44,10 +44,10 @@ class McapReader:
         self.path = path
         self.definitions = McapDefinitions(path)
 
-    def blocks(self, topic: str | None = None) -> Iterator[MessageBlock]:
-        """Messages of a topic, None for all, some thousands of one size at once."""
+    def blocks(self, end: str = "") -> Iterator[MessageBlock]:
+        """Messages of the topics whose names end so, some thousands of one size at once."""
         for body in self.bodies():
-            yield from self.blocks_of(body, topic)
+            yield from self.blocks_of(body, end)
 
     def bodies(self) -> Iterator[bytes]:
         """The records of each chunk, and groups of messages outside chunks."""
@@ -98,11 +98,11 @@ class McapReader:
                     self.definitions.note(op, content)
                 yield op, content
 
-    def blocks_of(self, body: bytes, topic: str | None) -> Iterator[MessageBlock]:
-        """Messages of a topic in the records of a chunk; those of one channel stay in order."""
+    def blocks_of(self, body: bytes, end: str) -> Iterator[MessageBlock]:
+        """Such messages in the records of a chunk; those of one channel stay in order."""
         channels = self.definitions.channels
         for channel, (starts, lengths) in self.message_positions(body).items():
-            if channel in channels and topic in (None, channels[channel].topic):
+            if channel in channels and channels[channel].topic.endswith(end):
                 for part in equal_runs(lengths):
                     for first in range(part.start, part.stop, _BLOCK_ROWS):
                         rows = slice(first, min(first + _BLOCK_ROWS, part.stop))

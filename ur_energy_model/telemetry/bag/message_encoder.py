@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,12 @@ from ur_energy_model.telemetry.bag.layout import (
     TelemetryLayout,
     encode_event,
 )
-from ur_energy_model.telemetry.bag.mcap_format import Channel, MessageBlock, Schema
+from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.message_types import (
     DYNAMIC_JOINT_STATE,
     JOINT_STATE,
     LOG,
-    MessageType,
+    BagTopic,
 )
 from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.samples import Telemetry
@@ -30,30 +31,19 @@ from ur_energy_model.telemetry.samples import Telemetry
 CHUNK_LIMIT_NS = 1_000_000_000
 CHUNK_SAMPLES = 500
 VIEWERS_PERIOD_NS = 20_000_000
-TOPICS: Mapping[int, tuple[str, MessageType]] = {
-    1: (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE),
-    2: (JOINT_STATES_TOPIC, JOINT_STATE),
-    3: (EVENTS_TOPIC, LOG),
-    4: (FIELDS_TOPIC, JOINT_STATE),
+TOPICS: Mapping[int, BagTopic] = {
+    1: BagTopic(TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE),
+    2: BagTopic(JOINT_STATES_TOPIC, JOINT_STATE),
+    3: BagTopic(EVENTS_TOPIC, LOG),
+    4: BagTopic(FIELDS_TOPIC, JOINT_STATE),
 }
-"""Topic and message type of each channel, the same in every file."""
+"""Topic of each channel outside of any namespace, the same in every file."""
 TELEMETRY, JOINT_STATES, EVENTS, NAMED_FIELDS = TOPICS
 
 
-def channel_of(number: int) -> tuple[Channel, Schema]:
-    """Definitions of a channel of TOPICS and of its schema.
-
-    Raises:
-        KeyError: TOPICS has no such number.
-    """
-    return definitions(number, *TOPICS[number])
-
-
-def definitions(number: int, topic: str, kind: MessageType) -> tuple[Channel, Schema]:
-    """Definitions of a channel and of its schema, which has the same number."""
-    metadata = {"offered_qos_profiles": "", "topic_type_hash": kind.digest} if kind.digest else {}
-    schema = Schema(number, kind.name, kind.schema_encoding, kind.definition)
-    return Channel(number, number, topic, kind.message_encoding, metadata), schema
+def topics_in(namespace: str) -> dict[int, BagTopic]:
+    """TOPICS in a namespace, "" or with a leading slash."""
+    return {n: replace(topic, name=namespace + topic.name) for n, topic in TOPICS.items()}
 
 
 class MessageEncoder:

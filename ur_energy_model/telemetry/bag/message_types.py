@@ -1,4 +1,4 @@
-"""The message types of a bag: embedded definitions and type hashes of ROS 2 types.
+"""The message types and topics of a bag: embedded definitions and type hashes of ROS 2 types.
 
 The hashes are those of the ROS 2 Jazzy types (RIHS01); a test computes them again from the
 definitions.
@@ -7,6 +7,9 @@ definitions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from ur_energy_model.telemetry.bag.mcap_format import Channel, Schema
+from ur_energy_model.telemetry.bag.metadata import TopicEntry, qos_text
 
 _SEPARATOR = "=" * 80
 _TIME = f"""{_SEPARATOR}
@@ -43,6 +46,35 @@ class MessageType:
     def definition_bytes(self) -> bytes:
         """The definition as it is stored."""
         return self.definition.encode() if isinstance(self.definition, str) else self.definition
+
+
+@dataclass(frozen=True)
+class BagTopic:
+    """A topic of a bag.
+
+    Attributes:
+        name: full name.
+        kind: type of its messages.
+        latched: whether late subscribers get the last message, of a replay too.
+    """
+
+    name: str
+    kind: MessageType
+    latched: bool = False
+
+    def entry(self, messages: int) -> TopicEntry:
+        """Its entry in the metadata of a bag with this number of messages."""
+        kind = self.kind
+        return TopicEntry(self.name, kind.name, kind.digest, messages, self.latched)
+
+    def definitions(self, number: int) -> tuple[Channel, Schema]:
+        """Definitions of its channel of this number and of the schema, which has it too."""
+        kind, metadata = self.kind, {}
+        if kind.digest:
+            qos = qos_text(self.latched)
+            metadata = {"offered_qos_profiles": qos, "topic_type_hash": kind.digest}
+        schema = Schema(number, kind.name, kind.schema_encoding, kind.definition)
+        return Channel(number, number, self.name, kind.message_encoding, metadata), schema
 
 
 DYNAMIC_JOINT_STATE = MessageType(

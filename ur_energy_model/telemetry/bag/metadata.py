@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -15,12 +16,16 @@ from ur_energy_model.reading.readers import integer
 from ur_energy_model.reading.record import Record
 from ur_energy_model.reading.yaml_nodes import ReadingLimits
 from ur_energy_model.reading.yaml_tree import YamlTree, excerpt
+from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_format import Summary
 
 FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
 LIMITS = ReadingLimits(size=16_000_000, values=200_000)
 """Enough for a bag of ten thousand files."""
+LATCHED = "transient_local"
+"""Durability of topics whose last message late subscribers get."""
+_LATCHED_TEXT = re.compile(rf"durability: (?:{LATCHED}|1)\b")
 LONGEST_FILE_NAME = 255
 """Longest name that common file systems take [bytes]."""
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -46,12 +51,13 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class TopicEntry:
-    """One topic: name, type, type hash, number of messages."""
+    """One topic: name, type, type hash, number of messages, and whether it is latched."""
 
     name: str
     type: str
     digest: str
     messages: int
+    latched: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ class BagMetadata:
                         "name": topic.name,
                         "type": topic.type,
                         "serialization_format": "cdr",
-                        "offered_qos_profiles": [],
+                        "offered_qos_profiles": offered_qos_profiles(topic.latched),
                         "type_description_hash": topic.digest,
                     },
                     "message_count": topic.messages,
@@ -122,9 +128,10 @@ class BagMetadata:
         }
 
     @property
-    def messages(self) -> dict[str, int]:
-        """Number of messages by topic."""
-        return {topic.name: topic.messages for topic in self.topics}
+    def samples(self) -> int:
+        """Number of telemetry messages."""
+        found = (topic for topic in self.topics if topic.name.endswith(TELEMETRY_TOPIC))
+        return sum(topic.messages for topic in found)
 
 
 def read_metadata(folder: Path) -> BagMetadata:
@@ -188,9 +195,46 @@ def _nanoseconds(tree: YamlTree | None, key: str) -> int:
 
 def _topic(entry: Record) -> TopicEntry:
     about = Record(entry["topic_metadata"])
+    qos = about.get("offered_qos_profiles")
     return TopicEntry(
         about["name"].written(),
         about["type"].written(),
         about.read("type_description_hash", YamlTree.written, ""),
         _COUNT(entry["message_count"]),
+        qos is not None and _is_latched(qos),
     )
+
+
+def _is_latched(qos: YamlTree) -> bool:
+    """Whether a publisher was latched; before version 9 the profiles are a text."""
+    if qos.is_scalar:
+        return is_latched(qos.written())
+    durabilities = [Record(profile).get("durability") for profile in qos.items()]
+    return any(each is not None and each.written() == LATCHED for each in durabilities)
+
+
+def offered_qos_profiles(latched: bool) -> list[dict[str, Any]]:
+    """Quality of service that the nodes offer on a topic, in the form of rosbag2 (version 9)."""
+    endless = [{"sec": 9223372036, "nsec": 854775807} for _ in range(3)]
+    profile = {
+        "history": "keep_last",
+        "depth": 1 if latched else 10,
+        "reliability": "reliable",
+        "durability": LATCHED if latched else "volatile",
+        "deadline": endless[0],
+        "lifespan": endless[1],
+        "liveliness": "automatic",
+        "liveliness_lease_duration": endless[2],
+        "avoid_ros_namespace_conventions": False,
+    }
+    return [profile]
+
+
+def qos_text(latched: bool) -> str:
+    """The same as it is stored with a channel."""
+    return yaml.dump(offered_qos_profiles(latched), Dumper=_DUMPER, sort_keys=False).rstrip()
+
+
+def is_latched(text: str) -> bool:
+    """Whether profiles as they are stored with a channel, of any version, are latched."""
+    return _LATCHED_TEXT.search(text) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import hypot
@@ -28,6 +29,10 @@ MAX_PROVENANCE = 10_000
 """Most key-value pairs about a recording."""
 MAX_GAPS_AS_TEXT = 1000
 """Most gaps in metadata.yaml, which is for people; all are in the storage files."""
+_NAMES = {
+    "namespace": re.compile(r"(?!.{256})(?:/[A-Za-z_][A-Za-z0-9_]*)*"),
+    "tf_prefix": re.compile(r".{0,255}"),
+}
 _GRAVITY = (GRAVITY.low, GRAVITY.high)
 """Plausible magnitude of the configured gravity vector [m/s^2]."""
 _CENTER_OF_MASS = (0.0, 10.0)
@@ -49,6 +54,8 @@ def custom_of_info(
         "payload_center_of_mass": info.payload_center_of_mass,
         "simulated": info.simulated,
         "program": info.program,
+        "namespace": info.namespace or None,
+        "tf_prefix": info.tf_prefix or None,
         "recorded_from": info.source,
         "stamps": "host" if host_clock else "controller",
         "package_version": __version__,
@@ -83,6 +90,8 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
             payload_center_of_mass=_vector(custom, "payload_center_of_mass", _CENTER_OF_MASS),
             simulated=json.loads(custom.get("simulated", "false")) is True,
             program=custom.get("program"),
+            namespace=name_of_custom(custom, "namespace"),
+            tf_prefix=name_of_custom(custom, "tf_prefix"),
             extra={str(key): str(value) for key, value in extra.items()},
         )
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -91,6 +100,12 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
             f"its recording information is malformed ({excerpt(str(error))})",
             "record again, or import the CSV again",
         ) from None
+
+
+def name_of_custom(custom: Mapping[str, str], key: str) -> str:
+    """The `namespace` or `tf_prefix` of a recording; "" where it has none that can be."""
+    name = custom.get(key, "")
+    return name if _NAMES[key].fullmatch(name) else ""
 
 
 def _rate(custom: Mapping[str, str]) -> float | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.reading.yaml_tree import excerpt
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.file_contents import metadata_behind_chunks
 from ur_energy_model.telemetry.bag.files import bag_files
@@ -130,6 +131,7 @@ class _BagReader:
 
     path: Path
     wanted: Sequence[str] | None
+    _topic: str | None = None
     _custom: dict[str, str] = field(default_factory=dict)
     _gaps: list[Gap] = field(default_factory=list)
     _programs: list[tuple[int, str | None]] = field(default_factory=list)
@@ -174,7 +176,7 @@ class _BagReader:
                 f"holds no samples on {TELEMETRY_TOPIC}",
                 "record or import telemetry with ur_energy",
             )
-        expected = 0 if metadata is None else metadata.messages.get(TELEMETRY_TOPIC, 0)
+        expected = 0 if metadata is None else metadata.samples
         if count < expected:
             raise RecordingError(
                 self.path,
@@ -188,7 +190,8 @@ class _BagReader:
         if metadata is not None:
             self._custom = dict(metadata.custom)
         if metadata is not None and metadata.storage != "mcap":
-            for messages in sqlite_messages(files):
+            for topic, messages in sqlite_messages(files):
+                self._expect_one_arm(topic)
                 yield from decoder.decode(messages, constant_layout=False)
             return
         for file in files:
@@ -205,8 +208,10 @@ class _BagReader:
         self._take_metadata(behind, first)
         for block in reader.blocks(TELEMETRY_TOPIC):
             self._take_metadata(definitions.take_metadata(), first)
-            schema = definitions.schemas.get(definitions.channels[block.channel].schema_id)
+            channel = definitions.channels[block.channel]
+            schema = definitions.schemas.get(channel.schema_id)
             if schema is not None and schema.name == DYNAMIC_JOINT_STATE.name:
+                self._expect_one_arm(channel.topic)
                 own = definitions.library == LIBRARY
                 yield from decoder.decode(block.payload, constant_layout=own)
         if not behind:
@@ -214,6 +219,13 @@ class _BagReader:
         self._place(self._numbers.rest(self._ahead))
         # Programs of samples that an earlier file has too do not go on in the next one.
         self._programs = [program for program in self._programs if program[0] < self._decoded]
+
+    def _expect_one_arm(self, topic: str) -> None:
+        if self._topic not in (None, topic):
+            both = f"{excerpt(str(self._topic))} and {excerpt(topic)}"
+            remedy = "convert it to a bag for each arm"
+            raise RecordingError(self.path, f"holds the samples of two arms: {both}", remedy)
+        self._topic = topic
 
     def _take_metadata(self, records: Iterable[tuple[str, Mapping[str, str]]], first: int) -> None:
         """Provenance and gaps of a file whose first sample has index `first` in the bag."""

@@ -14,12 +14,12 @@ from ur_energy_model.telemetry.bag.file_contents import has_summary
 from ur_energy_model.telemetry.bag.file_recovery import Salvage, SeenContent, rewrite
 from ur_energy_model.telemetry.bag.file_state import is_written
 from ur_energy_model.telemetry.bag.files import bag_files, file_number
-from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.metadata import (
     FILE_NAME,
     BagMetadata,
     FileEntry,
     TopicEntry,
+    is_latched,
     read_metadata,
 )
 from ur_energy_model.telemetry.bag.provenance import HOST, gaps_to_text
@@ -62,9 +62,12 @@ def recover_bag(path: Path) -> Recovery:
     salvages: list[tuple[Path, Salvage]] = []
     problems: list[str] = []
     seen = SeenContent()
+    with suppress(RecordingError):
+        seen.custom = read_metadata(path).custom
     try:
         for file in files:
             salvage = rewrite(file, seen)
+            seen.custom = {**salvage.custom, **seen.custom}
             problems += [f"{file.name}: {problem}" for problem in salvage.problems]
             if salvage.samples or not salvage.damaged:
                 salvages.append((file, salvage))
@@ -153,7 +156,7 @@ def _rebuild_metadata(folder: Path, salvages: list[tuple[Path, Salvage]]) -> lis
     """Write metadata.yaml; returns the problems of the old one."""
     entries: list[FileEntry] = []
     counts: dict[str, int] = {}
-    kinds: dict[str, tuple[str, str]] = {}
+    known: dict[str, TopicEntry] = {}
     gaps: list[Gap] = []
     custom: dict[str, str] = {}
     first = 0
@@ -163,15 +166,19 @@ def _rebuild_metadata(folder: Path, salvages: list[tuple[Path, Salvage]]) -> lis
         schemas = {schema.id: schema.name for schema in summary.schemas}
         for channel in summary.channels:
             counts[channel.topic] = counts.get(channel.topic, 0) + summary.counts[channel.id]
-            digest = channel.metadata.get("topic_type_hash", "")
-            kinds[channel.topic] = schemas.get(channel.schema_id, ""), digest
+            known[channel.topic] = TopicEntry(
+                channel.topic,
+                schemas.get(channel.schema_id, ""),
+                channel.metadata.get("topic_type_hash", ""),
+                counts[channel.topic],
+                is_latched(channel.metadata.get("offered_qos_profiles", "")),
+            )
         gaps += [replace(gap, index=gap.index + first) for gap in salvage.gaps]
         custom = {**salvage.custom, **custom}
         first += salvage.samples
     problems = _faults_of_old_metadata(folder, first)
     custom["gaps"] = gaps_to_text(gaps)
-    topics = [TopicEntry(name, *kinds[name], counts[name]) for name in kinds]
-    BagMetadata(entries, topics, custom).write(folder)
+    BagMetadata(entries, list(known.values()), custom).write(folder)
     return problems
 
 
@@ -179,7 +186,7 @@ def _faults_of_old_metadata(folder: Path, samples: int) -> list[str]:
     if not (folder / FILE_NAME).exists():
         return [f"{FILE_NAME} was missing"]
     try:
-        counted = read_metadata(folder).messages.get(TELEMETRY_TOPIC, 0)
+        counted = read_metadata(folder).samples
     except RecordingError:
         return [f"{FILE_NAME} was not readable"]
     if counted > samples:

@@ -24,15 +24,15 @@ _LIMIT_LENGTH = 0
 """Number of that limit in sqlite's interface; Python names it from 3.11 on."""
 _REMEDY = "convert the bag to MCAP storage"
 _TABLES = {"topics": {"id", "name", "type"}, "messages": {"topic_id", "timestamp", "data"}}
-_TOPICS = "SELECT id FROM topics WHERE name = ? AND type = ?"
+_TOPICS = "SELECT id, name FROM topics WHERE substr(name, -length(?1)) = ?1 AND type = ?2"
 _SIZES = (
     "SELECT rowid FROM messages WHERE topic_id = ? AND (typeof(data) != 'blob' OR length(data) > ?)"
 )
 _MESSAGES = "SELECT data FROM messages WHERE topic_id = ? ORDER BY timestamp, rowid"
 
 
-def sqlite_messages(files: Sequence[Path]) -> Iterator[Bytes]:
-    """Telemetry messages in order, as arrays [n, size] of equal size.
+def sqlite_messages(files: Sequence[Path]) -> Iterator[tuple[str, Bytes]]:
+    """Telemetry messages in order, as arrays [n, size] of equal size, with the name of the topic.
 
     Args:
         files: of the bag, in order.
@@ -44,7 +44,7 @@ def sqlite_messages(files: Sequence[Path]) -> Iterator[Bytes]:
         yield from _file_messages(path)
 
 
-def _file_messages(path: Path) -> Iterator[Bytes]:
+def _file_messages(path: Path) -> Iterator[tuple[str, Bytes]]:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
             yield from _messages(path, file)
@@ -52,21 +52,22 @@ def _file_messages(path: Path) -> Iterator[Bytes]:
         raise RecordingError(path, f"cannot be read ({error})", _REMEDY) from None
 
 
-def _messages(path: Path, file: sqlite3.Connection) -> Iterator[Bytes]:
+def _messages(path: Path, file: sqlite3.Connection) -> Iterator[tuple[str, Bytes]]:
     _check_tables(path, file)
-    group: list[bytes] = []
-    for (topic,) in file.execute(_TOPICS, (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name)).fetchall():
-        wrong = file.execute(_SIZES, (topic, MAX_MESSAGE)).fetchone()
+    found = file.execute(_TOPICS, (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name)).fetchall()
+    for number, topic in found:
+        wrong = file.execute(_SIZES, (number, MAX_MESSAGE)).fetchone()
         if wrong is not None:
             problem = f"row {str(wrong[0])[:20]} of its messages is no telemetry"
             raise RecordingError(path, problem, _REMEDY)
-        for (data,) in file.execute(_MESSAGES, (topic,)):
+        group: list[bytes] = []
+        for (data,) in file.execute(_MESSAGES, (number,)):
             if group and (len(data) != len(group[0]) or len(group) == _GROUP):
-                yield _stack(group)
+                yield topic, _stack(group)
                 group = []
             group.append(data)
-    if group:
-        yield _stack(group)
+        if group:
+            yield topic, _stack(group)
 
 
 def _check_tables(path: Path, file: sqlite3.Connection) -> None:

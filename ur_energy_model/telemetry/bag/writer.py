@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.extra_messages import BagTopic, ExtraMessages, Messages
+from ur_energy_model.telemetry.bag.extra_messages import ExtraMessages, Messages
 from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 from ur_energy_model.telemetry.bag.message_encoder import (
     CHUNK_SAMPLES,
-    TOPICS,
     MessageEncoder,
     StampRule,
     chunk_length,
+    topics_in,
 )
 from ur_energy_model.telemetry.bag.metadata import BagMetadata, FileEntry
 from ur_energy_model.telemetry.bag.provenance import (
@@ -52,10 +52,10 @@ class BagWriter:
 
     Args:
         path: directory to make; it must not exist.
-        info: robot and recording.
+        info: robot and recording; topics are in its namespace, and joints have its prefix.
         fields: RTDE names to write; `timestamp` is always written.
         name: of the storage files, default the directory's.
-        joint_names: of the arm, as in its URDF.
+        joint_names: of the arm, without prefix.
         durable: wait for the disk after each chunk, so that a power cut loses little.
         split: when to start a new file.
         in_budget: whether its files may be deleted later for the budget of its folder.
@@ -89,9 +89,13 @@ class BagWriter:
         self.fields = tuple(name for name in FIELDS if name in {"timestamp", *fields})
         self.gaps: list[Gap] = []
         self.samples = 0
-        self._files = WrittenFiles(self.path, name or self.path.name, self._custom, durable=durable)
+        self._topics = topics_in(info.namespace)
+        self._files = WrittenFiles(
+            self.path, name or self.path.name, self._custom, self._topics, durable=durable
+        )
         self._split = FileSplit() if split is None else split
-        self._encoder = MessageEncoder(self.fields, joint_names)
+        joints = [info.tf_prefix + joint for joint in joint_names]
+        self._encoder = MessageEncoder(self.fields, joints)
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
         self._held = 0
@@ -261,7 +265,7 @@ class BagWriter:
         files = [file.mcap for file in self._files.intact]
         entries = [FileEntry.of_summary(file.path.name, file.summary) for file in files]
         counts = sum((Counter(file.summary.counts) for file in files), Counter[int]())
-        known = {number: BagTopic(*TOPICS[number]) for number in self._encoder.channels}
+        known = {number: self._topics[number] for number in self._encoder.channels}
         topics = [
             topic.entry(counts[number]) for number, topic in {**known, **self._extra.topics}.items()
         ]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.message_encoder import TELEMETRY, TOPICS, channel_of
+from ur_energy_model.telemetry.bag.message_encoder import TELEMETRY
+from ur_energy_model.telemetry.bag.message_types import BagTopic
 from ur_energy_model.telemetry.bag.provenance import RECORD_NAME
 from ur_energy_model.telemetry.samples import Gap
 from ur_energy_model.typing import Array
@@ -49,6 +50,7 @@ class WrittenFiles:
         folder: of the bag.
         name: of the files, before their number.
         custom: provenance for each new file.
+        topics: of each file, by number of the channel.
         durable: wait for the disk after each chunk.
 
     Attributes:
@@ -60,12 +62,19 @@ class WrittenFiles:
     """
 
     def __init__(
-        self, folder: Path, name: str, custom: Callable[[], Mapping[str, str]], *, durable: bool
+        self,
+        folder: Path,
+        name: str,
+        custom: Callable[[], Mapping[str, str]],
+        topics: Mapping[int, BagTopic],
+        *,
+        durable: bool,
     ) -> None:
         self.current: WrittenFile | None = None
         self.intact: list[WrittenFile] = []
         self.samples = self.unreadable = self.released = 0
         self._folder, self._name, self._custom, self._durable = folder, name, custom, durable
+        self._topics = topics
         self._opened = 0
 
     @property
@@ -85,8 +94,8 @@ class WrittenFiles:
         mcap = McapWriter(path, durable=self._durable)
         try:
             mcap.add_metadata(RECORD_NAME, self._custom())
-            for number in TOPICS:
-                mcap.add_channel(*channel_of(number))
+            for number, topic in self._topics.items():
+                mcap.add_channel(*topic.definitions(number))
         except OSError:
             mcap.abandon()
             with suppress(OSError):

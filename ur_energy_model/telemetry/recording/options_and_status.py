@@ -20,7 +20,8 @@ class RecorderOptions:
 
     Attributes:
         fields: RTDE names to write; None for all the source has.
-        name: template of bag names: {robot}, {serial}, {date}, {time}, {number}.
+        name: template of bag names, see `bag_name`.
+        namespace, tf_prefix: of topics and joints in bags, see RecordingInfo.
         split: when to start a new file of a bag.
         pretrigger: time before `start` with which a bag begins [s].
         duration: length after which a bag ends by itself, by the controller's clock [s].
@@ -33,6 +34,8 @@ class RecorderOptions:
 
     fields: tuple[str, ...] | None = None
     name: str = DEFAULT_NAME
+    namespace: str = ""
+    tf_prefix: str = ""
     split: FileSplit = field(default_factory=FileSplit)
     pretrigger: float = 0.0
     duration: float | None = None

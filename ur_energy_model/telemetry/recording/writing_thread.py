@@ -88,6 +88,7 @@ class WritingThread:
             RecordingError: the path exists, or the disk fails.
         """
         options = self._options
+        info = replace(info, namespace=options.namespace, tf_prefix=options.tf_prefix)
         self._writer = FaultTolerantWriter(
             bag,
             info,

@@ -1,0 +1,249 @@
+"""Namespace, joint prefix and quality of service of the live graph in bags, and their readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from mcap.reader import make_reader
+from rosbags.interfaces import QosDurability, QosReliability
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+
+from test.energy.known_arm import ROBOT, known_model, motion
+from test.layouts.viewers import STORE, messages_of_bag
+from test.telemetry.bag.bag_files import write_bag
+from test.telemetry.conftest import EPOCH, assert_same_samples
+from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.energy_topics.energy_bag import write_energy_bag
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.extra_messages import Messages
+from ur_energy_model.telemetry.bag.file_contents import file_contents
+from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.message_types import DIAGNOSTIC_ARRAY, BagTopic
+from ur_energy_model.telemetry.bag.metadata import read_metadata
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.bag.retention import delete_file
+from ur_energy_model.telemetry.bag.standard_messages import encode_diagnostics
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.topics_and_services import live_topics
+
+GRAPHS = [("", ""), ("/cell/left", ""), ("", "left_"), ("/cell/left", "left_"), ("/a", "ur/1/")]
+"""Namespaces and prefixes."""
+MARK = Event(EPOCH + 10, "mark", "part 17")
+PROFILE = """\
+- history: keep_last
+  depth: {depth}
+  reliability: reliable
+  durability: {durability}
+  deadline:
+    sec: 9223372036
+    nsec: 854775807
+  lifespan:
+    sec: 9223372036
+    nsec: 854775807
+  liveliness: automatic
+  liveliness_lease_duration:
+    sec: 9223372036
+    nsec: 854775807
+  avoid_ros_namespace_conventions: false"""
+"""As rosbag2 of Jazzy writes it."""
+
+
+def recording(namespace: str = "", tf_prefix: str = "") -> Telemetry:
+    """Three seconds of the known arm."""
+    telemetry = motion(3.0)
+    info = RecordingInfo(robot="ur5e", rate=500.0, namespace=namespace, tf_prefix=tf_prefix)
+    return replace(telemetry, info=info, stamp=EPOCH + np.arange(len(telemetry)) * 2_000_000)
+
+
+def write(path: Path, telemetry: Telemetry, *, finish: bool = True) -> None:
+    """A bag of two files with a mark, and a latched topic; as a killed recorder leaves it."""
+    fields = tuple(telemetry.columns)
+    bag = BagWriter(path, telemetry.info, fields, name="bag", split=FileSplit(seconds=1.4))
+    bag.write_event(MARK)
+    topic = BagTopic(f"{telemetry.info.namespace}/energy/cycle", DIAGNOSTIC_ARRAY, latched=True)
+    for start in range(0, len(telemetry), 25):
+        bag.write(telemetry.cut(slice(start, start + 25)))
+        if start == 100:
+            stamp = EPOCH + 200_000_000
+            bag.write_messages(Messages.single(topic, stamp, encode_diagnostics(stamp, [])))
+    for _ in range(2):  # the newest samples wait once for messages of other topics
+        bag.flush()
+    if finish:
+        bag.close()
+    else:
+        bag.abandon()
+
+
+def recovered(path: Path, telemetry: Telemetry) -> None:
+    """A recorder was killed, and its metadata.yaml is lost."""
+    write(path, telemetry, finish=False)
+    (path / "metadata.yaml").unlink()
+    assert recover_bag(path).samples == len(telemetry)
+
+
+def damaged(path: Path, telemetry: Telemetry) -> None:
+    """The definitions of the topics are lost in the second file of a killed recorder."""
+    write(path, telemetry, finish=False)
+    file = max(path.glob("*.mcap"))
+    data = bytearray(file.read_bytes())
+    end = data.index(b"(\xb5/\xfd") - 60  # of what comes before the first chunk
+    data[30:end] = bytes(end - 30)
+    file.write_bytes(data)
+    assert recover_bag(path).samples == len(telemetry)
+
+
+def rewritten(storage: StoragePlugin, version: int) -> Callable[[Path, Telemetry], None]:
+    """Another library copied the messages, without what this package notes about a recording."""
+
+    def make(path: Path, telemetry: Telemetry) -> None:
+        first = path.with_name("first")
+        write(first, telemetry)
+        with Reader(first) as reader, Writer(path, version=version, storage_plugin=storage) as out:
+            copies = {
+                each.topic: out.add_connection(
+                    each.topic,
+                    each.msgtype,
+                    typestore=STORE,
+                    offered_qos_profiles=each.ext.offered_qos_profiles,
+                )
+                for each in reader.connections
+            }
+            for connection, time, raw in reader.messages():
+                out.write(copies[connection.topic], time, raw)
+
+    return make
+
+
+WAYS = {
+    "written": write,
+    "recovered": recovered,
+    "damaged": damaged,
+    "mcap 9": rewritten(StoragePlugin.MCAP, 9),
+    "sqlite 8": rewritten(StoragePlugin.SQLITE3, 8),
+}
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same samples without namespace and prefix."""
+    path = tmp_path_factory.mktemp("plain") / "bag"
+    write(path, recording())
+    return path
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("namespace", "tf_prefix"), GRAPHS)
+def test_every_reader_reads_the_same(
+    tmp_path: Path, plain: Path, way: str, namespace: str, tf_prefix: str
+) -> None:
+    bag, telemetry = tmp_path / "bag", recording(namespace, tf_prefix)
+    WAYS[way](bag, telemetry)
+    read = read_bag(bag)
+    assert_same_samples(read, read_bag(plain))
+    assert sum(map(len, iterate_bag(bag, ("actual_q",), 77))) == len(telemetry)
+    energy, expected = (estimate_energy(known_model(), each) for each in (bag, plain))
+    assert energy.supply == pytest.approx(expected.supply, rel=1e-9)
+    if way not in ("mcap 9", "sqlite 8"):
+        assert (read.info.namespace, read.info.tf_prefix) == (namespace, tf_prefix)
+        assert read_events(bag) == [MARK]
+        assert any(file_contents(file).marked for file in bag.glob("*.mcap"))
+    with Reader(bag) as reader:
+        found = {each.topic: each.ext.offered_qos_profiles[0] for each in reader.connections}
+    names = ("/rtde/joint_telemetry", "/joint_states", "/rtde/events", "/rtde/fields")
+    assert set(found) == {namespace + name for name in (*names, "/energy/cycle")}
+    for topic, profile in found.items():
+        latched = topic.endswith("cycle")
+        assert profile.reliability == QosReliability.RELIABLE
+        assert (profile.durability == QosDurability.TRANSIENT_LOCAL) == latched, topic
+    joints = [tf_prefix + joint for joint in ROBOT.joint_names]
+    messages = messages_of_bag(bag)
+    assert messages[f"{namespace}/rtde/joint_telemetry"].joint_names == [*joints, "robot"]
+    assert messages[f"{namespace}/joint_states"].name == joints
+    assert f"actual_q/{joints[2]}" in messages[f"{namespace}/rtde/fields"].name
+
+
+def test_profiles_are_in_the_form_of_rosbag2(tmp_path: Path) -> None:
+    write(tmp_path / "bag", recording("/cell"))
+    live = PROFILE.format(depth=10, durability="volatile")
+    latched = PROFILE.format(depth=1, durability="transient_local")
+    expected = dict.fromkeys(("joint_telemetry", "joint_states", "events", "fields"), live)
+    expected["cycle"] = latched
+    with (tmp_path / "bag" / "bag_0.mcap").open("rb") as file:
+        summary = make_reader(file).get_summary()
+    assert summary is not None
+    channels = {each.topic.split("/")[-1]: each for each in summary.channels.values()}
+    assert {
+        key: each.metadata["offered_qos_profiles"] for key, each in channels.items()
+    } == expected
+    text = (tmp_path / "bag" / "metadata.yaml").read_text()
+    assert "&" not in text  # an anchor is not what rosbag2 writes
+    for topic in yaml.safe_load(text)["rosbag2_bagfile_information"]["topics_with_message_count"]:
+        about = topic["topic_metadata"]
+        profiles = yaml.safe_load(expected[about["name"].split("/")[-1]])
+        assert about["offered_qos_profiles"] == profiles
+
+
+def test_latched_topics_stay_latched_where_a_file_is_deleted(tmp_path: Path) -> None:
+    write(tmp_path / "bag", recording("/cell"))
+    before = read_metadata(tmp_path / "bag").topics
+    file = max((tmp_path / "bag").glob("*.mcap"))
+    delete_file(file, file_contents(file))
+    after = read_metadata(tmp_path / "bag").topics
+    assert [(each.name, each.latched) for each in after] == [
+        (each.name, each.latched) for each in before
+    ]
+    assert [each.name for each in after if each.latched] == ["/cell/energy/cycle"]
+    assert len(read_bag(tmp_path / "bag")) == read_metadata(tmp_path / "bag").samples
+
+
+@pytest.mark.parametrize(("namespace", "tf_prefix"), GRAPHS)
+def test_energies_of_a_bag_have_its_names(tmp_path: Path, namespace: str, tf_prefix: str) -> None:
+    write(tmp_path / "bag", recording(namespace, tf_prefix))
+    write_energy_bag(known_model(), tmp_path / "bag", tmp_path / "energies")
+    joints = [tf_prefix + joint for joint in ROBOT.joint_names]
+    messages = messages_of_bag(tmp_path / "energies")
+    live = {namespace + topic for topic in live_topics(joints)}
+    assert len(messages) > 20
+    assert set(messages) <= live
+    assert messages[f"{namespace}/energy"].name[:6] == joints
+    expected = estimate_energy(known_model(), tmp_path / "bag").supply
+    assert messages[f"{namespace}/energy/total/energy"].data == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("storage", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
+def test_a_bag_of_two_arms_is_refused(tmp_path: Path, storage: StoragePlugin) -> None:
+    with Writer(tmp_path / "both", version=9, storage_plugin=storage) as out:
+        for namespace in ("/left", "/right"):
+            bag = write_bag(tmp_path / namespace[1:], recording(namespace))
+            with Reader(bag) as reader:
+                for connection, time, raw in reader.messages():
+                    if connection.topic.endswith("telemetry"):
+                        copy = next(
+                            (each for each in out.connections if each.topic == connection.topic),
+                            None,
+                        ) or out.add_connection(
+                            connection.topic, connection.msgtype, typestore=STORE
+                        )
+                        out.write(copy, time, raw)
+    with pytest.raises(RecordingError, match=r"two arms: /left/rtde.* and /right/rtde") as error:
+        read_bag(tmp_path / "both")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["namespace", "tf_prefix"])
+@pytest.mark.parametrize("value", ["cell", "/ü", "/a//b", "/a\n", "x" * 300, "/" + "x" * 300])
+def test_names_that_cannot_be_are_unknown(tmp_path: Path, key: str, value: str) -> None:
+    bag = write_bag(tmp_path / "bag", recording())
+    content = yaml.safe_load((bag / "metadata.yaml").read_text())
+    content["rosbag2_bagfile_information"]["custom_data"][key] = value
+    (bag / "metadata.yaml").write_text(yaml.safe_dump(content))
+    possible = key == "tf_prefix" and len(value) < 256 and "\n" not in value
+    assert asdict(read_bag(bag).info)[key] == (value if possible else "")
