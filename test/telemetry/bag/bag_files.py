@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos
+
 from ur_energy_model.telemetry.bag.writer import BagWriter
 
 
@@ -15,3 +17,10 @@ def write_bag(path: Path, telemetry, *, batch=25, **options) -> Path:
                 replace(part, gaps=tuple(replace(gap, index=gap.index - start) for gap in gaps))
             )
     return path
+
+
+def offered_qos(connection: Connection) -> Qos:
+    """The only profile of a topic, by rosbags."""
+    assert isinstance(connection.ext, ConnectionExtRosbag2)
+    (profile,) = connection.ext.offered_qos_profiles
+    return profile

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from test.energy.known_arm import ROBOT, known_model, motion
 from test.layouts.viewers import STORE, messages_of_bag
-from test.telemetry.bag.bag_files import write_bag
+from test.telemetry.bag.bag_files import offered_qos, write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.energy_topics.energy_bag import write_energy_bag
@@ -92,7 +93,7 @@ def recovered(path: Path, telemetry: Telemetry) -> None:
 def damaged(path: Path, telemetry: Telemetry) -> None:
     """The definitions of the topics are lost in the second file of a killed recorder."""
     write(path, telemetry, finish=False)
-    file = max(path.glob("*.mcap"))
+    file = path / "bag_1.mcap"
     data = bytearray(file.read_bytes())
     end = data.index(b"(\xb5/\xfd") - 60  # of what comes before the first chunk
     data[30:end] = bytes(end - 30)
@@ -100,7 +101,7 @@ def damaged(path: Path, telemetry: Telemetry) -> None:
     assert recover_bag(path).samples == len(telemetry)
 
 
-def rewritten(storage: StoragePlugin, version: int) -> Callable[[Path, Telemetry], None]:
+def rewritten(storage: StoragePlugin, version: Literal[8, 9]) -> Callable[[Path, Telemetry], None]:
     """Another library copied the messages, without what this package notes about a recording."""
 
     def make(path: Path, telemetry: Telemetry) -> None:
@@ -112,7 +113,7 @@ def rewritten(storage: StoragePlugin, version: int) -> Callable[[Path, Telemetry
                     each.topic,
                     each.msgtype,
                     typestore=STORE,
-                    offered_qos_profiles=each.ext.offered_qos_profiles,
+                    offered_qos_profiles=[offered_qos(each)],
                 )
                 for each in reader.connections
             }
@@ -156,7 +157,7 @@ def test_every_reader_reads_the_same(
         assert read_events(bag) == [MARK]
         assert any(file_contents(file).marked for file in bag.glob("*.mcap"))
     with Reader(bag) as reader:
-        found = {each.topic: each.ext.offered_qos_profiles[0] for each in reader.connections}
+        found = {each.topic: offered_qos(each) for each in reader.connections}
     names = ("/rtde/joint_telemetry", "/joint_states", "/rtde/events", "/rtde/fields")
     assert set(found) == {namespace + name for name in (*names, "/energy/cycle")}
     for topic, profile in found.items():
