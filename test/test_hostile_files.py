@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +27,7 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.experiment.papers.contents import papers
 from ur_energy_model.experiment.protocols.published_results import published_results
-from ur_energy_model.files import open_regular, user_path, write_text
+from ur_energy_model.files import open_regular, real_path, user_path, write_text
 from ur_energy_model.learning.kept_models import file_digest
 from ur_energy_model.learning.state_store import StateStore
 from ur_energy_model.model.capsules import read_capsules
@@ -405,6 +406,23 @@ def test_a_journal_that_is_a_link_is_refused_and_its_target_stays(tmp_path: Path
     assert victim.read_bytes() == b"x" * 4096
 
 
-def test_a_user_who_is_not_there() -> None:
-    with pytest.raises(InputError, match="no-such-user-at-all"):
-        user_path("~no-such-user-at-all/x")
+@pytest.mark.parametrize("path", ["~no-such-user-at-all/x", "a\0b"])
+def test_paths_that_cannot_be(path: str) -> None:
+    with pytest.raises(InputError, match="write"):
+        user_path(path)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_link_to_itself_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.symlink_to(path)
+    with suppress(InputError, OSError, ValueError):
+        FILES[kind](path)
+    assert real_path(path) == path
+
+
+def test_a_file_of_the_kernel_that_is_regular_and_cannot_be_read_is_refused() -> None:
+    if not Path("/proc/self/mem").is_file():
+        pytest.skip("this system has no /proc/self/mem")
+    with pytest.raises(OSError, match="error"):
+        open_regular("/proc/self/mem")

@@ -21,8 +21,10 @@ def user_path(path: str | Path) -> Path:
     """The path, "~" and "~user" at its begin replaced.
 
     Raises:
-        InputError: there is no such user.
+        InputError: there is no such user, or it is no path.
     """
+    if "\0" in str(path):
+        raise InputError(path, "contains a null character", "write another path")
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -43,6 +45,11 @@ def xdg_folder(variable: str, default: str) -> Path:
     return (Path(base) if base.startswith("/") else user_path(default)) / "ur_energy"
 
 
+def real_path(path: str | Path) -> Path:
+    """The absolute path without symbolic links; of links in a circle as far as they lead."""
+    return Path(os.path.realpath(path))
+
+
 def open_regular(path: str | Path) -> BinaryIO:
     """Open a regular file to read its bytes; a pipe is refused, where `open` could wait for ever.
 
@@ -56,6 +63,7 @@ def open_regular(path: str | Path) -> BinaryIO:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(kind):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
+        os.pread(file, 1, 0)  # such as /proc/kmsg is regular, and has nothing to read yet
         return os.fdopen(file, "rb")
     except BaseException:
         os.close(file)
@@ -96,7 +104,7 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         OSError: the path cannot be written, or is a device, a pipe or a folder.
     """
     check_target(path)
-    path = Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
+    path = real_path(path) if Path(path).is_symlink() else Path(path)
     remove_abandoned(path.parent)
     handle, name = tempfile.mkstemp(prefix=f"{temporary_name(path, 'new').name}-", dir=path.parent)
     temporary = Path(name)

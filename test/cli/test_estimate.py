@@ -64,6 +64,14 @@ def test_unusable_input_is_refused(bag: Path, model: Path, tmp_path: Path, capsy
     other = ExactArm().record(5.0)
     foreign = write_bag(tmp_path / "x", replace(other, info=replace(other.info, robot="ur10e")))
     refused(["estimate", str(model), str(foreign)], capsys, "ur10e")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name in ("loop", "\udcff"):
+        out = str(tmp_path / name)
+        refused(
+            ["estimate", str(model), str(bag), "--bag", out],
+            capsys,
+            "another" if name == "loop" else "rename",
+        )
 
 
 def test_samples_that_are_not_finite_are_left_out_and_reported(

@@ -27,6 +27,7 @@ from ur_energy_model.cli.model_option import (
 from ur_energy_model.cli.output import note, print_json, print_table, warn
 from ur_energy_model.cli.payload_option import add_payload_option, with_given_payload
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import real_path
 from ur_energy_model.many_bags import BagResult
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _new_energy_bag(options: argparse.Namespace, bag: Path) -> AbstractContextMa
 
     if options.energy_bag is None:
         return nullcontext()
-    if options.energy_bag.resolve() == bag.resolve():
+    if real_path(options.energy_bag) == real_path(bag):
         raise InputError(options.energy_bag, "is the recording itself", "name another bag OUT")
     return new_bag(options.energy_bag, overwrite=options.overwrite)
 
@@ -211,7 +212,7 @@ def _write_bag(
         model,
         options.bags[0],
         folder,
-        name=options.energy_bag.resolve().name,
+        name=real_path(options.energy_bag).name,
         model_path=chosen.words,
         rate=options.rate,
         same_arm=options.same_arm,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
+from ur_energy_model.files import real_path
 from ur_energy_model.telemetry.csv.layouts import LAYOUTS
 
 _EXAMPLES = """\
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
         reading = CsvOptions(robot.dof, options.columns, options.layout, rated_limits(robot))
         with progress("reading") as report:
             telemetry = CsvReader(options.csv, robot.name, reading, note)
-            name = options.output.resolve().name
+            name = real_path(options.output).name
             with BagWriter(
                 folder, telemetry.info, telemetry.fields, name=name, joint_names=robot.joint_names
             ) as bag:

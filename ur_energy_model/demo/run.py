@@ -19,6 +19,7 @@ from ur_energy_model.cli.output import ProgressReport, note, progress
 from ur_energy_model.demo.processes import Processes
 from ur_energy_model.demo.result import evaluate_run, print_result
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import real_path
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.file.model_file import save_model
 from ur_energy_model.nodes.node_command import node_command
@@ -207,7 +208,7 @@ def _fresh_folder(folder: Path) -> Path:
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text("made by ur_energy demo, which may replace this folder\n")
-    return folder.resolve()
+    return real_path(folder)
 
 
 def _free_domain() -> int:

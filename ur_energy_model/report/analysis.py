@@ -15,6 +15,7 @@ import numpy as np
 
 from ur_energy_model.energy.power_options import MEASURED_FIELDS
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.files import real_path
 from ur_energy_model.identification.evaluation.comparison import (
     Comparison,
     compare,
@@ -182,7 +183,7 @@ def analyse(
         dynamics = ArmDynamics(setups.robot, setups.setup_and_delay(payload_setting)[0])
     every = slice(None, None, max(1, len(current.q) // PATH_POINTS))
     return Analysis(
-        label=label or Path(bag).resolve().name,
+        label=label or real_path(bag).name,
         motion=motion,
         info=telemetry.info,
         joint_names=tuple(joint.name for joint in model.joints),

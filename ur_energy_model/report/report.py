@@ -15,6 +15,7 @@ from ur_energy_model.energy.live.cycles import Trigger
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_checks import model_of_arm
 from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.files import real_path
 from ur_energy_model.identification.evaluation.evaluation import evaluate
 from ur_energy_model.identification.quality.recording_quality import Motion
 from ur_energy_model.model.energy_model import EnergyModel
@@ -183,7 +184,7 @@ def _generic_statement(model: EnergyModel, bags: Sequence[BagReport]) -> str | N
 
 def _labels(bags: Sequence[str | Path]) -> list[str]:
     """Unique short names of bags."""
-    names = [Path(bag).resolve().name for bag in bags]
+    names = [real_path(bag).name for bag in bags]
     return [
         name if names.count(name) == 1 else f"{name} ({number + 1})"
         for number, name in enumerate(names)

@@ -243,6 +243,22 @@ def test_missing_files_are_named(bag):
         read_bag(bag)
 
 
+@pytest.mark.parametrize("name", [b"\xff", b"a\nb", b"\x1b[2J"])
+def test_bags_whose_files_have_names_that_are_no_text_are_refused(bag, telemetry, name):
+    file = bag / os.fsdecode(name + b".mcap")
+    (bag / METADATA).unlink()
+    (bag / "bag_0.mcap").rename(file)
+    assert len(read_bag(bag)) == 1000
+    for refused in (
+        lambda: recover_bag(bag),
+        lambda: BagWriter(bag.parent / os.fsdecode(name), telemetry.info, ("actual_q",)),
+    ):
+        with pytest.raises(RecordingError, match="rename") as caught:
+            refused()
+        assert str(caught.value).isprintable()
+    assert [path.name for path in bag.parent.iterdir()] == ["bag"]
+
+
 @pytest.mark.parametrize("what", ["nothing", "folder", "file", "fifo"])
 def test_what_is_not_a_bag_is_refused(tmp_path, what):
     path = tmp_path / "x"

@@ -81,12 +81,16 @@ class BagMetadata:
 
         Raises:
             OSError: the disk fails.
+            RecordingError: the name of a file is not text.
         """
+        for file in self.files:
+            if not file.name.isprintable():
+                raise RecordingError(folder, f"has a file {file.name!a}", "rename it")
         content = yaml.dump(
             {ROOT: self._content()}, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=1000
         )
-        with new_file(folder / FILE_NAME) as file:
-            file.write(content)
+        with new_file(folder / FILE_NAME) as out:
+            out.write(content)
 
     def _content(self) -> dict[str, Any]:
         used = [file for file in self.files if file.messages]

@@ -110,7 +110,7 @@ class BagWriter:
         try:
             self._files.open()
             self.write_metadata()
-        except OSError:
+        except (OSError, RecordingError):
             self.abandon()
             shutil.rmtree(self.path, ignore_errors=True)  # it holds nothing yet
             raise

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.files import real_path
 from ur_energy_model.telemetry.bag.file_contents import file_contents
 from ur_energy_model.telemetry.bag.metadata import read_metadata
 from ur_energy_model.telemetry.bag.recovery import bag_state
@@ -111,7 +112,7 @@ class StorageBudget:
     def _delete(self, file: StoredFile) -> str | None:
         """Delete a file; returns why it was not deleted, None if it was."""
         bag = self._recording()
-        own = bag is not None and bag.resolve() == file.path.parent.resolve()
+        own = bag is not None and real_path(bag) == real_path(file.path.parent)
         try:
             if not own:
                 state, writer = bag_state(file.path.parent)
