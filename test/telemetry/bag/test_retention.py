@@ -96,6 +96,7 @@ def test_only_bags_that_were_recorded_here_under_a_budget_count(bag: Path, tmp_p
     (tmp_path / "elsewhere").mkdir()
     shutil.copytree(bag, tmp_path / "elsewhere" / "copy")
     assert files_of(tmp_path / "elsewhere" / "copy") == []
+    shutil.copytree(bag, tmp_path / "to_be_kept")
     (tmp_path / "elsewhere" / "link").symlink_to(bag)
     assert files_of(tmp_path / "elsewhere" / "link") == []
     foreign = bag.parent / "foreign"

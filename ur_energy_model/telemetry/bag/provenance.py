@@ -21,8 +21,8 @@ PROGRAM_RECORD_NAME = "ur_energy_model.program"
 """Of an index in the file, and the name of the program from that sample on."""
 HOST = "host"
 """Key of the computer that wrote a bag."""
-BUDGET = "budget_folder"
-"""Key of the folder whose budget a bag counts for; a bag without it is never deleted."""
+BUDGET = "budget_path"
+"""Key of the path at which a bag counts for the budget of its folder; others are never deleted."""
 MAX_GAPS = 500_000
 """Most gaps of a bag that are kept until their samples are read."""
 MAX_PROVENANCE = 10_000

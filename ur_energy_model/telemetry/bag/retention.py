@@ -129,15 +129,15 @@ def delete_file(file: Path, contents: FileContents) -> None:
 
 
 def is_in_budget(path: Path) -> bool:
-    """Whether a path is a bag that was recorded into its present folder under the folder's budget.
+    """Whether a path is a bag that was recorded there, by this name, under a budget.
 
-    Bags of other programs and commands, and copies from elsewhere, are not.
+    Bags of other programs and commands, copies, and bags that were renamed are not.
     """
     try:
-        folder = read_metadata(path).custom.get(BUDGET)
+        recorded_at = read_metadata(path).custom.get(BUDGET)
     except RecordingError:
         return False
-    return folder == str(path.parent.resolve()) and not (path / FILE_NAME).is_symlink()
+    return recorded_at == str(path.resolve()) and not (path / FILE_NAME).is_symlink()
 
 
 def is_own_bag(path: Path) -> bool:

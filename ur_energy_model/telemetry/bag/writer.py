@@ -79,7 +79,7 @@ class BagWriter:
         in_budget: bool = False,
     ) -> None:
         self.path = Path(path)
-        self._budget = {BUDGET: str(self.path.parent.resolve())} if in_budget else {}
+        self._budget = {BUDGET: str(self.path.resolve())} if in_budget else {}
         self.info = info
         for field in fields:
             if field not in FIELDS:
