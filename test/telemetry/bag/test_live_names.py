@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
@@ -237,6 +238,30 @@ def test_a_bag_of_two_arms_is_refused(tmp_path: Path, storage: StoragePlugin) ->
     with pytest.raises(RecordingError, match=r"two arms: /left/rtde.* and /right/rtde") as error:
         read_bag(tmp_path / "both")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("profiles", "latched"),
+    [
+        ([], False),
+        ("", False),
+        (None, False),
+        (PROFILE.format(depth=1, durability="transient_local"), True),
+        ("- history: 3\n  depth: 0\n  reliability: 1\n  durability: 1\n", True),
+        ("- history: 3\n  depth: 0\n  reliability: 1\n  durability: 2\n", False),
+        ([{"durability": "volatile"}, {"durability": "transient_local"}], True),
+    ],
+)
+def test_profiles_of_older_versions_are_read(
+    tmp_path: Path, profiles: object, *, latched: bool
+) -> None:
+    bag = write_bag(tmp_path / "bag", recording())
+    content = yaml.safe_load((bag / "metadata.yaml").read_text())
+    for topic in content["rosbag2_bagfile_information"]["topics_with_message_count"]:
+        topic["topic_metadata"]["offered_qos_profiles"] = deepcopy(profiles)
+    (bag / "metadata.yaml").write_text(yaml.safe_dump(content))
+    assert {topic.latched for topic in read_metadata(bag).topics} == {latched}
+    assert_same_samples(read_bag(bag), recording())
 
 
 @pytest.mark.parametrize("key", ["namespace", "tf_prefix"])
