@@ -104,8 +104,9 @@ def test_single_events_occur_once() -> None:
 # Values
 
 
-def test_frozen_encoder_holds_one_joint(box: ControlBox) -> None:
-    faults = Faults.parse(["frozen_encoder@1:2"])
+@pytest.mark.parametrize("joint", ["elbow_joint", "2"])
+def test_frozen_encoder_holds_one_joint(box: ControlBox, joint: str) -> None:
+    faults = Faults.parse([f"frozen_encoder@1:{joint}"])
     faults.now = 2.0
     first = faults.replaced_values(box.values)
     held = first["actual_q"][2]

@@ -16,6 +16,7 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.simulation.control.rtde_inputs import OWN_FIELDS
+from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 from ur_energy_model.telemetry.fields import FIELDS
 
 
@@ -52,7 +53,7 @@ _TABLE = (
     FaultKind("garbage_values", "a field becomes random numbers of any magnitude",
               "field", "actual_current"),
     FaultKind("frozen_encoder", "a joint's measured position and speed stop changing",
-              "joint (0 to 5)", "0"),
+              "joint", JOINT_NAMES[0]),
     FaultKind("voltage_dip", "the bus voltage drops", "bus voltage [V]", "30", 0.5),
     FaultKind("wrong_version", "newer RTDE protocol versions are refused",
               "newest version accepted (0: none)", "1"),
@@ -117,6 +118,8 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
             f"write NAME[@T[+D]][:ARGUMENT] with NAME one of {', '.join(FAULTS)}",
         )
     argument = match["argument"] or kind.default
+    if kind.argument == "joint" and argument in list("012345"):  # as up to version 0.1
+        argument = JOINT_NAMES[int(argument)]
     _check_argument(text, kind, argument)
     try:
         start = float(match["start"] or 0.0)
@@ -139,14 +142,14 @@ def _check_argument(text: str, kind: FaultKind, argument: str) -> None:
             and FIELDS[argument].kind in _REAL
             and not argument.startswith(OWN_FIELDS)
         )
+    elif kind.argument == "joint":
+        usable = argument in JOINT_NAMES
     else:
         try:
             number = float(argument) if kind.argument else 0.0
         except ValueError:
             number = math.nan
-        usable = 0 <= number <= _LARGEST.get(kind.name, LARGEST) and (
-            kind.name != "frozen_encoder" or number in range(6)
-        )
+        usable = 0 <= number <= _LARGEST.get(kind.name, LARGEST)
     if not usable:
         raise InputError(
             f"fault {text!r}",
@@ -226,7 +229,7 @@ class Faults:
         if fault := self.active("voltage_dip"):
             replaced["actual_robot_voltage"] = fault.number
         if fault := self.active("frozen_encoder"):
-            joint = int(fault.number)
+            joint = JOINT_NAMES.index(fault.argument)
             held = self._held.setdefault(fault, float(values["actual_q"][joint]))
             replaced["actual_q"] = np.array(values["actual_q"])
             replaced["actual_qd"] = np.array(values["actual_qd"])
