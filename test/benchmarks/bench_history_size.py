@@ -74,10 +74,13 @@ def adding(folder: Path) -> tuple[float, float]:
     bag = write_bag(folder / "bag", record_arm(arm, RECORDED))
     store = folder / "store"
     cost = run("add", str(store), str(bag), "--robot", "ur5e", "--workers", "1")
-    content = size(store / "seconds") / RECORDED
+    content = size(store) / RECORDED
     print(f"recording of {RECORDED:.0f} s at {robot.rate:.0f} Hz, fields of the energy model only")
     print(f"  bag                 {size(bag) / RECORDED / 1e3:8.1f} kB/s")
-    print(f"  history             {content:8.0f} B/s (table seconds)")
+    print(
+        f"  history             {content:8.0f} B/s, of which seconds "
+        f"{size(store / 'seconds') / RECORDED:.0f} B/s"
+    )
     print(
         f"  history add         {cost.core:8.2f} core-s, {cost.memory:.0f} MB, start included: "
         f"{RECORDED * robot.rate / cost.core:,.0f} samples per core-s"
