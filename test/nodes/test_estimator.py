@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import signal
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -369,3 +372,47 @@ def test_ctrl_c_under_launch_ends_the_node_cleanly(cell: Cell, model: Path, bag:
     assert code == 0, output
     assert "Traceback" not in output
     assert state.is_file()
+
+
+def test_a_model_of_another_arm_has_one_warning_and_wider_intervals(
+    cell: Cell, fresh_host: Callable[[], str]
+) -> None:
+    """Two estimators of one controller whose serial number is not the model's."""
+    save_model(replace(known_model(), provenance={"serial": "20195500042"}), cell.folder / "m.yaml")
+    host, observer = fresh_host(), cell.observer
+    cell.start_process("simulated_robot", host=host, motion="trajectory_a", seed=7)
+    children = {
+        same_arm: cell.start_process(
+            "estimator",
+            namespace=f"/same_{same_arm}".lower(),
+            robot_ip=host,
+            model_file="m.yaml",
+            same_arm=same_arm,
+        )
+        for same_arm in (False, True)
+    }
+    topics = {same_arm: f"/same_{same_arm}/energy".lower() for same_arm in children}
+    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    for topic in topics.values():
+        observer.subscribe(topic, "sensor_msgs/JointState")
+        observer.wait_for_messages(topic, 100)
+
+    def error(same_arm: bool) -> float:
+        """Standard uncertainty of the arm's energy, as a share of it."""
+        message = observer.latest[topics[same_arm]]
+        place = message.name.index("total")
+        return float(message.effort[place] / message.position[place])
+
+    assert error(same_arm=False) > 1.2 * error(same_arm=True)
+    both = re.compile(r"20195500042.*arm \d{7}0007.*same_arm:=true")
+    levels = {}
+    for same_arm, topic in topics.items():
+        status = observer.status(
+            "/diagnostics", f"{topic[1:].replace('energy', 'estimator')}: model"
+        )
+        levels[same_arm] = bool(both.search(status["message"])) and status["level"]
+    assert levels == {False: "1", True: False}
+    for same_arm, child in children.items():
+        code, output = cell.stop(child)
+        assert code == 0
+        assert len(both.findall(output)) == (0 if same_arm else 1), output
