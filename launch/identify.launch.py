@@ -5,7 +5,6 @@ from launch.actions import DeclareLaunchArgument
 from ur_energy_model.nodes.launch_actions import (
     common_arguments,
     description,
-    fail_with,
     package_node,
     parameter_arguments,
 )
@@ -19,7 +18,7 @@ def launch_setup(context):
         arguments,
         ["bags", "validation_bags", "robot_model", "output", "friction", "exit_when_done"],
     )
-    return [package_node("identification", arguments, parameters, on_exit=fail_with)]
+    return [package_node("identification", arguments, parameters)]
 
 
 def generate_launch_description():

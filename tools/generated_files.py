@@ -192,7 +192,8 @@ that differ from their default. Whole numbers are taken where numbers are meant.
 with commas (`a,b`) or as YAML (`"['a', 'b']"`). Before anything starts, one line refuses unknown
 arguments, values that are not allowed (in `params_file` too) and missing packages; the exit code
 is 1 then.
-`identify.launch.py` returns 1 if the identification failed.
+Launch returns 1 at its end, too, if a node has failed (the identification, say) and is not started
+again by `respawn`; until then the other nodes go on.
 
 Characters of `tf_prefix` that names of topics must not have are replaced by `_` in names of topics
 only; joints and frames keep them."""

@@ -40,4 +40,3 @@ def test_without_namespace_they_are_those_of_the_package(tmp_path: Path, capsys:
 
 def test_names_that_ros_refuses_are_refused(tmp_path: Path, capsys: Capture) -> None:
     refused(["layouts", "--namespace", "1x", "-o", str(tmp_path)], capsys, "--namespace")
-    refused(["layouts", "--tf-prefix", "a b", "-o", str(tmp_path)], capsys, "--tf-prefix")

@@ -371,7 +371,12 @@ def test_lists_and_whole_numbers_are_taken_as_they_are_typed(given: str, values:
         (None, "cannot be read"),
         ("/**: {ros__parameters: {publish_rate: 50, learn: off, gap_limit: 1}}", ""),
         ("camera: {ros__parameters: {publish_rate: fast}}", ""),
-        ("- 1", ""),
+        ("", ""),
+        ("estimator:", ""),
+        ("- 1", "no parameters"),
+        ("estimator: 3", "estimator is not the name of a node"),
+        ("/a: {estimator: {publish_rate: 50}}", "publish_rate is not the name of a node"),
+        ("estimator: {ros__parameters: 3}", "ros__parameters are not"),
     ],
 )
 def test_parameter_files_are_checked_before_anything_starts(

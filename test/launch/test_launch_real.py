@@ -310,9 +310,11 @@ def test_beside_a_driver(
     driver.close()
 
 
-def test_a_killed_node_is_started_again(
-    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
+@pytest.mark.parametrize("respawn", ["true", "false"])
+def test_a_killed_node_is_started_again_or_is_a_failure(
+    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], respawn: str
 ) -> None:
+    """Without respawn the logger goes on alone, and launch returns 1 at its end."""
     save_model(known_model(), tmp_path / "model.yaml")
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     child = launched(
@@ -320,17 +322,23 @@ def test_a_killed_node_is_started_again(
         "energy",
         robot_ip=fresh_host(),
         model_file=str(tmp_path / "model.yaml"),
-        logger="false",
-        respawn="true",
+        respawn=respawn,
         respawn_delay="0.5",
     )
-    cell.observer.next_message("/diagnostics")
-    children = Path(f"/proc/{child.pid}/task/{child.pid}/children")
-    (estimator,) = map(int, children.read_text().split())
+    cell.observer.status("/diagnostics", "estimator: source")
+    cell.observer.status("/diagnostics", "logger: connection")
+    children = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+    (estimator,) = (
+        int(pid) for pid in children if "estimator" in Path(f"/proc/{pid}/cmdline").read_text()
+    )
     os.kill(estimator, signal.SIGKILL)
     cell.observer.drain("/diagnostics")
-    cell.observer.next_message("/diagnostics")
+    cell.observer.latest.clear()
+    part = "estimator: source" if respawn == "true" else "logger: connection"
+    cell.observer.status("/diagnostics", part)
     child.send_signal(signal.SIGINT)
     output = ended(child)
-    assert output.count("process started with pid") == 2
-    assert output.count("process has finished cleanly") == 1
+    assert child.returncode == (0 if respawn == "true" else 1)
+    assert output.count("process started with pid") == (3 if respawn == "true" else 2)
+    assert output.count("process has finished cleanly") == (2 if respawn == "true" else 1)
+    assert "Traceback" not in output

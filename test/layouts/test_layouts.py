@@ -147,5 +147,14 @@ def test_every_file_has_a_purpose() -> None:
 def test_names_that_ros_refuses_are_refused(namespace: str) -> None:
     with pytest.raises(InputError, match="--namespace"):
         ArmTopics(JOINTS, namespace)
-    with pytest.raises(InputError, match="--tf-prefix"):
-        ArmTopics(JOINTS, "", namespace)
+
+
+@pytest.mark.parametrize("prefix", ["left-", "1_", "a b", '<&"', "ä/"])
+def test_a_prefix_is_as_in_the_messages(prefix: str) -> None:
+    """Nodes replace characters in names of topics only, of which layouts use none of a joint."""
+    files = layout_files(ArmTopics(JOINTS, "", prefix))
+    assert f"/energy/{prefix}elbow_joint/velocity" in plotjuggler_curves(
+        files["plotjuggler/energy.xml"]
+    )
+    manager = yaml.safe_load(files["rviz/energy.rviz"])["Visualization Manager"]
+    assert manager["Global Options"]["Fixed Frame"] == f"{prefix}base"

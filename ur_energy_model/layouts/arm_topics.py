@@ -17,7 +17,6 @@ JOINT_PLOTS = ("Joints [W]", "Joint energy since reset [J]")
 ENERGY, POWER = "position", "velocity"
 """Fields of the topic energy."""
 _NAMESPACE = re.compile(r"(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*/?)?", re.ASCII)
-_PREFIX = re.compile(r"([A-Za-z_]\w*)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,11 @@ class ArmTopics:
     Attributes:
         joint_names: of the robot, without prefix.
         namespace: of the nodes; empty for none.
-        tf_prefix: of joints and frames, as the parameter of the nodes.
+        tf_prefix: of joints and frames, as the parameter of the nodes, with any characters: the
+            topic energy and the frames keep them.
 
     Raises:
-        InputError: ROS does not allow such a namespace, or such a prefix in topic names.
+        InputError: ROS does not allow such a namespace.
     """
 
     joint_names: tuple[str, ...]
@@ -53,16 +53,12 @@ class ArmTopics:
     tf_prefix: str = ""
 
     def __post_init__(self) -> None:
-        for flag, value, rule in (
-            ("--namespace", self.namespace, _NAMESPACE),
-            ("--tf-prefix", self.tf_prefix, _PREFIX),
-        ):
-            if not rule.fullmatch(value):
-                raise InputError(
-                    flag,
-                    f"'{value}' is not a ROS name",
-                    "use letters, digits and _, and begin with no digit",
-                )
+        if not _NAMESPACE.fullmatch(self.namespace):
+            raise InputError(
+                "--namespace",
+                f"'{self.namespace}' is not a ROS name",
+                "use letters, digits and _, and begin with no digit",
+            )
 
     def name_of(self, topic: topics.Topic) -> str:
         """Full name of a topic."""

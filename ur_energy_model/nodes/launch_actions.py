@@ -11,7 +11,6 @@ from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
 from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 
-from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.files import user_path
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
@@ -77,16 +76,6 @@ def package_node(
         name=node,
         **options,
     )
-
-
-def fail_with(event: ProcessExited, context: LaunchContext) -> None:
-    """Ends launch with exit code 1 if the process has failed; for `on_exit` of a node.
-
-    Raises:
-        UrEnergyError: it has failed.
-    """
-    if event.returncode:
-        raise UrEnergyError(f"{event.process_name} ended with exit code {event.returncode}")
 
 
 def cell_node(arguments: Mapping[str, str], parameters: Mapping[str, Value]) -> Node:
@@ -186,6 +175,7 @@ def _process(
     **options: Any,
 ) -> Node:
     level = arguments["log_level"]
+    respawn = arguments.get("respawn") == "true"
     return Node(
         package=PACKAGE,
         executable=executable,
@@ -193,10 +183,18 @@ def _process(
         parameters=parameters,
         ros_arguments=[word for name in loggers for word in ("--log-level", f"{name}:={level}")],
         output="screen",
-        respawn=arguments.get("respawn") == "true",
+        respawn=respawn,
         respawn_delay=_seconds(arguments.get("respawn_delay", "0")),
+        on_exit=None if respawn else _remember_failure,
         **options,
     )
+
+
+def _remember_failure(event: ProcessExited, context: LaunchContext) -> None:
+    """Launch returns 1 at its end if the process has failed; the other nodes go on until then."""
+    if event.returncode:
+        text = f"{event.process_name} ended with exit code {event.returncode}"
+        context.asyncio_loop.call_exception_handler({"message": text})
 
 
 def _seconds(text: str) -> float:

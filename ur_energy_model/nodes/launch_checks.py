@@ -92,6 +92,10 @@ def parameters_of(arguments: Mapping[str, str]) -> dict[str, Any]:
     except (OSError, ValueError, yaml.YAMLError, InputError) as error:
         problem = f"cannot be read, nothing is started ({error})"
         raise InputError(path, problem, "name a YAML file of parameters") from error
+    if misshapen := _misshapen(content):
+        raise InputError(
+            path, f"nothing is started: {misshapen}", "write `estimator: {ros__parameters: {...}}`"
+        )
     found = {}
     for nodes, name, value in _parameters(content):
         entries = [entry for node in nodes for entry in NODES[node] if entry.name == name]
@@ -101,6 +105,20 @@ def parameters_of(arguments: Mapping[str, str]) -> dict[str, Any]:
             raise InputError(path, f"nothing is started: {problems[0]}", "correct it")
         found[name] = value
     return found
+
+
+def _misshapen(content: object) -> str | None:
+    """What is wrong with the form of a parameter file, with which no node would start."""
+    if content is not None and not isinstance(content, dict):
+        return "it has no parameters by name of the node"
+    for key, value in (content or {}).items():
+        if value is not None and not isinstance(value, dict):
+            if key == "ros__parameters":
+                return "ros__parameters are not names and values"
+            return f"{key} is not the name of a node with ros__parameters"
+        if key != "ros__parameters" and (problem := _misshapen(value)):
+            return problem
+    return None
 
 
 def _parameters(content: object, name: str = "") -> Iterator[tuple[Sequence[str], str, Any]]:
