@@ -222,7 +222,11 @@ def assert_energies_are_recorded(bag: Path, telemetry: Telemetry) -> None:
             times.append(time)
             totals.append(message.position[message.name.index("total")])
     assert len(times) > 20
-    within = [time for time in times if telemetry.stamp[0] <= time <= telemetry.stamp[-1]]
+    late = (
+        1_000_000_000  # on a busy machine, messages of samples before the bag come after its start
+    )
+    first, last = telemetry.stamp[0] - late, telemetry.stamp[-1] + late
+    within = [time for time in times if first <= time <= last]
     assert len(within) > 0.8 * len(times)
     assert totals == sorted(totals)
     assert totals[-1] > totals[0]
