@@ -192,16 +192,34 @@ def stored_production(
     Raises:
         InputError: no cycle with measured energy on one of the sides, or several arms.
     """
+    later_from = f">= TIMESTAMPTZ '{changed.isoformat()}' AS later"
     rows = database.columns(
         "SELECT arm, CAST(day AS VARCHAR) AS day, program, duration, bus_energy, "
-        f"start >= TIMESTAMPTZ '{changed.isoformat()}' AS later FROM cycles "
+        f"start {later_from} FROM cycles "
         "WHERE bus_energy IS NOT NULL AND isfinite(bus_energy) ORDER BY start"
     )
     arms = sorted(set(rows["arm"]))
+    if not arms:
+        raise InputError(
+            "--history",
+            "has no cycle with measured energy of this arm",
+            "add recordings with bus power, or name another arm: --arm",
+        )
     if len(arms) > 1:
         raise InputError(
             "--history", f"holds cycles of {len(arms)} arms", f"name one: --arm {arms[0]}"
         )
+    days_of = database.columns(
+        f"SELECT CAST(day AS VARCHAR) AS day, second {later_from}, "
+        "avg(list_avg(joint_temperature)) AS temperature, avg(speed_scaling) AS scaling "
+        "FROM seconds GROUP BY ALL"
+    )
+    state = {
+        (bool(later), day): tuple(float(x) if x is not None else None for x in values)
+        for later, day, *values in zip(
+            *(days_of[name] for name in ("later", "day", "temperature", "scaling")), strict=True
+        )
+    }
     names = [str(name) for name in rows["program"] if name is not None]
     usual = max(set(names), key=names.count) if names else None
     sides: list[list[Production]] = [[], []]
@@ -214,7 +232,18 @@ def stored_production(
         whole = duration <= USUAL * np.median(duration) if len(duration) else mine[:0]
         for day in dict.fromkeys(days[whole]):
             here = whole & (days == day)
-            sides[later].append(Production(str(day), energy[here], duration[here], arms[0], usual))
+            warmth, scaling = state.get((later, day), (None, None))
+            sides[later].append(
+                Production(
+                    str(day),
+                    energy[here],
+                    duration[here],
+                    arms[0],
+                    usual,
+                    temperature=warmth,
+                    scaling=scaling,
+                )
+            )
         if not sides[later]:
             raise InputError(
                 "--changed",
@@ -362,6 +391,8 @@ def _differences(sides: tuple[tuple[Production, ...], ...]) -> list[str]:
                     *(float(end.max()) for end in ends)
                 )
             )
+    if not all(moves) or not all(loads):
+        out.append("Payloads and points are not known on both sides: check that they stayed.")
     warmer = _difference(sides, "temperature")
     if warmer is not None and abs(warmer) > NOTABLE["temperature"]:
         out.append(

@@ -41,6 +41,8 @@ from ur_energy_model.typing import Progress
 
 SHORTEST_STEP = 1e-3
 """Share of the cycle time that a cycle must be able to lose so that this is worth a figure."""
+FAR = 0.05
+"""Relative difference of modelled and measured energy from which it is reported."""
 LATE = 1.005
 """Factor on the slot of a move from which it is late as typed."""
 
@@ -115,7 +117,13 @@ def optimize_cycle(
         scaled_energy=problem.energies.total(scaled),
         bound_gap=allocation.gap,
         pareto=curve,
-        notes=(*sheet_notes(sheet, slow), *cycle.notes, *problem.notes(), *remarks),
+        notes=(
+            *_far_from_measured(cycle, _total(before)),
+            *sheet_notes(sheet, slow),
+            *cycle.notes,
+            *problem.notes(),
+            *remarks,
+        ),
         sheet=sheet,
         typed_energy=_total(typed),
         typed_duration=sum(stretch.plan.duration for stretch in run),
@@ -127,6 +135,20 @@ def optimize_cycle(
             _load(problem, fastest, as_fast),
         ),
     )
+
+
+def _far_from_measured(cycle: WorkCycle, energy: float) -> list[str]:
+    """A sentence if the model's energy [J] of the recorded cycle is not the measured one."""
+    if cycle.measured_energy is None:
+        return []
+    off = energy / cycle.measured_energy - 1.0
+    if abs(off) <= FAR:
+        return []
+    return [
+        f"The predicted energy of the recorded cycle is {100.0 * abs(off):.0f} % "
+        f"{'above' if off > 0.0 else 'below'} the measured one: check payload and model; the "
+        "saving may be off by as much."
+    ]
 
 
 def _silent(fraction: float, text: str) -> None:
