@@ -169,9 +169,9 @@ class CycleDetector:
 
     def _automatic(self, batch: Telemetry) -> Marks:
         signals: list[tuple[int, int]] = []
-        if TRIGGER_FIELD["program"] in batch.columns:
+        if self._changes(batch, "program"):
             signals += [(k, PROGRAM) for k in self._program_starts(batch).tolist()]
-        if TRIGGER_FIELD["digital_output"] in batch.columns:
+        if self._changes(batch, "digital_output"):
             signals += self._rising_outputs(batch)
         ends = self._repetition.update(batch.time, *motion_of(batch), signals, batch.info.rate)
         return {index: Mark(back, batch.info.program) for index, back in ends.items()}
@@ -204,6 +204,14 @@ class CycleDetector:
             if int(rising[k]) >> output & 1
         ]
 
+    def _changes(self, batch: Telemetry, trigger: Trigger) -> bool:
+        """Whether a signal has other values than its last one; nothing starts without."""
+        values = batch.columns.get(TRIGGER_FIELD[trigger])
+        if values is None:
+            return False
+        last = self._last.get(trigger)
+        return last is None or values.tolist().count(last) < len(values)
+
     def _signal(self, batch: Telemetry, trigger: Trigger) -> tuple[Array, Array]:
         """A signal, its impossible values replaced by the last possible one; and one sample ago."""
         signal = batch.columns[TRIGGER_FIELD[trigger]]
@@ -234,6 +242,10 @@ _SPEED_PER_PERIOD, _STILL = 5.0, (0.01, 0.05)
 """Speed of an arm at rest: what an acceleration gives within a sample, between limits [rad/s]."""
 _DENSEST = 0.2
 """Shortest time between two marks of one kind [s]."""
+LARGEST = 1.0e6
+"""Positions and speeds beyond it are none [rad, rad/s]."""
+_MOST_HELD = 50
+"""Samples in which nothing begins that are taken together."""
 _ALIKE, _ALIKE_TIME = 0.05, 0.15
 """Relative difference of path and of time in motion between two cycles."""
 
@@ -255,6 +267,9 @@ class Repetition:
         self._before = 0
         """Number of marks that were dropped from the list."""
         self._last: tuple[float, Array, bool] | None = None
+        self._held: list[tuple[Array, Array, Array]] = []
+        """Times, positions and velocities of samples in which nothing begins, not taken yet."""
+        self._held_moving = False
         self._period: float | None = None
         self._path = np.zeros(0)
         self._moved = self._rest = self._left = 0.0
@@ -288,14 +303,63 @@ class Repetition:
         Returns:
             `Mark.ends` by the index of their sample.
         """
-        if not len(time):
+        if not len(time) or (not signals and self._hold(time, q, qd)):
             return {}
+        held, self._held = self._held, []
+        count = sum(len(each) for each, _, _ in held)
+        if held and held[0][1].shape[1] != q.shape[1]:
+            self._take(*(np.concatenate(each) for each in zip(*held, strict=True)), [], rate)
+        elif held:
+            held.append((time, q, qd))
+            time, q, qd = (np.concatenate(each) for each in zip(*held, strict=True))
+            signals = [(count + k, kind) for k, kind in signals]
+            ends = self._take(time, q, qd, signals, rate)
+            return {k - count: found for k, found in ends.items()}
+        return self._take(time, q, qd, signals, rate)
+
+    def _hold(self, time: Array, q: Array, qd: Array) -> bool:
+        """Hold samples to take them with later ones; False where something may begin in them."""
+        last, rows = self._last, len(time) + sum(len(each) for each, _, _ in self._held)
+        if last is None or self._period is None or rows > _MOST_HELD or q.shape[1] != len(last[1]):
+            return False
+        before, _, moving = last
+        if self._held:
+            before, moving = float(self._held[-1][0][-1]), self._held_moving
+        speed = np.abs(qd).max(axis=1, initial=0.0)
+        states = [moving, *(speed > self._still).tolist()]
+        times = [before, *time.tolist()]
+        if (
+            any(now and not then for then, now in pairwise(states))
+            or not all(then <= now for then, now in pairwise(times))
+            or not speed.max() < LARGEST
+            or not np.abs(q).max(initial=0.0) < LARGEST
+        ):
+            return False
+        self._held.append((time, q, qd))
+        self._held_moving = states[-1]
+        return True
+
+    @property
+    def _still(self) -> float:
+        """Speed below which a joint counts as still [rad/s]."""
+        low, high = _STILL
+        return min(max(_SPEED_PER_PERIOD * (self._period or 0.0), low), high)
+
+    def _take(
+        self,
+        time: Array,
+        q: Array,
+        qd: Array,
+        signals: list[tuple[int, int]],
+        rate: float | None,
+    ) -> dict[int, tuple[int, ...]]:
+        """Take samples, see `update`."""
         back = np.flatnonzero(np.diff(time) < 0.0) + 1
         if len(back):  # the controller restarted
             found: dict[int, tuple[int, ...]] = {}
             for part in slices_between(back.tolist(), len(time)):
                 own = [(k - part.start, kind) for k, kind in signals if part.start <= k < part.stop]
-                marks = self.update(time[part], q[part], qd[part], own, rate)
+                marks = self._take(time[part], q[part], qd[part], own, rate)
                 found |= {part.start + k: ends for k, ends in marks.items()}
             return found
         last = self._last
@@ -304,14 +368,13 @@ class Repetition:
             last = (float(time[0]), q[0], True)
         if self._period is None:
             self._period = _period(time, rate)
-        still = float(np.clip(_SPEED_PER_PERIOD * (self._period or 0.0), *_STILL))
         good = np.asarray(np.isfinite(q).all(axis=1) & np.isfinite(qd).all(axis=1))
         if not good.all():
             held = np.maximum.accumulate(np.where(good, np.arange(len(q)), -1))
             q = np.where((held < 0)[:, None], last[1], q[held])
             qd = np.where(good[:, None], qd, 0.0)
         speed = np.abs(qd).max(axis=1, initial=0.0)
-        moving = np.asarray(speed > still)
+        moving = np.asarray(speed > self._still)
         leaving = np.flatnonzero(moving & ~np.concatenate(([last[2]], moving[:-1])))
         step = np.where(moving[:, None], np.abs(np.diff(q, axis=0, prepend=last[1][None])), 0.0)
         passed = np.where(moving, np.diff(time, prepend=last[0]), 0.0)
