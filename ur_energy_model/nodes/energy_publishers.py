@@ -28,7 +28,7 @@ from ur_energy_model.energy_topics.statuses import (
     refusal_statuses,
     summary_statuses,
 )
-from ur_energy_model.nodes.conversions import joint_state
+from ur_energy_model.nodes.conversions import SerializedJointStates, serialized_number
 from ur_energy_model.nodes.diagnostics import diagnostic_array, ros_statuses
 from ur_energy_model.nodes.dynamic_joint_states import DynamicJointStates
 from ur_energy_model.nodes.plan_answer import PlanAnswer
@@ -64,7 +64,11 @@ class EnergyPublishers:
         names = energy_names(joints)
         earlier = stamped_order(len(joints))
         self._energies = [
-            (add_publisher(JointState, topic), order, [names[k] for k in order])
+            (
+                add_publisher(JointState, topic),
+                order,
+                SerializedJointStates([names[k] for k in order]),
+            )
             for topic, order in (
                 (topics.ENERGY, list(range(len(names)))),
                 (topics.ENERGY_STAMPED, earlier),
@@ -86,7 +90,6 @@ class EnergyPublishers:
             self._live.append(self._all_joints)
         self._heard: set[LifecyclePublisher] = set()
         self._asked = -math.inf
-        self._message = Float64()
         self._markers_due = Decimator(MARKER_RATE)
 
     def publish_total(self, snapshot: Snapshot) -> None:
@@ -110,10 +113,11 @@ class EnergyPublishers:
             stamp: time of its newest sample.
             joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
         """
-        for publisher, order, names in self._energies:
-            if publisher in self._heard:
-                energy, power, std = energy_values(snapshot)[:, order]
-                publisher.publish(joint_state(names, stamp, energy, power, std))
+        heard = [each for each in self._energies if each[0] in self._heard]
+        values = energy_values(snapshot) if heard else None
+        for publisher, order, serialized in heard:
+            assert values is not None
+            publisher.publish(serialized(stamp, values[:, order]))
         if self._heard.intersection(self._numbers.values()).difference(self._of_total.values()):
             self._publish_numbers(other_numbers(snapshot, self._joints))
         if self._all_joints is not None and self._all_joints in self._heard:
@@ -167,5 +171,4 @@ class EnergyPublishers:
         for name, value in values.items():
             publisher = self._numbers[name]
             if publisher in self._heard:
-                self._message.data = value
-                publisher.publish(self._message)
+                publisher.publish(serialized_number(value))

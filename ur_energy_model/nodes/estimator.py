@@ -17,6 +17,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ur_energy_model import topics_and_services as names
 from ur_energy_model.energy.live.cycles import Cycle
 from ur_energy_model.energy.live.estimator import LiveEstimator
+from ur_energy_model.energy.live.snapshot import Snapshot
 from ur_energy_model.energy.live.source_reader import SourceReader
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
@@ -51,8 +52,8 @@ SWITCH_INTERVAL = 0.0002
 class EstimatorNode(ManagedNode):
     """Integrates energy and publishes at publish_rate, in the thread that reads the packets.
 
-    A batch of packets covers one publish period. Packets that arrive during a publication wait
-    in the socket, so that none is lost.
+    A batch of packets covers one publish period, or several short ones. Packets that arrive during
+    a publication wait in the socket, so that none is lost.
 
     Args:
         source: makes the source of samples, for nodes that share one; None to take it from the
@@ -192,15 +193,17 @@ class EstimatorNode(ManagedNode):
             arm = self._meet(arm_of(batch.info, self.value, joints))
             self._describe(arm)
         parts, missed = self._publishing.parts(batch.time)
-        self._health.missed += missed
-        for rows in parts:
-            part = batch if len(parts) == 1 else batch.cut(rows)
-            with self._lock:
-                arm.estimator.update(part)
-                due = self._publishing.due(float(part.time[-1]))
-            if due:
-                self._stamp = None if part.stamp is None else int(part.stamp[-1])
-                self._publish()
+        stops = (part.stop for part in parts)
+        ends = [stop for stop in stops if self._publishing.due(float(batch.time[stop - 1]))]
+        with self._lock:
+            arm.estimator.update(batch)
+            snapshots = arm.estimator.snapshots(ends) if ends else []
+        self._health.missed += missed + max(len(ends) - len(snapshots), 0)
+        for end, snapshot in zip(ends[len(ends) - len(snapshots) :], snapshots, strict=True):
+            self._stamp = None if batch.stamp is None else int(batch.stamp[end - 1])
+            self._publish(snapshot)
+        if snapshots:
+            self._plans.follow(snapshots[-1])
         with self._lock:
             self._health.record_batch(batch)
             self._outlets.offer(arm, batch, self._reader)
@@ -209,19 +212,17 @@ class EstimatorNode(ManagedNode):
 
     def _finish_bag(self) -> None:
         """Publish what the last samples of a bag, which may not fill a period, have changed."""
-        self._publish()
+        arm = self._arm
+        with self._lock:
+            snapshot = None if arm is None else arm.estimator.snapshot()
+        if snapshot is not None:
+            self._publish(snapshot)
+            self._plans.follow(snapshot)
         with self._lock:
             self._outlets.offer_last()
 
-    def _publish(self) -> None:
+    def _publish(self, snapshot: Snapshot) -> None:
         """Publish the topics of publish_rate."""
-        if self._arm is None:
-            return
-        with self._lock:
-            snapshot = self._arm.estimator.snapshot()
-            calculator = self._arm.estimator.calculator
-        if snapshot is None:
-            return
         stamp = self._now()
         if self._clock_topic is not None:
             self._clock_topic.publish(Clock(clock=stamp))
@@ -229,8 +230,7 @@ class EstimatorNode(ManagedNode):
         self._health.published += 1
         if self._stamp is not None and self.value("source") == "rtde":
             self._health.record_publication(self._stamp)
-        self._energy.publish_live(snapshot, stamp, calculator.joint_positions)
-        self._plans.follow(snapshot)
+        self._energy.publish_live(snapshot, stamp, self._estimator().calculator.joint_positions)
 
     def _report(self) -> None:
         """Publish summary and diagnostics, save the counters, use changed and learned models."""

@@ -15,8 +15,8 @@ from ur_energy_model.telemetry.joint_state_stream import JointStateStream
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.source import TelemetrySource
 
-LONGEST_BATCH = 0.05
-"""Longest time span of packets that are decoded together [s]."""
+SHORTEST_BATCH, LONGEST_BATCH = 0.008, 0.05
+"""Time span of packets that are decoded together [s]: shorter publish periods share a batch."""
 
 
 def batch_seconds(value: Callable[[str], Any]) -> float:
@@ -25,7 +25,8 @@ def batch_seconds(value: Callable[[str], Any]) -> float:
     Args:
         value: returns the value of a parameter by its name.
     """
-    return min(LONGEST_BATCH, 1.0 / float(value("publish_rate")))
+    period = 1.0 / float(value("publish_rate"))
+    return min(LONGEST_BATCH, period * max(1, int(SHORTEST_BATCH / period + 1e-9)))
 
 
 def connection(

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ur_energy_model.typing import Array
 
-MOST_LATE = 5
+MOST_LATE = 10
 """Periods whose samples came together and are still taken one by one."""
 EARLY = 0.25
 """Part of a period by which a moment may be early: batches end on whole samples."""

@@ -190,9 +190,13 @@ class EnergyCounters:
             self._file.set_channels(channels)
         self.save()
 
+    def note_highest(self) -> None:
+        """Include the present energies in the highest ones."""
+        self._highest = np.maximum(self._highest, self.lifetime.net)
+
     def journal(self) -> None:
         """Journal the counters before they are published, so that a kill cannot take them back."""
-        self._highest = np.maximum(self._highest, self.lifetime.net)
+        self.note_highest()
         if self._file is None:
             return
         try:

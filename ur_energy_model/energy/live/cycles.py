@@ -308,7 +308,8 @@ class Repetition:
         held, self._held = self._held, []
         count = sum(len(each) for each, _, _ in held)
         if held and held[0][1].shape[1] != q.shape[1]:
-            self._take(*(np.concatenate(each) for each in zip(*held, strict=True)), [], rate)
+            times, places, speeds = (np.concatenate(each) for each in zip(*held, strict=True))
+            self._take(times, places, speeds, [], rate)
         elif held:
             held.append((time, q, qd))
             time, q, qd = (np.concatenate(each) for each in zip(*held, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -126,28 +126,48 @@ class LiveEstimator:
             viewer: name of the caller; mean powers are since its previous snapshot.
         """
         self._process()
-        last = self._last
-        if last is None:
+        if self._last is None:
             return None
         self._counters.journal()
+        return self._snapshot(self._last, len(self._last.samples) - 1, viewer)
+
+    def snapshots(self, ends: Sequence[int]) -> list[Snapshot]:
+        """States after samples of the last `update`, of the viewer "live"; as `snapshot`.
+
+        Args:
+            ends: numbers of samples of that batch, ascending; at least one.
+
+        Returns:
+            one for each of them; only the last where samples were left out.
+        """
+        if len(ends) > 1:
+            found = self._process(ends)
+            if len(found) == len(ends):
+                self._counters.journal()
+                return found
+        last = self.snapshot()
+        return [] if last is None else [last]
+
+    def _snapshot(self, last: PowerTable, row: int, viewer: str) -> Snapshot:
+        """State after a sample up to which the powers are integrated."""
         integral = self._counters.lifetime_uncorrected
         passed = integral - self._shown.get(viewer, integral)
         self._shown[viewer] = integral
-        power = passed.net / passed.accounted if passed.accounted > 0 else last.power[-1]
+        power = passed.net / passed.accounted if passed.accounted > 0 else last.power[row]
         samples, statistics = last.samples, self.residual.statistics
         standby = self.calculator.standby
         return Snapshot(
             channels=self.channels,
-            time=float(samples.time[-1]),
-            q=samples.columns["actual_q"][-1] if "actual_q" in samples.columns else None,
-            qd=samples.columns["actual_qd"][-1],
+            time=float(samples.time[row]),
+            q=samples.columns["actual_q"][row] if "actual_q" in samples.columns else None,
+            qd=samples.columns["actual_qd"][row],
             power=power,
             since_reset=self._counters.since_reset,
             lifetime=self._counters.lifetime,
             highest=self._counters.highest,
-            state=ArmState(int(last.states[-1])),
-            robot_mode=code_of(samples, "robot_mode"),
-            safety_mode=code_of(samples, "safety_mode"),
+            state=ArmState(int(last.states[row])),
+            robot_mode=code_of(samples, "robot_mode", row),
+            safety_mode=code_of(samples, "safety_mode", row),
             bus_measured=last.bus_measured,
             standby=standby.power,
             standby_std=standby.std,
@@ -257,35 +277,40 @@ class LiveEstimator:
         )
         self.channels = channels
 
-    def _process(self) -> None:
-        """Process the pending samples."""
+    def _process(self, ends: Sequence[int] = ()) -> list[Snapshot]:
+        """Process the pending samples; states after samples of the last batch, see `snapshots`."""
         if not self._pending:
-            return
+            return []
         batch = concatenate(self._pending)
-        self._pending = []
+        before, self._pending = len(batch) - len(self._pending[-1]), []
         table = self.calculator(batch)
         if table is None:
-            return
-        self._integrate(table)
+            return []
         self.residual.compare(table, self.channels)
         self._controller_energy.update(table.samples)
         self.samples += len(table.samples)
         self._last = table
+        complete = len(table.samples) == len(batch)
+        return self._integrate(table, [before + end for end in ends] if complete else [])
 
-    def _integrate(self, table: PowerTable) -> None:
-        """Integrate energies, cycle by cycle."""
-        time = table.samples.time
+    def _integrate(self, table: PowerTable, ends: Sequence[int]) -> list[Snapshot]:
+        """Integrate energies, cycle by cycle; states after numbers of samples."""
+        time, found = table.samples.time, list[Snapshot]()
         marks = self._detector.find(table.samples)
         total = self.channels.arm["total"]
-        for part, correction in table.parts(marks):
+        for part, correction in table.parts((*marks, *ends)):
             if part.start in marks:
                 self._mark(float(time[part.start]), marks[part.start])
             if correction is not None:
                 self._counters.correct(correction)
             self._counters.integrate(time[part], table.steps.cut(part), table.power[part])
             self._cycle.observe(float(table.power[part, total].max()))
+            if part.stop in ends:
+                self._counters.note_highest()
+                found.append(self._snapshot(table, part.stop - 1, "live"))
         if self._on_powers is not None:
             self._on_powers(table, marks)
+        return found
 
     def _mark(self, time: float, mark: Mark) -> None:
         for done in self._cycle.mark(time, self._counters.lifetime, mark):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.channels import Channels
@@ -74,7 +73,7 @@ class Snapshot:
     note: str | None = None
 
 
-def code_of(samples: Telemetry, name: str) -> int | None:
-    """Last value of a field of codes; None where it is missing or not measured."""
-    value = samples.columns[name][-1] if name in samples.columns else np.nan
-    return int(value) if np.isfinite(value) else None
+def code_of(samples: Telemetry, name: str, row: int = -1) -> int | None:
+    """A value of a field of codes; None where it is missing or not measured."""
+    value = float(samples.columns[name][row]) if name in samples.columns else math.nan
+    return int(value) if math.isfinite(value) else None
