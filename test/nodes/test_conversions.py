@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Duration
+from builtin_interfaces.msg import Duration, Time
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ur_energy_model.errors import InputError
@@ -17,6 +20,19 @@ def test_times_keep_their_nanoseconds() -> None:
     stamp = convert.time_message(1_700_000_000_123_456_789)
     assert (stamp.sec, stamp.nanosec) == (1_700_000_000, 123_456_789)
     assert convert.seconds_of(Duration(sec=2, nanosec=500_000_000)) == 2.5
+
+
+@pytest.mark.parametrize("names", [("a",), ("shoulder_pan_joint", "wrist", "total")])
+def test_serialized_messages_are_the_messages(names: tuple[str, ...]) -> None:
+    write = convert.SerializedJointStates(names)
+    for turn in range(3):
+        stamp, values = (
+            Time(sec=turn, nanosec=7),
+            np.random.default_rng(turn).random((3, len(names))),
+        )
+        read = deserialize_message(write(stamp, values), JointState)
+        assert read == convert.joint_state(names, stamp, *values)
+    assert deserialize_message(convert.serialized_number(-2.5), Float64) == Float64(data=-2.5)
 
 
 def trajectory(*points: tuple[int, list[float], list[float]]) -> JointTrajectory:

@@ -16,7 +16,6 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
-
 _NUMBER_HEAD = serialize_message(Float64())[:4]
 _NUMBER = struct.Struct("<4sd" if _NUMBER_HEAD[1] else ">4sd")
 
