@@ -49,3 +49,15 @@ def inertial_parameters(mass: float, center: Array, inertia: Array) -> Array:
     """
     tensor = entries_of(point_tensor(mass, center)) + inertia
     return np.concatenate([[mass], mass * center, tensor])
+
+
+def inertial_slopes(mass: float, center: Array) -> Array:
+    """Change of `inertial_parameters` with mass, centre and tensor's entries [10, 10]."""
+    out = np.eye(COUNT)
+    out[FIRST_MOMENT, 0] = center
+    out[TENSOR, 0] = entries_of(point_tensor(1.0, center))
+    for i, unit in enumerate(np.eye(3)):
+        turn = np.outer(unit, center)
+        out[FIRST_MOMENT, 1 + i] = mass * unit
+        out[TENSOR, 1 + i] = entries_of(mass * (2.0 * center[i] * np.eye(3) - turn - turn.T))
+    return out

@@ -42,28 +42,36 @@ class BusCapacitor:
             return out
         below = np.flatnonzero(demand < self.floor)
         k = 0 if self.stored > 0 else int(below[0]) if len(below) else len(demand)
+        if k == len(demand):
+            return out
+        # Numbers of Python are several times faster than elements of arrays.
+        each_step, each_demand = steps.tolist(), demand.tolist()
         while k < len(demand):
-            k = self._discharge(k, steps, demand, out)
+            k = self._discharge(k, each_step, each_demand, out)
             later = below[np.searchsorted(below, k) :]
             k = int(later[0]) if len(later) else len(demand)
         return out
 
-    def _discharge(self, k: int, steps: Array, demand: Array, out: Array) -> int:
+    def _discharge(self, k: int, steps: list[float], demand: list[float], out: Array) -> int:
         """Discharge the capacitor from sample k on; returns the sample after it is empty.
 
         Writes the power at the supply into `out`.
         """
-        while k < len(out):
-            step = float(steps[k])
+        floor, capacity, stored = self.floor, self.capacity, self.stored
+        for i in range(k, len(steps)):
+            step = steps[i]
             if step == 0.0:  # a gap: discharged by now
+                out[k:i] = floor
                 self.stored = 0.0
-                return k + 1
-            self.stored -= step * float(demand[k] - self.floor)
-            if self.stored <= 0.0:
-                out[k] = self.floor - self.stored / step  # the supply delivers the rest
+                return i + 1
+            stored -= step * (demand[i] - floor)
+            if stored <= 0.0:
+                out[k:i] = floor
+                out[i] = floor - stored / step  # the supply delivers the rest
                 self.stored = 0.0
-                return k + 1
-            self.stored = min(self.stored, self.capacity)
-            out[k] = self.floor
-            k += 1
-        return k
+                return i + 1
+            if stored > capacity:
+                stored = capacity
+        out[k:] = floor
+        self.stored = stored
+        return len(steps)

@@ -36,7 +36,12 @@ from ur_energy_model.identification.dynamics.torque_information import (
     residual_coefficients,
 )
 from ur_energy_model.identification.regression.least_squares import score_scatter
-from ur_energy_model.model.inertial_parameters import entries_of, inertial_parameters, tensor_of
+from ur_energy_model.model.inertial_parameters import (
+    entries_of,
+    inertial_parameters,
+    inertial_slopes,
+    tensor_of,
+)
 from ur_energy_model.model.link_tensors import LinkTensors
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array, Indices
@@ -149,7 +154,11 @@ class TargetMomentSolver:
                 unknowns = self._descend(unknowns, lower)
             else:
                 unknowns = least_squares(
-                    self._residual, unknowns, x_scale=self.spread, bounds=(lower, np.inf)
+                    self._residual,
+                    unknowns,
+                    self._jacobian,
+                    x_scale=self.spread,
+                    bounds=(lower, np.inf),
                 ).x
             for index, entry in enumerate(self.data):
                 rms = np.sqrt(self._squares(unknowns, index) / entry.samples)
@@ -215,6 +224,19 @@ class TargetMomentSolver:
         parts.append((unknowns - self.mean) / self.spread)
         return np.concatenate(parts)
 
+    def _jacobian(self, unknowns: Array) -> Array:
+        """Change of `_residual` with each unknown [residuals, unknowns]."""
+        count, parts = len(unknowns), []
+        for index, (root, noise) in enumerate(zip(self.roots, self.noise, strict=True)):
+            n, k, _ = root.shape
+            part = np.zeros((n * k + 1, count))
+            slopes = root @ self._slopes(unknowns, index) / noise[:, None, None]
+            part[:-1, self._concerned(index)] = slopes.reshape(n * k, -1)
+            gravity = unknowns[self._own(index)][GRAVITY]
+            part[-1, self._own(index)][GRAVITY] = gravity / np.linalg.norm(gravity) / _MAGNITUDE_STD
+            parts.append(part)
+        return np.concatenate([*parts, np.diag(1.0 / self.spread)])
+
     def _squares(self, unknowns: Array, index: int) -> Array:
         residual = self.roots[index] @ self._coefficients(unknowns, index)
         return np.asarray((residual**2).sum(axis=1))
@@ -262,15 +284,18 @@ class TargetMomentSolver:
 
     def _slopes(self, unknowns: Array, index: int) -> Array:
         """Change of `_coefficients` with each unknown concerned [coefficients, unknowns]."""
-        out = []
-        for k in self._concerned(index):
-            step = 1e-6 * self.spread[k]
-            above, below = unknowns.copy(), unknowns.copy()
-            above[k] += step
-            below[k] -= step
-            rise = self._coefficients(above, index) - self._coefficients(below, index)
-            out.append(rise / (2 * step))
-        return np.stack(out, axis=1)
+        common, own = self._tensors.stop, unknowns[self._own(index)]
+        payload = inertial_parameters(own[MASS], own[CENTER], own[TENSOR])
+        changes = inertial_slopes(own[MASS], own[CENTER])
+        slopes, width = self.columns.slopes(own[GRAVITY], payload, changes), self.columns.width
+        coefficients = self._coefficients(unknowns, index)[:width]
+        delay, at_delay = own[DELAY], common + DELAY
+        out = np.zeros((2 * width + 4, common + COUNT))
+        out[:width, :at_delay] = slopes
+        out[width : 2 * width, :at_delay] = delay * slopes
+        out[width : 2 * width, at_delay] = coefficients
+        out[2 * width + 1 : 2 * width + 3, at_delay] = -1.0, -delay
+        return out
 
     def _setup_solution(self, unknowns: Array, std: Array, index: int) -> SetupSolution:
         own, deviation = unknowns[self._own(index)], std[self._own(index)]

@@ -94,3 +94,24 @@ class TorqueColumns:
         if self.tensors:
             parts.append(np.zeros(6 * self.robot.dof) if tensors is None else tensors)
         return np.concatenate(parts)
+
+    def slopes(self, gravity: Array, payload: Array, changes: Array) -> Array:
+        """Change of `coefficients` with each unknown [width, unknowns].
+
+        Args:
+            gravity: in the base frame [3], m/s^2.
+            payload: ten parameters about the flange origin.
+            changes: of these with each unknown of the payload [10, k].
+
+        Returns:
+            for reflected inertias, tensors (with `tensors` only), gravity and payload, in order.
+        """
+        first = self.width - (common := self.robot.dof * (7 if self.tensors else 1))
+        out = np.zeros((self.width, common + 3 + changes.shape[1]))
+        out[first:, :common] = np.eye(common)
+        at_gravity, at_payload = slice(common, common + 3), slice(common + 3, None)
+        out[1:4, at_gravity] = np.eye(3)
+        out[4 : 4 + COUNT, at_payload] = changes
+        out[4 + COUNT : first, at_gravity] = np.kron(np.eye(3), payload[:_STATIC, None])
+        out[4 + COUNT : first, at_payload] = np.kron(gravity[:, None], changes[:_STATIC])
+        return out
