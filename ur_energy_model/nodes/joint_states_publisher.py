@@ -15,7 +15,7 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 
 class JointStatesPublisher:
-    """Publishes the last sample of a batch at a rate, in any thread.
+    """Publishes samples at a rate, in any thread.
 
     Args:
         publisher: of sensor_msgs/JointState.
@@ -37,21 +37,28 @@ class JointStatesPublisher:
         self._due, self._clock = Decimator(rate), clock
 
     def publish(self, batch: Telemetry) -> None:
-        """Publish the last sample if it is due, wanted, and no other node does."""
+        """Publish the samples that are due, if they are wanted and no other node does."""
+        if "actual_q" not in batch.columns:
+            return
+        for part in self._due.parts(batch.time)[0]:
+            if (
+                self._due.due(float(batch.time[part.stop - 1]))
+                and self._others.alone
+                and has_subscribers(self._publisher)
+            ):
+                self._publish(batch, part.stop - 1)
+
+    def _publish(self, batch: Telemetry, row: int) -> None:
         columns = batch.columns
-        if "actual_q" not in columns or not self._due.due(float(batch.time[-1])):
-            return
-        if not self._others.alone or not has_subscribers(self._publisher):
-            return
-        stamp = self._clock.now().nanoseconds if batch.stamp is None else int(batch.stamp[-1])
+        stamp = self._clock.now().nanoseconds if batch.stamp is None else int(batch.stamp[row])
         self._others.note_own(stamp)
         qd, current = columns.get("actual_qd"), columns.get("actual_current")
         self._publisher.publish(
             joint_state(
                 self._joints,
                 time_message(stamp),
-                columns["actual_q"][-1],
-                None if qd is None else qd[-1],
-                None if current is None else current[-1],
+                columns["actual_q"][row],
+                None if qd is None else qd[row],
+                None if current is None else current[row],
             )
         )

@@ -26,7 +26,12 @@ ROBOT_MODEL = Parameter(
 )
 TF_PREFIX = Parameter("tf_prefix", "", "prefix of joint and frame names, as in the UR driver")
 PUBLISH_RATE = Parameter(
-    "publish_rate", 50.0, "publish rate of the live topics", unit="Hz", minimum=1.0, maximum=500.0
+    "publish_rate",
+    50.0,
+    "publish rate of the live topics; above 125 Hz several come together, every 8 ms at most",
+    unit="Hz",
+    minimum=1.0,
+    maximum=500.0,
 )
 MODEL_FILE = Parameter(
     "model_file", "", "identified model (model.yaml); empty for the generic model of the arm"
