@@ -83,13 +83,19 @@ def check_target(path: str | Path) -> None:
     """Refuse what `new_file` cannot replace, also before a long computation.
 
     Raises:
-        OSError: a device, a pipe, a folder, or a name that is too long.
+        OSError: a device, a pipe, a folder, a name that is too long, or a place that is no
+            folder or cannot be written to.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
         # root could replace /dev/null by a file
         what = "is a folder, name a file" if path.is_dir() else "not a regular file"
         raise OSError(errno.EINVAL, what, str(path))
+    folder = next(each for each in (*path.parents, Path()) if each.exists())
+    if not folder.is_dir():
+        raise OSError(errno.ENOTDIR, f"{folder} is a file, not a folder", str(path))
+    if not os.access(folder, os.W_OK):
+        raise OSError(errno.EACCES, f"nothing can be written to {folder.absolute()}", str(path))
 
 
 @contextmanager
@@ -136,6 +142,7 @@ def write_text(path: str | Path, text: str, refusal: type[InputError] = InputErr
         InputError: (of class `refusal`) the path cannot be written.
     """
     try:
+        check_target(path)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with new_file(path) as file:
             file.write(text)

@@ -34,6 +34,8 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "record --hots 127.0.0.1 -o new": ("--host",),
     "live --ip 127.0.0.1": ("--host",),
     "optimize {model} {bag} --cycletime 3": ("--cycle-time",),
+    "optimize {model} {bag} --duration 3": ("--cycle-time",),
+    "excite --robot ur5e --duration 5 -o t.yaml": ("--period",),
     "excite --robot ur5e --objective conditon -o t.yaml": ("condition",),
     "history summary {store} --by aram": ("arm",),
     "report {model} {bag} -o r.html --format jpeg": ("png", "svg"),
@@ -52,6 +54,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "history sql 'SELECT 1' {store}": ("store",),
     # missing
     "estimate {model}": ("recording", "bag"),
+    "report {model} -o r.html": ("model", "missing"),
     "estimate": ("BAG",),
     "identify {bag}": ("--output",),
     "record --host {nobody}": ("--output",),
@@ -71,6 +74,12 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "live --bag {nameless}": ("--robot",),
     # files of another kind
     "estimate {model} nowhere": ("nowhere", "check"),
+    "evaluate {model} {bag}/metadata.yaml": ("folder of the bag: ",),
+    "estimate {bag}/metadata.yaml": ("folder of the bag: ",),
+    "estimate {bag}/metadata.yaml {bag}": ("folder of the bag: ",),
+    "identify {bag}/metadata.yaml -o m.yaml": ("folder of the bag: ",),
+    "live --bag {bag}/metadata.yaml": ("folder of the bag: ",),
+    "history add {store} {bag}/metadata.yaml": ("folder of the bag: ",),
     "estimate nomodel.yaml {bag}": ("nomodel.yaml", "check"),
     "inspect {csv}": ("ur_energy import",),
     "estimate {model} {csv}": ("ur_energy import",),
@@ -86,6 +95,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "evaluate {robot} {bag}": ("model",),
     "predict {model} {bag}": ("TRAJECTORY.csv",),
     "import {bag} --robot ur5e -o new": ("bag",),
+    "import {bag} -o new": ("is a bag already",),
     "import nowhere.csv --robot ur5e -o new": ("nowhere.csv",),
     "import {text} --robot ur5e -o new": ("text.txt",),
     "excite --check {model}": ("trajectory",),
@@ -103,7 +113,16 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "import {csv} --robot ur5e -o {bag}": ("exists", "--overwrite"),
     "excite --execute ur5e --host {nobody} -o {bag}": ("exists",),
     "protocol s1 --host {nobody} -o {bag}": ("another folder",),
+    "protocol s1 --simulated --host {nobody} -o new": ("one of them",),
+    "protocol s2 --simulated --campaign -o new": ("s1",),
+    "protocol all --host {nobody} -o new": ("--simulated",),
     "layouts -o {model}": ("model.yaml",),
+    "layouts -o {text}": ("not a folder", "check path"),
+    "identify {bag} -o {text}/m.yaml": ("not a folder", "check path"),
+    "report {model} {bag} -o {text}/r.html": ("not a folder", "check path"),
+    "excite --robot ur5e -o {text}/t.yaml": ("not a folder", "check path"),
+    "optimize {model} {bag} -o {text}": ("not a folder", "check path"),
+    "excite --export ur5e -o {folder}": (".script",),
     # robots
     "identify {bag} --robot ur5 -o m.yaml": ("ur5e", "--robot"),
     "estimate {model} {bag} --robot ur10e": ("ur5e", "--robot"),
@@ -125,6 +144,8 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "live --bag {bag} --prometheus {taken}": ("port", "another"),
     "live --bag {bag} --foxglove {taken}": ("port", "another"),
     "live --bag {bag} --prometheus 9464": ("ADDRESS:PORT",),
+    "live --bag {bag} --opcua 127.0.0.1:99999": ("--opcua", "65535"),
+    "live --bag {bag} --mqtt 127.0.0.1:1883": ("mqtt://",),
     "live --bag {bag} --prometheus 0.0.0.0:9464": ("--allow-network",),
     "estimate {model} {bag} {bag} --scheduler 127.0.0.1": ("tcp://",),
     # numbers and units
@@ -136,6 +157,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "estimate {model} {bag} --workers 0": ("--workers",),
     "estimate {model} {bag} --workers two": ("--workers", "number"),
     "estimate {model} {bag} --payload 2kg": ("--payload",),
+    "evaluate {model} {bag} --payload identify": ("--payload", "KG"),
     "optimize {model} {bag} --cycle-time 0": ("--cycle-time",),
     "optimize {model} {bag} --tool-speed 250": ("--tool-speed", "M/S"),
     "optimize {model} {bag} --report r.html --tariff 28ct": ("--tariff", "number"),
@@ -214,6 +236,15 @@ def test_a_mistake_is_one_line_with_a_remedy(
     assert out == "" or "waiting for" in out
     for word in MISTAKES[command]:
         assert word in lines[0]
+
+
+@pytest.mark.parametrize(
+    "command", ["evaluate {model} {bag}", "estimate {bag}", "simulate --robot ur5e --host {own}"]
+)
+def test_text_in_place_of_a_payload_is_a_usage_error(
+    command: str, filled: Callable[[str], list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert end_of(filled(f"{command} --payload x"), capsys)[0] == 2
 
 
 @pytest.mark.parametrize(

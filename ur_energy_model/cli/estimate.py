@@ -146,19 +146,23 @@ def _show_many(
 
     good = [(str(r.bag), r.value) for r in results if r.value is not None]
     failed = failed_of(results)
+    warnings = [f"{bag}: {text}" for bag, summary in good for text in summary.warnings]
     total = totals_json([summary for _, summary in good]) if good else {}
     if options.json:
         entries = [{"bag": bag, **summary.as_json()} for bag, summary in good]
+        for entry in entries:
+            del entry["warnings"]
         print_json(
             {
                 "model": chosen.entry,
                 **total,
+                "warnings": warnings,
                 "results": entries,
                 "failed": failed_json(failed),
             }
         )
     elif good:
-        warn(f"{bag}: {text}" for bag, summary in good for text in summary.warnings)
+        warn(warnings)
         _print_many(good, total, chosen)
     report_failed(failed, len(results))
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,20 +81,25 @@ def run(options: argparse.Namespace) -> None:
         if result.value is not None
     ]
     failed = failed_of(results)
+    several = len(results) > 1
+    warnings = [
+        [f"{entry['bag']}: {line}" if several else line for line in entry.pop("warnings")]
+        for entry in entries
+    ]
     if options.json:
         content: dict[str, Any] = {
             "model": str(options.model),
             "robot": model.robot,
-            "warnings": list(dict.fromkeys(line for e in entries for line in e["warnings"])),
+            "warnings": list(chain(*warnings)),
             "serials": common_serials([entry["serials"] for entry in entries]),
             "results": entries,
         }
-        if len(results) > 1:
+        if several:
             content |= {"total": totals(entries), "failed": failed_json(failed)}
         print_json(content)
     else:
-        for entry in entries:
-            warn(f"{entry['bag']}: {text}" for text in entry["warnings"])
+        for entry, lines in zip(entries, warnings, strict=True):
+            warn(lines)
             print_metrics(entry, model.joints)
             if entry["motion"] != "unknown":
                 note(f"{entry['bag']}: {MOTION_WORDS[entry['motion']]}")
@@ -162,6 +168,6 @@ def _session_line(session: Mapping[str, Any]) -> str:
     scales = ", ".join(f"{scale:.2f}" for scale in session["friction_scale"])
     return (
         f"adapted to {session['moving_seconds']:.1f} s of motion and "
-        f"{session['still_seconds']:.1f} s of standstill: friction x {scales}; "
+        f"{session['still_seconds']:.1f} s of standstill: friction from the base x {scales}; "
         f"standby {session['standby']:.1f} W"
     )

@@ -38,7 +38,7 @@ def register(subparsers: arguments.Subparsers) -> None:
     parser.add_argument(
         "csv", nargs="+", type=Path, metavar="CSV", help="recordings, in order of time"
     )
-    arguments.add_robot(parser)
+    arguments.add_robot(parser, "none: CSV files do not name the arm")
     arguments.add_output(parser, "BAG", "directory to create")
     parser.add_argument(
         "--columns",
@@ -62,6 +62,10 @@ def run(options: argparse.Namespace) -> None:
     from ur_energy_model.telemetry.csv.open_csv import CsvOptions
     from ur_energy_model.telemetry.csv.reader import CsvReader
 
+    if options.robot is None:
+        options.parser.error(
+            "give --robot NAME, such as --robot ur5e: CSV files do not name the arm"
+        )
     robot = load_robot(options.robot)
     with new_bag(options.output, overwrite=options.overwrite) as folder:
         reading = CsvOptions(robot.dof, options.columns, options.layout, rated_limits(robot))

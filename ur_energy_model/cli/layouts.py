@@ -42,7 +42,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the files."""
     from ur_energy_model.errors import InputError
-    from ur_energy_model.files import write_text
+    from ur_energy_model.files import check_target, write_text
     from ur_energy_model.layouts.arm_topics import ArmTopics
     from ur_energy_model.layouts.files import PURPOSES, layout_files
     from ur_energy_model.model.robots import load_robot
@@ -50,6 +50,8 @@ def run(options: argparse.Namespace) -> None:
     robot = load_robot(options.robot or DEFAULT_ROBOT)
     arm = ArmTopics(tuple(robot.joint_names), options.namespace, options.tf_prefix)
     files = {options.output / name: text for name, text in layout_files(arm).items()}
+    for path in files:
+        check_target(path)
     taken = [path for path in files if path.exists()]
     if taken and not options.overwrite:
         raise InputError(taken[0], "exists already", "name another folder, or add --overwrite")

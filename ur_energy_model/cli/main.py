@@ -37,8 +37,10 @@ _MODULES = {"import": "import_csv", "base-parameters": "base_parameters"}
 _BAG_FILES = (".mcap", ".db3")
 _FEW = 9
 """Fewer words than these are listed."""
-_SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), "host") | {"time": "duration"}
-"""Names that other programs have for options."""
+_SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), ("host",)) | dict.fromkeys(
+    ("time", "duration"), ("duration", "period", "cycle-time")
+)
+"""Names that other programs or commands have for options."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -99,7 +101,8 @@ class _Parser(argparse.ArgumentParser):
                 known = parser._option_string_actions
                 if not any(each.startswith(option) for each in known):
                     longer = tuple(each[2:] for each in known if each.startswith("--"))
-                    word = _SYNONYMS.get(option[2:], option[2:])
+                    meant = (each for each in _SYNONYMS.get(option[2:], ()) if each in longer)
+                    word = next(meant, option[2:])
                     text = f"there is no {option}{_suggestion(word, longer, '--')}"
                     parser.error(text)
 
@@ -173,7 +176,8 @@ def _check_kinds(options: argparse.Namespace) -> None:
     Raises:
         InputError: one of them is in the place of another.
     """
-    models, recordings = [], []
+    models: list[tuple[argparse.Action, Path]] = []
+    recordings: list[Path] = []
     for action in options.parser._actions:
         value = getattr(options, action.dest, None)
         paths = [each for each in (value if isinstance(value, list) else [value]) if each]
@@ -181,6 +185,14 @@ def _check_kinds(options: argparse.Namespace) -> None:
             recordings += [each for each in paths if isinstance(each, Path)]
         elif action.dest == "trajectory" or (action.dest in ("model", "for_gap")):
             models += [(action, each) for each in paths if isinstance(each, Path)]
+        elif action.dest == "csv" and isinstance(value, list):
+            for path in filter(_is_recording, paths):
+                raise InputError(path, "is a bag already", "use it as it is")
+    for path in (*recordings, *(each for _, each in models)):
+        if path.name == "metadata.yaml" and path.is_file():
+            raise InputError(
+                path, "is a file of a bag", f"name the folder of the bag: {path.parent}"
+            )
     for action, path in models:
         others = [*recordings, *(each for _, each in models if each is not path)]
         wrong = _is_recording(path) or path.suffix == ".csv"
@@ -190,7 +202,9 @@ def _check_kinds(options: argparse.Namespace) -> None:
             raise InputError(path, "is a recording", f"give {action.metavar} instead")
     for path in recordings:
         if _is_yaml(path) and path.is_file():
-            raise InputError(path, "is a model or robot file, not a recording", "give a bag")
+            alone = len(recordings) == 1 and not models and options.__dict__.keys() >= {"model"}
+            remedy = "the bag is missing, add it" if alone else "give a bag"
+            raise InputError(path, "is a model or robot file, not a recording", remedy)
         if path.name.endswith((".csv", ".csv.gz", ".txt")) and path.is_file():
             raise InputError(path, "is no bag", "make a bag of a CSV file with: ur_energy import")
 

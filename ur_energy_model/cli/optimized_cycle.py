@@ -76,6 +76,8 @@ def check_outputs(options: argparse.Namespace) -> None:
     check_execution(options, "FOLDER")
     if options.report is not None:
         check_target(options.report)
+    if options.output is not None:
+        check_target(options.output / "pendant.csv")
 
 
 def deliver(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.errors import InputError
 
@@ -31,10 +31,32 @@ def add_payload_option(
     parser.add_argument(
         "--payload",
         nargs="+",
+        action=_Payload,
+        identifiable=identifiable,
         metavar="KG",
         help="actual payload: mass [kg], optionally followed by its centre of mass X Y Z in the "
         f"flange frame [m], also in one word as KG,X,Y,Z{word} (default: {default})",
     )
+
+
+class _Payload(argparse.Action):
+    """Refuses words that state no payload, as a usage error."""
+
+    def __init__(self, *arguments: Any, identifiable: bool, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._identifiable = identifiable
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Keep the words."""
+        if is_identified(values) and not self._identifiable:
+            raise argparse.ArgumentError(self, "cannot be identified here; give KG")
+        try:
+            payload_given(values)
+        except InputError as error:
+            raise argparse.ArgumentError(self, f"{error.problem}; {error.remedy}") from None
+        setattr(namespace, self.dest, values)
 
 
 def payload_given(words: Sequence[str] | None) -> Payload | None:

@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> None:
             }
         )
         return
-    warn(report.warnings)
+    warn(dict.fromkeys(line for bag in report.bags for line in bag.repetition))  # verdict: others
     note(f"model: {chosen.words}")
     print_line(report.verdict.headline)
     for item in report.verdict.statements:

@@ -93,7 +93,7 @@ def text_line(state: LiveState) -> str:
     ]
     powers = " ".join(f"{row.power:.1f}" for row in joint_rows(reading))
     others = ", ".join(f"{row.name} {row.power:.1f}" for row in part_rows(reading))
-    parts.append(f"joints {powers}, {others} W")
+    parts.append(f"joints from the base {powers}, {others} W")
     if state.link.lost:
         parts.append(f"{state.link.lost:,} samples lost")
     doing = snapshot.state.name.lower().replace("_", " ")
