@@ -71,8 +71,11 @@ def test_a_model_of_another_serial_number_is_said_wherever_it_meets_a_recording(
         assert same or "trusted" not in contents["report"]["verdict"]["headline"]
         assert "Serial number B8. Model of A7." in page.read_text(encoding="utf-8")
     assert widths[False] > 1.5 * widths[True]
-    assert main(["estimate", str(own), str(bag)]) == DONE
-    assert capsys.readouterr().err.count("warning: ") == 1
+    for command in (["estimate"], ["evaluate"], ["report", "-o", str(page)]):
+        assert main([*command, str(own), str(bag)]) == DONE
+        assert "".join(capsys.readouterr()).count("arm A7") == 1
+    assert main(["evaluate", str(own), str(bag), "--json"]) == DONE
+    assert capsys.readouterr().out.count("arm A7") == 1
 
 
 def test_the_fitted_motion_is_no_validation(model: Path, bag: Path, capsys: Capture) -> None:

@@ -41,7 +41,6 @@ def test_tool_length_includes_its_rounded_end() -> None:
         ("--tool-speed", "0"),
         ("--period", "1e-300"),
         ("--wall", "0", "0", "0", "1"),
-        ("--payload", "1", "2"),
     ],
 )
 def test_impossible_values_are_refused_by_option(arguments: tuple[str, ...]) -> None:

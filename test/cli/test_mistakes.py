@@ -143,6 +143,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "simulate --robot ur5e --host {busy}": ("30004", "free address"),
     "live --bag {bag} --prometheus {taken}": ("port", "another"),
     "live --bag {bag} --foxglove {taken}": ("port", "another"),
+    "live --bag {bag} --opcua opc.tcp://{taken}": ("port", "another"),
     "live --bag {bag} --prometheus 9464": ("ADDRESS:PORT",),
     "live --bag {bag} --opcua 127.0.0.1:99999": ("--opcua", "65535"),
     "live --bag {bag} --mqtt 127.0.0.1:1883": ("mqtt://",),
@@ -239,7 +240,13 @@ def test_a_mistake_is_one_line_with_a_remedy(
 
 
 @pytest.mark.parametrize(
-    "command", ["evaluate {model} {bag}", "estimate {bag}", "simulate --robot ur5e --host {own}"]
+    "command",
+    [
+        "evaluate {model} {bag}",
+        "estimate {bag}",
+        "excite --robot ur5e -o t.yaml",
+        "simulate --robot ur5e --host {own}",
+    ],
 )
 def test_text_in_place_of_a_payload_is_a_usage_error(
     command: str, filled: Callable[[str], list[str]], capsys: pytest.CaptureFixture[str]

@@ -168,6 +168,6 @@ def _session_line(session: Mapping[str, Any]) -> str:
     scales = ", ".join(f"{scale:.2f}" for scale in session["friction_scale"])
     return (
         f"adapted to {session['moving_seconds']:.1f} s of motion and "
-        f"{session['still_seconds']:.1f} s of standstill: friction from the base x {scales}; "
+        f"{session['still_seconds']:.1f} s of standstill: friction x {scales} (base to tool); "
         f"standby {session['standby']:.1f} W"
     )
