@@ -14,6 +14,7 @@ from ur_energy_model.nodes import recording_session
 from ur_energy_model.nodes.recording_session import RecordingSession
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
+from ur_energy_model.telemetry.source import LinkStatus
 
 Make = Callable[..., RecordingSession]
 
@@ -58,6 +59,15 @@ def test_the_first_sample_is_in_the_bag(session: Make, sources, tmp_path: Path) 
     assert len(read_bag(bag)) == 100
     assert running.status.samples == 100
     assert running.status.state == "idle"
+
+
+def test_the_time_that_the_end_takes_is_no_loss(session: Make, sources, monkeypatch) -> None:
+    running = session()
+    sources[0].give(*batches(1))
+    closed = LinkStatus(connected=False, lost=434, lost_seconds=0.87, outage=0.87)
+    monkeypatch.setattr(sources[0], "close", lambda: setattr(sources[0], "status", closed))
+    running.stop()
+    assert (running.link.lost, running.status.lost) == (0, 0)
 
 
 def test_a_source_that_fails_is_replaced_and_recording_goes_on(

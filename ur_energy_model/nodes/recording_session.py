@@ -63,6 +63,7 @@ class RecordingSession:
         self._problem: str | None = None
         self._recorder: Recorder | None = None
         self._last = RecorderStatus()
+        self._final: LinkStatus | None = None
         self._next_bag = -float("inf")
         self._commands = threading.Lock()
         self._stopping = threading.Event()
@@ -85,7 +86,9 @@ class RecordingSession:
 
     @property
     def link(self) -> LinkStatus:
-        """State of the connection, with the reason where there is none."""
+        """State of the connection, with the reason where there is none; once stopped, the last."""
+        if self._final is not None:
+            return self._final
         status = self._source.status
         if self._problem is None or self._recorder is not None:
             return status
@@ -177,6 +180,8 @@ class RecordingSession:
                 while recorder.reading and not self._stopping.wait(STATE_PERIOD):
                     self._begin_wanted_bag(recorder)
             finally:
+                if self._stopping.is_set():
+                    self._final = source.status  # the time that the end takes is no loss
                 recorder.close()
                 self._last, self._recorder = recorder.status, None
         if recorder.fault is not None:

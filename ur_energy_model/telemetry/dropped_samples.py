@@ -35,6 +35,13 @@ class DroppedSamples:
         self._seconds += batch.duration + sum(gap.seconds for gap in batch.gaps)
         self._restarted |= any(gap.away is not None for gap in batch.gaps)
 
+    def join(self, later: DroppedSamples) -> None:
+        """Add samples that were dropped after these."""
+        self.end, self.missing = later.end, self.missing + later.missing
+        self.cause = max(self.cause, later.cause, key=len)
+        self._seconds += later._seconds
+        self._restarted |= later._restarted
+
     def gap(self, end: float | None = None) -> Gap:
         """A gap in front of samples that begin at this controller time [s]; None for the last."""
         away = self._seconds if self._restarted else None

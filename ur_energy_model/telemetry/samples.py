@@ -59,6 +59,7 @@ class RecordingInfo:
         program: name of the loaded program, None if unknown.
         namespace: of the topics in the ROS graph, with a leading slash; "" outside of any.
         tf_prefix: in front of the joint names in the ROS graph.
+        removed: number of samples whose files were deleted for the budget of their folder.
         extra: further key-value pairs, kept as text.
     """
 
@@ -74,6 +75,7 @@ class RecordingInfo:
     program: str | None = None
     namespace: str = ""
     tf_prefix: str = ""
+    removed: int = 0
     extra: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -123,6 +123,7 @@ def list_copy(bag):
 
 DAMAGES = {
     "file at the end": lambda bag: copy_file(bag, "bag_7.mcap"),
+    "file first": lambda bag: copy_file(bag, "copy.mcap"),
     "file in between": list_copy,
     "all messages of a file": lambda bag: rewrite(bag, lambda all_: all_ + all_),
     "chunk beside itself": lambda bag: rewrite(bag, lambda all_: all_[:400] + all_[200:]),
@@ -131,7 +132,6 @@ DAMAGES = {
     "each message": lambda bag: rewrite(bag, lambda all_: [r for r in all_ for _ in range(2)]),
 }
 ORDERS = {
-    "file first": lambda bag: copy_file(bag, "copy.mcap"),
     "chunk ahead": lambda bag: rewrite(bag, lambda all_: all_[:40] + all_[200:300] + all_[40:]),
     "backwards again": lambda bag: rewrite(bag, lambda all_: all_ + all_[-200:][::-1]),
 }
@@ -194,6 +194,24 @@ def test_rows_of_sqlite_bags_count_once(tmp_path, telemetry, stamped):
     read = read_bag(bag)
     assert_same_samples(read, telemetry)
     assert read.repeated == 401
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "without metadata.yaml"])
+@pytest.mark.parametrize("recovered", [False, True], ids=["as it is", "recovered"])
+@pytest.mark.parametrize("order", list(permutations(range(3)))[1:], ids=str)
+def test_files_that_were_renamed_into_each_other(bag, telemetry, order, recovered, listed):
+    files = sorted(bag.glob("*.mcap"))
+    moved = [file.rename(file.with_suffix(".moved")) for file in files]
+    for place, file in zip(order, moved, strict=True):
+        file.rename(files[place])
+    if not listed:
+        (bag / "metadata.yaml").unlink()
+    if recovered:
+        recover_bag(bag)
+    read = read_bag(bag)
+    assert_same_samples(read, telemetry)
+    assert read.gaps == telemetry.gaps
+    assert programs_of(bag) == PROGRAMS
 
 
 def test_an_intact_bag_has_no_repetition(intact, telemetry):

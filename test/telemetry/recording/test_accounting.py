@@ -9,9 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from test.telemetry.recording.scripted_source import ScriptedSource, batches, wait_for
+from test.telemetry.conftest import make_telemetry
+from test.telemetry.recording.scripted_source import FIELDS, ScriptedSource, batches, wait_for
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.file_split import FileSplit
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
@@ -19,7 +21,8 @@ from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.recording import fault_tolerant_writer, writing_thread
 from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.samples import Gap
+from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, Command
+from ur_energy_model.telemetry.samples import Gap, find_gaps
 from ur_energy_model.telemetry.source import LinkStatus
 
 
@@ -261,6 +264,49 @@ def test_samples_behind_the_duration_end_a_bag_in_its_gap(tmp_path, source):
         status = recorder.status
     assert (status.samples, status.lost) == (1000, 4000)
     assert [each.cause for each in read_bag(tmp_path / "bag").gaps] == ["connection lost: cable"]
+
+
+@pytest.mark.parametrize(("before", "missing"), [(13, 25), (25, 0)], ids=["inside", "behind"])
+def test_a_gap_among_samples_at_the_end_of_a_bag_counts_up_to_its_end(
+    tmp_path, source, before, missing
+):
+    """Ten batches of 25; in the last one the bag's duration is over, after some samples."""
+    batch = make_telemetry(1000, fields=FIELDS, first=0)
+    kept = 225 + before
+    batch = batch.select((np.arange(1000) < kept) | (np.arange(1000) >= 600))
+    batch = replace(batch, gaps=find_gaps(batch.time, 0.002))
+    duration = (225 + before + missing) / 500
+    options = RecorderOptions(duration=duration, fields=("actual_q",))
+    with Recorder(source, options=options, record=tmp_path / "bag") as recorder:
+        source.give(batch)
+        assert recorder.wait(10.0)
+        status = recorder.status
+    assert (status.samples, status.lost) == (kept, missing)
+    assert sum(gap.missing for gap in read_bag(tmp_path / "bag").gaps) == missing
+
+
+def test_samples_dropped_while_the_disk_fails_are_a_gap_of_the_bag(tmp_path, source, monkeypatch):
+    """The budget's commands wait in the queue while the disk is full, and make room."""
+    monkeypatch.setattr(writing_thread, "GIVE_UP_SECONDS", 0.1)
+    with Recorder(source, record=tmp_path / "bag") as recorder:
+        source.give(*batches(20))
+        wait_for(lambda: recorder.status.bytes > 10_000)
+        disk = FullDisk(monkeypatch, recorder.status.bytes)
+        source.give(*batches(20, first=500))
+        wait_for(lambda: recorder.status.state == "failing")
+        source.give(*batches(20, first=1000))
+        command = Command(lambda: None)
+        recorder._queue.put(command)
+        command.result.result(20.0)
+        disk.room = 1 << 40
+        source.give(*batches(20, first=1500))
+        wait_for(lambda: recorder.status.state == "recording")
+        status = recorder.stop()
+    assert status.lost == status.overflow > 0
+    read = read_bag(tmp_path / "bag")
+    assert (len(read), read.lost) == (status.samples, status.lost)
+    assert len(read) + read.lost == 2000
+    assert [gap.cause for gap in read.gaps] == [OVERFLOW]
 
 
 def test_a_gap_counts_from_the_beginning_of_the_bag(tmp_path, source):

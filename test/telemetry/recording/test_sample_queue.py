@@ -101,6 +101,41 @@ def test_samples_in_front_of_a_command_can_be_dropped():
     assert drain(queue) == [command]
 
 
+@pytest.mark.parametrize(
+    ("memory", "waits"),
+    [(100, True), (1, True), (100, False)],
+    ids=["in memory", "in the file", "still to come"],
+)
+def test_samples_dropped_in_front_of_a_command_are_a_gap_in_front_of_the_next(memory, waits):
+    queue = SampleQueue(memory_bytes=memory * BATCH_BYTES)
+    for batch in batches(4):
+        queue.put(batch)
+    queue.put(Command(lambda: None))
+    after = make_telemetry(25, fields=FIELDS, first=100)
+    if waits:
+        queue.put(after)
+    queue.drop_before_command()
+    if not waits:
+        queue.put(after)
+    _, last = drain(queue)
+    (gap,) = last.gaps
+    assert (gap.index, gap.missing, gap.end) == (0, 100, after.time[0])
+    assert_same_samples(last, after)
+    assert queue.take_gap() is None
+    queue.close()
+
+
+def test_samples_that_are_dropped_last_are_one_gap():
+    queue = SampleQueue(memory_bytes=2 * BATCH_BYTES, spill_bytes=0)
+    for batch in batches(4):
+        queue.put(batch)
+    queue.put(Command(lambda: None))
+    queue.drop_before_command()
+    gap = queue.take_gap()
+    assert gap is not None
+    assert (gap.missing, gap.start, gap.end) == (100, 1000.0, 1000.0 + 99 / 500)
+
+
 def test_commands_return_results_and_errors():
     command = Command(lambda: 42)
     command.execute()

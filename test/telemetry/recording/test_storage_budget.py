@@ -14,7 +14,8 @@ from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.recording.scripted_source import FIELDS as SCRIPTED
 from ur_energy_model.telemetry.bag.file_split import FileSplit
-from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.bag.reader import read_bag, read_info
+from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.retention import DAY, Retention, stored_files
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.event import Event
@@ -154,3 +155,16 @@ def test_the_bag_being_recorded_loses_its_oldest_files_and_nothing_is_counted_as
     rest = read_bag(bag)
     assert len(rest) == status.samples
     assert rest.time[-1] == telemetry.time[-1]
+    assert read_info(bag).removed == status.removed
+    recover_bag(bag)
+    assert read_info(bag).removed == status.removed
+
+
+def test_a_finished_bag_states_what_was_deleted_of_it(tmp_path: Path) -> None:
+    telemetry = make_telemetry(1000, fields=FIELDS)
+    write_bag(tmp_path / "bag", telemetry, in_budget=True, split=FileSplit(seconds=0.5))
+    keeper = budget(tmp_path, Retention(bytes=round(0.6 * total(tmp_path))))
+    keeper.look()
+    rest = read_bag(tmp_path / "bag")
+    assert rest.info.removed == 1000 - len(rest) > 0
+    assert rest.gaps == ()

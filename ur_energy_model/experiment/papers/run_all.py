@@ -107,7 +107,11 @@ def stage_result(folder: Path, stage: Stage) -> StageResult:
     """What a stage left in its folder below `folder`."""
     verdict, error = folder / stage.name / VERDICT, folder / stage.name / ERROR
     if verdict.is_file():
-        content = json.loads(verdict.read_text(encoding="utf-8"))
+        try:
+            content = json.loads(verdict.read_text(encoding="utf-8"))
+        except ValueError:
+            reason = f"{verdict} is damaged; delete it and run again"
+            return StageResult(stage.name, stage.protocol, None, reason)
         return StageResult(stage.name, stage.protocol, content, "")
     reason = error.read_text(encoding="utf-8").strip() if error.is_file() else "was not run"
     return StageResult(stage.name, stage.protocol, None, reason)

@@ -240,6 +240,8 @@ class _Judge:
                 f"{found.lost} samples ({100 * found.lost / total:.1f} %) are missing in "
                 f"{found.gaps} gaps"
             )
+        if found.info.removed:
+            yield f"{found.info.removed} more samples were deleted for the budget of the folder"
         yield from repetition(found.repeated)
         if found.impossible:
             yield (

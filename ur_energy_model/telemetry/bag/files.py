@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
+
 from ur_energy_model.errors import InputError, RecordingError
+from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, BagMetadata, read_metadata
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.temporary_files import remove_abandoned, temporary_name
@@ -108,7 +112,7 @@ def remove_abandoned_in_bags(folder: Path) -> None:
 
 
 def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
-    """Storage files of a bag in order, and its metadata, None if it has none.
+    """Storage files of a bag in order of time, and its metadata, None if it has none.
 
     Raises:
         RecordingError: no such bag, not a bag, or files are missing.
@@ -126,13 +130,27 @@ def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
                 "is not a bag: it has neither metadata.yaml nor .mcap files",
                 "name the directory that ur_energy record or import made",
             )
-        return files, None
+        return in_order_of_time(files), None
     metadata = read_metadata(path)
     files = [path / entry.name for entry in metadata.files]
     for file in files:
         if not file.is_file():
             raise RecordingError(file, "is missing from the bag", "copy the whole bag again")
-    return files, metadata
+    return files if metadata.storage != "mcap" else in_order_of_time(files), metadata
+
+
+def in_order_of_time(files: Sequence[Path]) -> list[Path]:
+    """MCAP files of a bag in order of their first samples; files may be renamed into each other.
+
+    Files without readable samples stay behind the one before.
+    """
+    starts, start = [], 0
+    for file in files if len(files) > 1 else ():
+        with suppress(RecordingError):
+            first = next(McapReader(file).blocks(TELEMETRY_TOPIC), None)
+            start = start if first is None else int(first.time[0])
+        starts.append(start)
+    return [files[i] for i in np.argsort(starts, kind="stable")] if starts else list(files)
 
 
 def file_number(path: Path) -> tuple[int, str]:

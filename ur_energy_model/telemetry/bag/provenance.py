@@ -23,6 +23,8 @@ HOST = "host"
 """Key of the computer that wrote a bag."""
 BUDGET = "budget_path"
 """Key of the path at which a bag counts for the budget of its folder; others are never deleted."""
+REMOVED = "removed_samples"
+"""Key of the number of samples whose files were deleted for that budget."""
 MAX_GAPS = 500_000
 """Most gaps of a bag that are kept until their samples are read."""
 MAX_PROVENANCE = 10_000
@@ -92,6 +94,7 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
             program=custom.get("program"),
             namespace=name_of_custom(custom, "namespace"),
             tf_prefix=name_of_custom(custom, "tf_prefix"),
+            removed=removed_samples(custom),
             extra={str(key): str(value) for key, value in extra.items()},
         )
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -106,6 +109,12 @@ def name_of_custom(custom: Mapping[str, str], key: str) -> str:
     """The `namespace` or `tf_prefix` of a recording; "" where it has none that can be."""
     name = custom.get(key, "")
     return name if _NAMES[key].fullmatch(name) else ""
+
+
+def removed_samples(custom: Mapping[str, str]) -> int:
+    """Number of samples that were deleted for a budget; 0 where it is missing or malformed."""
+    text = custom.get(REMOVED, "")
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else 0
 
 
 def _rate(custom: Mapping[str, str]) -> float | None:

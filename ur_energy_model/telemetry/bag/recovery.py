@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.file_contents import has_summary
 from ur_energy_model.telemetry.bag.file_recovery import Salvage, SeenContent, rewrite
 from ur_energy_model.telemetry.bag.file_state import is_written
-from ur_energy_model.telemetry.bag.files import bag_files, file_number
+from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time
 from ur_energy_model.telemetry.bag.metadata import (
     FILE_NAME,
     BagMetadata,
@@ -22,7 +22,7 @@ from ur_energy_model.telemetry.bag.metadata import (
     is_latched,
     read_metadata,
 )
-from ur_energy_model.telemetry.bag.provenance import HOST, gaps_to_text
+from ur_energy_model.telemetry.bag.provenance import HOST, REMOVED, gaps_to_text
 from ur_energy_model.telemetry.bag.retention import is_own_bag
 from ur_energy_model.telemetry.samples import Gap
 
@@ -53,7 +53,7 @@ def recover_bag(path: Path) -> Recovery:
     Raises:
         RecordingError: no bag, still being recorded, nothing readable in it, or the disk fails.
     """
-    files = [path] if path.is_file() else _files_of(path)
+    files = [path] if path.is_file() else in_order_of_time(_files_of(path))
     if not files:
         bag_files(path)  # raises if the path is the problem
         raise RecordingError(path, "has no .mcap files", "name a bag that ur_energy recorded")
@@ -77,7 +77,7 @@ def recover_bag(path: Path) -> Recovery:
         if samples == 0:
             raise RecordingError(path, "holds no sample that could be read", "record again")
         if path.is_dir():
-            problems += _rebuild_metadata(path, salvages)
+            problems += _rebuild_metadata(path, salvages, seen.custom)
     except OSError as error:
         reason = error.strerror or str(error)
         raise RecordingError(path, f"cannot be rewritten ({reason})", "check the disk") from None
@@ -152,13 +152,15 @@ def _files_of(folder: Path) -> list[Path]:
     return files
 
 
-def _rebuild_metadata(folder: Path, salvages: list[tuple[Path, Salvage]]) -> list[str]:
+def _rebuild_metadata(
+    folder: Path, salvages: list[tuple[Path, Salvage]], known_custom: Mapping[str, str]
+) -> list[str]:
     """Write metadata.yaml; returns the problems of the old one."""
     entries: list[FileEntry] = []
     counts: dict[str, int] = {}
     known: dict[str, TopicEntry] = {}
     gaps: list[Gap] = []
-    custom: dict[str, str] = {}
+    custom = {key: value for key, value in known_custom.items() if key == REMOVED}
     first = 0
     for file, salvage in salvages:
         summary = salvage.summary

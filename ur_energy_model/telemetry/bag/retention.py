@@ -14,7 +14,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.file_contents import FileContents
 from ur_energy_model.telemetry.bag.files import file_number
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, read_metadata
-from ur_energy_model.telemetry.bag.provenance import BUDGET
+from ur_energy_model.telemetry.bag.provenance import BUDGET, REMOVED, removed_samples
 
 DAY = 86400.0
 PARTS = 20
@@ -120,7 +120,9 @@ def delete_file(file: Path, contents: FileContents) -> None:
             replace(topic, messages=max(0, topic.messages - contents.messages.get(topic.name, 0)))
             for topic in metadata.topics
         ]
-        replace(metadata, files=left, topics=topics).write(bag)
+        rest = replace(metadata, files=left, topics=topics)
+        removed = removed_samples(metadata.custom) + metadata.samples - rest.samples
+        replace(rest, custom={**metadata.custom, REMOVED: str(removed)}).write(bag)
     file.unlink(missing_ok=True)
     if not left:
         (bag / FILE_NAME).unlink(missing_ok=True)

@@ -29,6 +29,7 @@ from ur_energy_model.telemetry.bag.provenance import (
     GAP_RECORD_NAME,
     HOST,
     PROGRAM_RECORD_NAME,
+    REMOVED,
     custom_of_gap,
     custom_of_info,
     custom_of_program,
@@ -270,6 +271,8 @@ class BagWriter:
             topic.entry(counts[number]) for number, topic in {**known, **self._extra.topics}.items()
         ]
         custom = {**self._custom(), "gaps": gaps_to_text(self.gaps)}
+        if self.released_samples:
+            custom[REMOVED] = str(self.released_samples)
         BagMetadata(entries, topics, custom).write(self.path)
 
     def __enter__(self) -> Self:

@@ -110,7 +110,8 @@ class Reception:
 
     def cut_gap(self, gap: Gap, rate: float | None) -> Gap | None:
         """The part within the bag of a gap at whose end the bag's duration is over."""
-        return self._last_gap(math.inf, rate, gap.cause)
+        cut = self._last_gap(math.inf, rate, gap.cause)
+        return None if cut is None or (rate and not cut.missing) else cut
 
     def _last_gap(self, away: float, rate: float | None, cause: str) -> Gap | None:
         """A gap behind the last sample that ends with the bag's duration at the latest."""

@@ -243,9 +243,10 @@ class Recorder:
         with self._lock:
             if self._taking:
                 inside, over = self._reception.within_duration(batch, self._source.info.rate)
-                if over and not len(inside) and batch.gaps and batch.gaps[0].index == 0:
-                    cut = self._reception.cut_gap(batch.gaps[0], self._source.info.rate)
                 self._queue.put(HOST_CLOCK.corrected(self._reception.accept(inside)))
+                for gap in batch.gaps:
+                    if over and gap.index == len(inside):
+                        cut = self._reception.cut_gap(gap, self._source.info.rate)
             elif self._options.pretrigger > 0:
                 self._remember(batch)
         if over:

@@ -106,14 +106,38 @@ class SampleQueue:
             return self._take()
 
     def drop_before_command(self) -> None:
-        """Drop the samples in front of the first command, which cannot be written."""
+        """Drop the samples in front of the first command, which cannot be written.
+
+        The samples that follow carry a gap for them.
+        """
         with self._changed:
             if not any(isinstance(item, Command) for item in self._items):
                 return
+            dropped = DroppedSamples()
             while not isinstance(self._items[0], Command):
                 item = self._take()
                 if isinstance(item, Telemetry):
                     self.overflow += len(item)
+                    dropped.count(item, self._overflow_cause)
+            if dropped.missing:
+                self._note_in_front(dropped)
+
+    def _note_in_front(self, dropped: DroppedSamples) -> None:
+        """Put a gap in front of the first samples that wait, or that come next."""
+        for i, item in enumerate(self._items):
+            if isinstance(item, Telemetry):
+                self._items[i] = dropped.in_front_of(item)
+                return
+            if isinstance(item, _Spilled):
+                self._items[i] = replace(item, bare=dropped.in_front_of(item.bare))
+                return
+        if self._dropped is not None:
+            dropped.join(self._dropped)
+        self._dropped = dropped
+
+    @property
+    def _overflow_cause(self) -> str:
+        return OVERFLOW + ("" if self.problem is None else f": {self.problem}")
 
     def take_gap(self) -> Gap | None:
         """The samples that were dropped last, where none have followed them yet."""
@@ -141,8 +165,7 @@ class SampleQueue:
         elif not self._spill(whole):
             if self._dropped is None:
                 self._dropped = DroppedSamples()
-            problem = "" if self.problem is None else f": {self.problem}"
-            self._dropped.count(batch, OVERFLOW + problem)
+            self._dropped.count(batch, self._overflow_cause)
             self.overflow += len(batch)
             return
         self._dropped = None
