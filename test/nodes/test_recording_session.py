@@ -64,6 +64,7 @@ def test_the_first_sample_is_in_the_bag(session: Make, sources, tmp_path: Path) 
 def test_the_time_that_the_end_takes_is_no_loss(session: Make, sources, monkeypatch) -> None:
     running = session()
     sources[0].give(*batches(1))
+    wait_for(lambda: running.info is not None)
     closed = LinkStatus(connected=False, lost=434, lost_seconds=0.87, outage=0.87)
     monkeypatch.setattr(sources[0], "close", lambda: setattr(sources[0], "status", closed))
     running.stop()

@@ -105,6 +105,7 @@ class BagWriter:
         self._programs: list[tuple[int, str | None]] = []
         """First samples, and names of programs, that wait for the next chunk."""
         self._extra = ExtraMessages()
+        self._named = 0
         if self.path.exists():
             raise RecordingError(self.path, "exists already", "choose another name for the bag")
         self.path.mkdir(parents=True)
@@ -190,6 +191,8 @@ class BagWriter:
     def _flush(self, hold: int = 0) -> None:
         """Write everything that waits for a chunk, but for samples of the last `hold` ns."""
         self._files.open()
+        if len(self._extra.topics) > self._named:  # some readers read only topics in metadata.yaml
+            self.write_metadata()
         wrote = False
         while self._pending:
             waiting = concatenate(self._pending)
@@ -274,6 +277,7 @@ class BagWriter:
         if self.released_samples:
             custom[REMOVED] = str(self.released_samples)
         BagMetadata(entries, topics, custom).write(self.path)
+        self._named = len(self._extra.topics)
 
     def __enter__(self) -> Self:
         return self
