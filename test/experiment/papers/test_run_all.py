@@ -56,7 +56,9 @@ def test_finished_stages_are_kept_and_the_others_repeated(tmp_path: Path) -> Non
     assert made.read_text() == "3 True"
     made.write_text("kept")
     (folder / "b").mkdir()  # as an interrupted run leaves it
-    found = run_stages(folder, seed=3, quick=True, stages=stages("a", "b"), workers=1)
+    (folder / "c").mkdir()
+    (folder / "c" / "verdict.json").write_bytes(b'{"figures": [\xff')
+    found = run_stages(folder, seed=3, quick=True, stages=stages("a", "b", "c"), workers=1)
     assert made.read_text() == "kept"
     assert all(result.verdict is not None for result in found)
 

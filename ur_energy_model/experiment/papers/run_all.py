@@ -9,6 +9,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -73,7 +74,7 @@ def run_stages(
         InputError: the folder contains something else.
     """
     prepare(folder, {"version": __version__, "seed": seed, "quick": quick})
-    waiting = [stage for stage in stages if not (folder / stage.name / VERDICT).is_file()]
+    waiting = [stage for stage in stages if stage_result(folder, stage).verdict is None]
     running: dict[Stage, BaseProcess] = {}
     context = multiprocessing.get_context("spawn")
     count = workers or os.cpu_count() or 1
@@ -107,12 +108,9 @@ def stage_result(folder: Path, stage: Stage) -> StageResult:
     """What a stage left in its folder below `folder`."""
     verdict, error = folder / stage.name / VERDICT, folder / stage.name / ERROR
     if verdict.is_file():
-        try:
+        with suppress(ValueError):  # one that is damaged is repeated
             content = json.loads(verdict.read_text(encoding="utf-8"))
-        except ValueError:
-            reason = f"{verdict} is damaged; delete it and run again"
-            return StageResult(stage.name, stage.protocol, None, reason)
-        return StageResult(stage.name, stage.protocol, content, "")
+            return StageResult(stage.name, stage.protocol, content, "")
     reason = error.read_text(encoding="utf-8").strip() if error.is_file() else "was not run"
     return StageResult(stage.name, stage.protocol, None, reason)
 
