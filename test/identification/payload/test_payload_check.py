@@ -113,7 +113,8 @@ def test_predict_takes_a_payload(undeclared: Path, tmp_path: Path, capsys) -> No
 @pytest.mark.parametrize("words", [["heavy"], ["-1"], ["1", "2"], ["nan"], ["1,2,3"]])
 def test_refuses_an_invalid_payload(undeclared: Path, tmp_path: Path, capsys, words) -> None:
     arguments = ["identify", str(undeclared), "--robot", "ur5e", "-o", str(tmp_path / "m.yaml")]
-    assert main([*arguments, "--payload", *words]) == 1
+    with pytest.raises(SystemExit, match="2"):
+        main([*arguments, "--payload", *words])
     line = capsys.readouterr().err.strip()
     assert "--payload" in line
     assert len(line.splitlines()) == 1
