@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import pytest
 from test.identification.exact_arm import write_bag
 from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated, rows, total
 from test.small_disk import small_disk
+from ur_energy_model.plant.history.database import HistoryDatabase
 from ur_energy_model.plant.history.places import StoreError
 from ur_energy_model.plant.history.schema import TABLES
 from ur_energy_model.plant.history.store import HistoryStore
+from ur_energy_model.plant.history.summary import summarise
 
 CLOSE: dict[str, Any] = {"rel": 1e-9, "abs": 1e-6}
 
@@ -130,6 +133,31 @@ def test_the_same_time_of_an_arm_counts_once(tmp_path: Path) -> None:
     (record,) = add(store, inside).records
     assert (record.rows["seconds"], record.accounted) == (0, 0.0)
     assert total(store, "accounted") == seconds
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cycles_of_recordings_that_overlap_are_part_of_their_seconds(
+    tmp_path: Path, seed: int
+) -> None:
+    """Whatever the overlap, no time is in two cycles, and none is in a cycle but not in seconds."""
+    random, store = np.random.default_rng(seed), tmp_path / "store"
+    for number in range(3):
+        at = NOON + int(random.integers(0, 8000)) * 10**6
+        moving, cycle = float(random.uniform(3.0, 8.0)), float(random.uniform(0.4, 1.5))
+        session = Session(at=at, moving=moving, still=1.0, cycle=cycle)
+        add(store, session.bag(tmp_path / f"bag_{number}"), cycle_trigger="program")
+    with HistoryDatabase(HistoryStore(store)) as database:
+        summary = summarise(database, ("day", "program"))
+    outside = summary.outside_cycles
+    assert outside is not None
+    assert sum(row["cycles"] for row in summary.rows) > 0
+    for name in ("energy", "standby_energy", "duration", "motion_time", "unaccounted"):
+        within = sum(row[name] for row in summary.rows)
+        assert outside[name] >= 0.0
+        assert within + outside[name] == pytest.approx(summary.total[name], **CLOSE)
+    for one, following in pairwise(rows(store, "cycles")):
+        end = one["start"] + timedelta(seconds=one["duration"])
+        assert end <= following["start"] + timedelta(milliseconds=1)
 
 
 def test_a_moment_that_the_store_has_already(tmp_path: Path) -> None:

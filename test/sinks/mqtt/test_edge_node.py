@@ -15,6 +15,7 @@ from pysparkplug import DataType, DBirth, DData, DDeath, Metric, NBirth, NCmd, N
 from test.sinks.made_up_reading import START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks.mqtt.edge_node import EdgeNode
+from ur_energy_model.sinks.mqtt.json_messages import json_messages
 from ur_energy_model.sinks.mqtt.reading_store import ReadingStore
 from ur_energy_model.sinks.mqtt.stored_reading import ReadingCompressor
 
@@ -225,6 +226,21 @@ def test_numbers_that_are_unknown_are_null() -> None:
     (birth,) = node.data(store.oldest(1), NOW)
     metrics = {m.name: m for m in DBirth.decode(birth.payload).metrics}
     assert metrics["energy/standby/power"].is_null
+
+
+def test_plain_json_has_all_metrics_in_each_message() -> None:
+    """Those of the last cycle too: a client that comes later needs no earlier message."""
+    node, batch = EdgeNode("plant", "cell"), store_of(9, 10, 11).oldest(50)
+    connected(node)
+    (birth, *_) = node.data(batch, NOW)
+    messages = json_messages("plant", "cell", batch)
+    assert {message.topic for message in messages} == {"plant/cell/arm-1/energy"}
+    contents = [json.loads(message.payload) for message in messages]
+    assert [content["historical"] for content in contents] == [True, True, False]
+    metrics = {m.name: m.value for m in DBirth.decode(birth.payload).metrics}
+    assert contents[-1].items() >= metrics.items()
+    for name, first, then in (("number", None, 1), ("peak_power", None, 77.0)):
+        assert [each[f"energy/cycle/{name}"] for each in contents] == [first, then, then]
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a+", "#"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -94,4 +95,7 @@ def test_plain_values_are_those_of_the_topics() -> None:
     assert found["state"].value == "moving"
     assert found["energy/cycle/number"].value == 1
     assert found["energy/cycle/duration"].unit == SECOND
+    assert found["energy/cycle/program"].value == ""
+    named = replace(reading, cycles=(replace(reading.cycles[0], program="weld"),))
+    assert plain_values(named)["energy/cycle/program"].value == "weld"
     assert "energy/cycle/number" not in plain_values(made_up_reading(9))

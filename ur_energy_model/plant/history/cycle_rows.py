@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class CycleRows:
     """Completed cycles of one source, part by part.
 
-    A cycle counts where it begins and ends in the source; one that another source covers from
-    begin to end is left out.
+    A cycle counts where it begins and ends in the source, and no other source covers a part of it:
+    left out are its seconds too, and cycles of two sources may begin at different moments.
 
     Args:
         channels: of the parts.
@@ -36,8 +36,8 @@ class CycleRows:
         self._channels = channels
         self._counter = CycleCounter()
         self._reading = MeterReading.zero(len(channels))
-        self._own = self._unmeasured = 0
-        """Parts so far that no other source covers, and parts without measured bus power."""
+        self._covered = self._unmeasured = 0
+        """Parts so far that another source covers, and parts without measured bus power."""
         self._counts: deque[tuple[int, int]] = deque(maxlen=MOST_MARKS)
         """These numbers at the marks."""
         self._done: list[tuple[Cycle, bool]] = []
@@ -51,17 +51,17 @@ class CycleRows:
                 self._mark(parts.begin[rows.start] / SECOND, mark)
             self._reading += parts.reading(rows)
             self._counter.observe(float(parts.peak[rows].max()))
-            self._own += int(np.count_nonzero(~parts.covered[rows]))
+            self._covered += int(np.count_nonzero(parts.covered[rows]))
             self._unmeasured += int(np.count_nonzero(~parts.bus_measured[rows]))
 
     def _mark(self, time: float, mark: Mark) -> None:
         """Take a mark at a host time [s]."""
-        self._counts.append((self._own, self._unmeasured))
+        self._counts.append((self._covered, self._unmeasured))
         done = self._counter.mark(time, self._reading, mark)
         ends = [*mark.ends, 0][-1 - len(done) :]
         for cycle, (begin, end) in zip(done, pairwise(ends), strict=True):
             before, after = self._counts[-1 - begin], self._counts[-1 - end]
-            if after[0] > before[0]:
+            if after[0] == before[0]:
                 self._done.append((cycle, after[1] == before[1]))
 
     def take(self, keys: SourceKeys) -> pyarrow.Table:

@@ -32,7 +32,6 @@ from pysparkplug._protobuf import Payload
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks.mqtt.metrics import (
     INTEGERS,
-    NO_CYCLE,
     TEXTS,
     Value,
     description_of,
@@ -102,8 +101,6 @@ class EdgeNode:
         self._births = -1
         self._sequence = 0
         self._devices: dict[str, _Device] = {}
-        self._cycles: dict[str, dict[str, Value]] = {}
-        """Metrics of the last cycle of each arm, also of a previous session."""
         self._hosts: dict[str, int] = {}
         """Time at which each host application has come online, by topic [ms]."""
 
@@ -159,7 +156,6 @@ class EdgeNode:
             if device is None or not device.values.keys() >= values_of(last).keys():
                 out.append(self._device_birth(last, now))
                 device = self._devices[arm]
-            self._note_cycle(readings)
             metrics = _metrics(device, readings, last)
             if metrics:
                 payload = DData(now, self._next(), metrics)
@@ -197,17 +193,9 @@ class EdgeNode:
         self._hosts[topic] = stamp
         return not retained
 
-    def _note_cycle(self, readings: Sequence[StoredReading]) -> None:
-        """Remember the last cycle of readings of one arm."""
-        for reading in readings:
-            if reading.cycles:
-                values = values_of(reading)
-                self._cycles[reading.arm] = {name: values[name] for name in NO_CYCLE}
-
     def _device_birth(self, reading: StoredReading, now: int) -> Message:
-        """DBIRTH with the values of a reading and the last cycle."""
-        self._note_cycle([reading])
-        values = values_of(reading) | self._cycles.get(reading.arm, NO_CYCLE)
+        """DBIRTH with the values of a reading."""
+        values = values_of(reading)
         self._devices[reading.arm] = _Device(reading.stamp, values)
         metrics = tuple(
             _metric(name, value, reading.stamp, metadata=Metadata(description=description_of(name)))

@@ -28,14 +28,15 @@ NO_CYCLE: dict[str, Value] = {name: None for name in OTHERS if name.startswith("
 
 
 def values_of(reading: StoredReading) -> dict[str, Value]:
-    """All metrics of a reading; those of cycles only where one has ended."""
+    """All metrics of a reading."""
     values: dict[str, Value] = {
         name: value if math.isfinite(value) else None
         for name, value in zip(reading.names, reading.values, strict=True)
     }
     values["state"] = reading.state
     values["samples_lost"] = reading.lost
-    for cycle in reading.cycles[-1:]:
+    values |= NO_CYCLE
+    if (cycle := reading.cycle) is not None:
         ended = (cycle.number, cycle.energy, cycle.duration, cycle.peak_power, cycle.program)
         values.update(zip(NO_CYCLE, ended, strict=True))
     return values

@@ -34,7 +34,7 @@ class StoredReading:
         values: W and J.
         state: of the arm, in lower case.
         lost: number of samples lost so far.
-        cycles: completed since the previous reading.
+        cycle: that ended last, None before the first.
     """
 
     arm: str
@@ -43,14 +43,15 @@ class StoredReading:
     values: array[float]
     state: str
     lost: int
-    cycles: tuple[StoredCycle, ...] = ()
+    cycle: StoredCycle | None = None
 
 
 class ReadingCompressor:
-    """Makes StoredReadings that share the tuple of their names."""
+    """Makes StoredReadings that share the tuple of their names, and the last cycle of their arm."""
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
+        self._cycles: dict[str, StoredCycle] = {}
         self._states = {state: state.name.lower() for state in ArmState}
 
     def __call__(self, reading: ArmReading) -> StoredReading:
@@ -59,8 +60,15 @@ class ReadingCompressor:
         names = tuple(numbers)
         if names != self._names:
             self._names = names
-        channels = reading.snapshot.channels
-        total = channels.arm["total"]
+        total = reading.snapshot.channels.arm["total"]
+        for cycle in reading.cycles[-1:]:
+            self._cycles[reading.arm] = StoredCycle(
+                cycle.number,
+                float(cycle.reading.net[total]),
+                cycle.duration,
+                cycle.peak_power,
+                cycle.program,
+            )
         return StoredReading(
             reading.arm,
             reading.stamp // NANOSECONDS,
@@ -68,14 +76,5 @@ class ReadingCompressor:
             array("d", numbers.values()),
             self._states[reading.snapshot.state],
             reading.link.lost,
-            tuple(
-                StoredCycle(
-                    cycle.number,
-                    float(cycle.reading.net[total]),
-                    cycle.duration,
-                    cycle.peak_power,
-                    cycle.program,
-                )
-                for cycle in reading.cycles
-            ),
+            self._cycles.get(reading.arm),
         )

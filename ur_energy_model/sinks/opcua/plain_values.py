@@ -33,4 +33,5 @@ def plain_values(reading: ArmReading) -> dict[str, PlainValue]:
         out[f"{CYCLE}energy"] = PlainValue(energy, JOULE)
         out[f"{CYCLE}duration"] = PlainValue(cycle.duration, SECOND)
         out[f"{CYCLE}peak_power"] = PlainValue(cycle.peak_power, WATT)
+        out[f"{CYCLE}program"] = PlainValue(cycle.program or "")
     return out
