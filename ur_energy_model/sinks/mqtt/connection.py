@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -74,7 +75,10 @@ class Connection:
         Raises:
             ConnectionError: the connection is lost, or the broker does not answer.
         """
-        code = self._client.loop(timeout=longest)
+        try:
+            code = self._client.loop(timeout=longest)
+        except (struct.error, ValueError, IndexError):  # of paho, which expects MQTT packets
+            raise ConnectionError("what answers there is no MQTT broker") from None
         if self._refusal is not None:
             raise ConnectionRefusedError(self._refusal)
         if code != mqtt.MQTT_ERR_SUCCESS:
