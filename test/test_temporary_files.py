@@ -88,6 +88,13 @@ def test_what_takes_longer_must_be_old(
     assert place.exists() == stays
 
 
+def test_an_earlier_process_may_have_had_the_number_of_this_one(tmp_path: Path) -> None:
+    """As in a container, where each start gives the same numbers."""
+    left_by(tmp_path / "a", "new", os.getpid(), age=86400.0)
+    remove_abandoned(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_others_made_or_still_make_stays(tmp_path: Path, dead: int) -> None:
     mine = left_by(tmp_path / "a", "new", os.getpid())
     theirs = tmp_path / f".a.{dead}.tmp"

@@ -17,6 +17,8 @@ _MARK = "ur_energy-"
 _LONGEST = 50
 _NAME = re.compile(rf"\.(?P<target>.+)\.{_MARK}(?P<pid>\d+)-(?P<use>[a-z]+)(-\w+)?", re.DOTALL)
 _cleaned: set[Path] = set()
+_START = time.time() - 1.0
+"""Before this process has made a file; clocks of file systems may be late by some ms."""
 
 
 def temporary_name(path: Path, use: str) -> Path:
@@ -38,8 +40,9 @@ def temporary_name(path: Path, use: str) -> Path:
 def remove_abandoned(folder: Path) -> None:
     """Remove temporary files of killed processes, once per process and folder.
 
-    Only names made by `temporary_name` count, and only those of processes that have ended. What
-    takes longer to write must also be a minute old: its process may run in another container.
+    Only names made by `temporary_name` count, and only those of processes that have ended; in a
+    container that starts again, the process that left a file may have had the number of this one.
+    What takes longer to write must also be a minute old: its process may run in another container.
     What was moved aside, and has no successor, is moved back.
     """
     if folder in _cleaned:
@@ -48,7 +51,7 @@ def remove_abandoned(folder: Path) -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = _NAME.fullmatch(entry.name)
-            if found is not None and not _runs(int(found["pid"])):
+            if found is not None and not _runs(int(found["pid"]), found["use"], entry):
                 with suppress(OSError):
                     _remove(Path(entry.path), found["target"], found["use"])
 
@@ -66,9 +69,11 @@ def _remove(path: Path, target: str, use: str) -> None:
         path.unlink()
 
 
-def _runs(pid: int) -> bool:
-    """Whether a process exists."""
+def _runs(pid: int, use: str, entry: os.DirEntry[str]) -> bool:
+    """Whether the process exists that made a file or directory."""
     try:
+        if pid == os.getpid() and use == "new":
+            return entry.stat(follow_symlinks=False).st_mtime >= _START
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False

@@ -195,11 +195,13 @@ def test_a_kill_takes_back_no_published_energy(tmp_path: Path) -> None:
     rest = child.stdout.read().splitlines()
     child.wait()
     last = float(rest[-1]) if rest and rest[-1] else shown[-1]
+    (tmp_path / f".s.ur_energy-{child.pid}-new-5kx_2a9q").write_text("half", encoding="utf-8")
     again = LiveEstimator(known_model(), ROBOT, LiveOptions(state_file=path))
     assert again.calculator is not None
     continued = again.read_interval().consumed.sum()
     again.close()
     assert continued >= last > 0
+    assert {entry.name for entry in tmp_path.iterdir()} == {"s", "s.journal"}
 
 
 ELBOW = "elbow_joint/electrical_power"
