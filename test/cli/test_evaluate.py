@@ -74,8 +74,6 @@ def test_a_model_of_another_serial_number_is_said_wherever_it_meets_a_recording(
     for command in (["estimate"], ["evaluate"], ["report", "-o", str(page)]):
         assert main([*command, str(own), str(bag)]) == DONE
         assert "".join(capsys.readouterr()).count("arm A7") == 1
-    assert main(["evaluate", str(own), str(bag), "--json"]) == DONE
-    assert capsys.readouterr().out.count("arm A7") == 1
 
 
 def test_the_fitted_motion_is_no_validation(model: Path, bag: Path, capsys: Capture) -> None:

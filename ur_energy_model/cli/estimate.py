@@ -150,8 +150,6 @@ def _show_many(
     total = totals_json([summary for _, summary in good]) if good else {}
     if options.json:
         entries = [{"bag": bag, **summary.as_json()} for bag, summary in good]
-        for entry in entries:
-            del entry["warnings"]
         print_json(
             {
                 "model": chosen.entry,

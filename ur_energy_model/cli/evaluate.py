@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
     failed = failed_of(results)
     several = len(results) > 1
     warnings = [
-        [f"{entry['bag']}: {line}" if several else line for line in entry.pop("warnings")]
+        [f"{entry['bag']}: {line}" if several else line for line in entry["warnings"]]
         for entry in entries
     ]
     if options.json:
