@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import signal
 import socket
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +167,23 @@ def test_no_controller_is_one_clear_error(short, problem, tmp_path):
     plan = ExecutionPlan(short, problem.limits)
     with pytest.raises(ControllerError, match=r"127\.0\.15\.99"):
         execute(plan, "127.0.15.99", tmp_path / "bag", approve=yes)
+
+
+def test_a_motion_whose_module_loads_slowly_is_run(
+    controller, short, problem, tmp_path, monkeypatch
+):
+    """The controller's watchdog ends a program after half a second without set points."""
+    (tmp_path / "slow_motion.py").write_text(
+        "import time\nfrom dataclasses import dataclass\n"
+        "from ur_energy_model.trajectory.fourier import FourierTrajectory\n"
+        "time.sleep(1.5)\n\n@dataclass(frozen=True, eq=False)\n"
+        "class SlowMotion(FourierTrajectory):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = importlib.import_module("slow_motion").SlowMotion
+    motion = kind(**{each.name: getattr(short, each.name) for each in fields(short) if each.init})
+    result = execute(ExecutionPlan(motion, problem.limits), controller, tmp_path / "b", approve=yes)
+    assert result.completed, result.reason
 
 
 def test_a_peer_without_control_ports_is_refused():

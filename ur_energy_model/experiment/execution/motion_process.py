@@ -77,14 +77,17 @@ class MotionProcess:
     Args:
         host: address of the controller.
         rate: controller cycles per second [Hz].
+        kinds: of the motions that will be followed. Their modules are imported before the watchdog
+            of the controller is set, which a slow import would trip.
     """
 
-    def __init__(self, host: str, rate: float) -> None:
+    def __init__(self, host: str, rate: float, *kinds: type[PeriodicMotion]) -> None:
         context = multiprocessing.get_context("spawn")
         self.host = host
         self.report = MotionReport("connecting")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_drive, args=(theirs, host, rate), daemon=True)
+        arguments = (theirs, host, rate, *kinds)
+        self._process = context.Process(target=_drive, args=arguments, daemon=True)
         start_ignoring_interrupts(self._process)
         theirs.close()
 
@@ -175,8 +178,8 @@ class _ControllerClock:
         return now
 
 
-def _drive(pipe: Connection, host: str, rate: float) -> None:
-    """Main function of the motion process."""
+def _drive(pipe: Connection, host: str, rate: float, *_kinds: type[PeriodicMotion]) -> None:
+    """Main function of the motion process; the arguments bring the modules of the motions."""
     os.dup2(2, 1)  # ur_rtde prints to stdout, which belongs to the parent
     with suppress(AttributeError, OSError):  # real-time priority if permitted
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
