@@ -113,7 +113,7 @@ def execute(
         summary = _summary(plan, verdict, info, here, monitor)
         if not approve(summary):
             raise MotionRefusedError("not approved, nothing moved")
-        with _one_interrupt(), MotionProcess(host, robot.rate, type(plan.trajectory)) as mover:
+        with _one_interrupt(), MotionProcess(host, robot.rate, plan.trajectory) as mover:
             return _Run(plan, mover, monitor, recorder, Path(bag), progress).run()
 
 

@@ -77,16 +77,16 @@ class MotionProcess:
     Args:
         host: address of the controller.
         rate: controller cycles per second [Hz].
-        kinds: of the motions that will be followed. Their modules are imported before the watchdog
-            of the controller is set, which a slow import would trip.
+        motion: that will be followed. The process reads it, and imports what it is made of, before
+            the watchdog of the controller is set, which a slow import would trip.
     """
 
-    def __init__(self, host: str, rate: float, *kinds: type[PeriodicMotion]) -> None:
+    def __init__(self, host: str, rate: float, motion: PeriodicMotion | None = None) -> None:
         context = multiprocessing.get_context("spawn")
         self.host = host
         self.report = MotionReport("connecting")
         self._pipe, theirs = context.Pipe()
-        arguments = (theirs, host, rate, *kinds)
+        arguments = (theirs, host, rate, motion)
         self._process = context.Process(target=_drive, args=arguments, daemon=True)
         start_ignoring_interrupts(self._process)
         theirs.close()
@@ -178,8 +178,8 @@ class _ControllerClock:
         return now
 
 
-def _drive(pipe: Connection, host: str, rate: float, *_kinds: type[PeriodicMotion]) -> None:
-    """Main function of the motion process; the arguments bring the modules of the motions."""
+def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | None) -> None:
+    """Main function of the motion process; with the motion come the modules of its parts."""
     os.dup2(2, 1)  # ur_rtde prints to stdout, which belongs to the parent
     with suppress(AttributeError, OSError):  # real-time priority if permitted
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
