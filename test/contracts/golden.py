@@ -1,0 +1,109 @@
+"""Golden files: what was found when they were written, and differences from it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+MOST_LINES = 25
+LONG = 8
+"""Lists of more numbers are summed up."""
+
+
+def check(name: str, found: Any, relative: float = 0.0, floor: float = 0.0) -> None:
+    """Compare with golden/<name>.json, or write that file (see `make`).
+
+    Args:
+        name: of the golden file.
+        found: dictionaries, lists, text, numbers.
+        relative: largest difference of a number, as a share of it (in a list: of its largest).
+        floor: largest absolute difference that is always accepted.
+    """
+    path = GOLDEN / f"{name}.json"
+    if os.environ.get("UR_ENERGY_WRITE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(found, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
+        return
+    golden = json.loads(path.read_text())
+    lines = list(differences(golden, json.loads(json.dumps(found)), relative, floor))
+    if lines:
+        more = [f"... and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+        shown = "\n".join([*lines[:MOST_LINES], *more])
+        pytest.fail(f"{path.name} differs (golden -> now):\n{shown}", pytrace=False)
+
+
+def differences(
+    golden: Any, found: Any, relative: float, floor: float, place: str = ""
+) -> Iterator[str]:
+    """A line for each place that differs."""
+    if isinstance(golden, dict) and isinstance(found, dict):
+        for key in sorted(golden.keys() | found.keys()):
+            here = f"{place}.{key}" if place else key
+            if key not in found:
+                yield f"{here}: gone (was {golden[key]!r:.200})"
+            elif key not in golden:
+                yield f"{here}: new ({found[key]!r:.200})"
+            else:
+                yield from differences(golden[key], found[key], relative, floor, here)
+    elif isinstance(golden, list) and isinstance(found, list) and len(golden) == len(found):
+        largest = max((abs(each) for each in golden if _is_number(each)), default=0.0)
+        for i, (old, new) in enumerate(zip(golden, found, strict=True)):
+            least = max(floor, relative * largest)
+            yield from differences(old, new, relative, least, f"{place}[{i}]")
+    elif _is_number(golden) and _is_number(found):
+        if not math.isclose(golden, found, rel_tol=relative, abs_tol=floor):
+            share = abs(found - golden) / max(abs(golden), 1e-300)
+            yield f"{place}: {golden!r} -> {found!r} ({share:.1e})"
+    elif golden != found or isinstance(golden, bool) != isinstance(found, bool):
+        yield f"{place}: {golden!r:.300} -> {found!r:.300}"
+
+
+def shape(value: Any, place: str = "") -> dict[str, str]:
+    """Key paths of a JSON value with their types; elements of lists share one path."""
+    kinds: dict[str, set[str]] = {}
+
+    def add(value: Any, place: str) -> None:
+        if isinstance(value, Mapping):
+            for key, each in value.items():
+                add(each, f"{place}.{key}" if place else str(key))
+        elif isinstance(value, list) and value:
+            for each in value:
+                add(each, f"{place}[]")
+        else:
+            kinds.setdefault(place, set()).add(_kind(value))
+
+    add(value, place)
+    return {path: "|".join(sorted(found)) for path, found in kinds.items()}
+
+
+def numbers(value: Any, leave_out: Sequence[str] = ()) -> Any:
+    """Numbers, truths and nulls of a JSON value, without text; long lists are summed up."""
+    if isinstance(value, Mapping):
+        inner = {str(k): numbers(v, leave_out) for k, v in value.items() if k not in leave_out}
+        return {key: each for key, each in inner.items() if each not in ("", {}, [])}
+    if isinstance(value, list):
+        if len(value) > LONG and all(map(_is_number, value)):
+            mean = math.fsum(value) / len(value)
+            rms = math.sqrt(math.fsum(each**2 for each in value) / len(value))
+            return {"count": len(value), "range": [min(value), max(value)], "mean_rms": [mean, rms]}
+        return [numbers(each, leave_out) for each in value]
+    return "" if isinstance(value, str) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return "null" if value is None else "truth"
+    if isinstance(value, list):
+        return "empty list"
+    return "number" if _is_number(value) else "text"

@@ -1,0 +1,59 @@
+"""Surface: the one place that names what is inside the package; everything else is outside."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import shutil
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ur_energy_model.cli.main import build_parser, main
+
+FIXTURES = Path(__file__).parent / "fixtures"
+"""Files that an earlier version wrote; copy what a command may change."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `ur_energy` with all subcommands."""
+    return build_parser()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Exit code and output of a command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The JSON document on stdout."""
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+def ur_energy(*words: object) -> Outcome:
+    """Run a command in this process."""
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def program(name: str, *words: object) -> list[str]:
+    """Command line of an installed program, for a process of its own."""
+    return [str(Path(sys.executable).with_name(name)), *map(str, words)]
+
+
+def fixture_copy(name: str, folder: Path) -> Path:
+    """A copy of a file or folder of `FIXTURES`."""
+    source = FIXTURES / name
+    return Path((shutil.copytree if source.is_dir() else shutil.copy2)(source, folder / name))
