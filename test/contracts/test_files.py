@@ -1,0 +1,191 @@
+"""Files: written before and written now, read alike by this package and by other readers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from mcap.reader import make_reader
+from rosbags.highlevel import AnyReader
+
+from test.conftest import Simulate
+from test.contracts.golden import check, numbers, shape
+from test.contracts.surface import FIXTURES, fixture_copy, program, ur_energy
+
+MODEL, WORK = FIXTURES / "model.yaml", FIXTURES / "work"
+PATIENCE = 60.0
+"""Longest wait [s]."""
+SAVED = ("total/energy", "bus/energy", "standby/energy", "shoulder_pan_joint/energy")
+
+
+@dataclass
+class Content:
+    """A bag as another reader finds it: what each topic is, and the number of its messages."""
+
+    topics: dict[str, Any]
+    counts: dict[str, int]
+
+
+def by_mcap(bag: Path) -> Content:
+    """Read every message with the mcap package, with its checksums."""
+    topics, counts = {}, {}
+    for path in sorted(bag.glob("*.mcap")):
+        with path.open("rb") as file:
+            for schema, channel, _ in make_reader(file, validate_crcs=True).iter_messages():
+                assert schema is not None
+                digest = hashlib.sha256(schema.data).hexdigest()[:16]
+                topics[channel.topic] = {
+                    "type": schema.name,
+                    "schema": f"{schema.encoding} {digest}",
+                    "encoding": channel.message_encoding,
+                }
+                counts[channel.topic] = counts.get(channel.topic, 0) + 1
+    return Content(topics, counts)
+
+
+def by_rosbags(bag: Path) -> Content:
+    """Read and decode every message with rosbags."""
+    topics, counts = {}, {}
+    with AnyReader([bag]) as reader:
+        for connection, _, raw in reader.messages():
+            message: Any = reader.deserialize(raw, connection.msgtype)
+            topics[connection.topic] = {"type": connection.msgtype, "hash": connection.digest}
+            if connection.topic == "/rtde/joint_telemetry":
+                topics[connection.topic]["names"] = list(message.joint_names)
+            counts[connection.topic] = counts.get(connection.topic, 0) + 1
+    return Content(topics, counts)
+
+
+def topics_of(bag: Path) -> dict[str, Any]:
+    """Topics with messages, the same for both readers; the metadata count the same messages."""
+    one, other = by_mcap(bag), by_rosbags(bag)
+    assert one.counts == other.counts
+    metadata = yaml.safe_load((bag / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+    said = metadata["topics_with_message_count"]
+    counts = {each["topic_metadata"]["name"]: each["message_count"] for each in said}
+    assert {name: count for name, count in counts.items() if count} == one.counts
+    assert ur_energy("inspect", bag, "--json").json["samples"] == counts["/rtde/joint_telemetry"]
+    return {name: one.topics[name] | other.topics[name] for name in sorted(one.topics)}
+
+
+@pytest.fixture(scope="module")
+def recorded(
+    simulate: Simulate, fresh_host: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """A folder with bags of two recorders of one controller: one ended, one was killed."""
+    folder, host = tmp_path_factory.mktemp("recorded"), fresh_host()
+    simulate(host, "--speed", "1")
+    command = program("ur_energy", "record", "--host", host, "--rate", "50", "--json")
+    killed = subprocess.Popen(
+        [*command, "-o", folder / "killed"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    ended = subprocess.run(
+        [*command, "-o", folder / "ended", "--duration", "3"], capture_output=True, check=True
+    )
+    (folder / "printed.json").write_bytes(ended.stdout)
+    enough, deadline = 4.0, time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:  # seconds of telemetry that are on the disk
+        metadata = folder / "killed" / "metadata.yaml"
+        if metadata.exists() and sum(by_mcap(folder / "killed").counts.values()) > 50 * enough:
+            break
+        time.sleep(0.2)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    yield folder
+
+
+def test_bags_written_before_and_now(recorded: Path) -> None:
+    """Channels, schemas, type hashes and joint names of recordings."""
+    before, now = topics_of(WORK), topics_of(recorded / "ended")
+    assert now == before
+    check("bag_topics", before)
+    check("bag_counts", by_mcap(WORK).counts)
+    metadata = [yaml.safe_load((bag / "metadata.yaml").read_text()) for bag in (WORK, recorded / "ended")]
+    assert shape(metadata[0]).keys() == shape(metadata[1]).keys()
+    check("bag_metadata", shape(metadata[0]))
+
+
+def test_record_prints(recorded: Path) -> None:
+    found = json.loads((recorded / "printed.json").read_text())
+    check("keys/record", shape(found))
+    assert found["samples"] == 150
+    assert found["lost"] == 0
+
+
+def test_a_killed_recorder_leaves_a_bag_that_others_read(recorded: Path) -> None:
+    """Before and after its recovery; nothing that was readable goes."""
+    bag = recorded / "killed"
+    left = by_mcap(bag)
+    assert left.counts == by_rosbags(bag).counts
+    outcome = ur_energy("recover", bag, "--json")
+    check("keys/recover", shape(outcome.json))
+    assert topics_of(bag) == topics_of(WORK)
+    after = by_mcap(bag).counts
+    assert all(after[topic] >= count for topic, count in left.counts.items())
+    assert not [path for path in bag.iterdir() if path.suffix not in (".mcap", ".yaml")]
+
+
+def test_an_energy_bag(tmp_path: Path) -> None:
+    ur_energy("estimate", MODEL, WORK, "--bag", tmp_path / "energy", "--json").json
+    mcap, rosbags = by_mcap(tmp_path / "energy"), by_rosbags(tmp_path / "energy")
+    assert mcap.counts == rosbags.counts
+    kinds = {name: mcap.topics[name] | rosbags.topics[name] for name in mcap.topics}
+    check("energy_bag", kinds)
+
+
+def test_learned_models_of_before_are_read(tmp_path: Path) -> None:
+    found = ur_energy("evaluate", FIXTURES / "learned.yaml", WORK, "--json").json
+    check("values/evaluate_learned", numbers(found), 1e-6, 1e-9)
+
+
+def test_a_history_of_before_gives_the_same_sums(tmp_path: Path) -> None:
+    plant = fixture_copy("plant", tmp_path)
+    for name, words in {
+        "arms": ("summary", plant),
+        "programs": ("summary", plant, "--by", "program"),
+        "joints": ("summary", plant, "--by", "joint"),
+        "seconds": ("sql", plant, "SELECT count(*), sum(energy), sum(bus_energy) FROM seconds"),
+    }.items():
+        found = ur_energy("history", *words, "--json").json
+        check(f"values/plant_{name}", numbers(found), 1e-6, 1e-9)
+    again = ur_energy("history", "add", plant, WORK, "--model", MODEL, "--workers", "1", "--json")
+    check("values/plant_add_again", numbers(again.json))
+
+
+def values_of_first_line(*words: object) -> tuple[dict[str, float], dict[str, Any]]:
+    """Values of `live --json` in its first line with any."""
+    command = program("ur_energy", "live", *words, "--json")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            found = json.loads(line)
+            if "values" in found:
+                break
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=PATIENCE)
+    assert child.returncode == 0, err
+    return found["values"], found
+
+
+def test_counters_of_before_continue(tmp_path: Path) -> None:
+    """At or above what a killed command had published last, of which the journal has the end."""
+    state = fixture_copy("state", tmp_path) / "energy.json"
+    published = json.loads((FIXTURES / "state" / "published.json").read_text())
+    values, line = values_of_first_line(
+        *("--bag", WORK, "--model", MODEL, "--state-file", state)
+    )
+    assert line["reset_time"] == published["reset_time"]
+    longest = line["accounted_s"] - published["accounted_s"] + 2.0
+    for name in SAVED:
+        gained = values[f"energy/{name}"] - published["values"][f"energy/{name}"]
+        assert 0.0 <= gained <= 500.0 * longest, name

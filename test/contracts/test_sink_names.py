@@ -1,0 +1,219 @@
+"""Names in the sinks: `ur_energy live` plays a bag into all of them at once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcap.reader import make_reader
+
+from test.contracts.broker import Broker
+from test.contracts.golden import check, shape
+from test.contracts.surface import FIXTURES, program
+
+PATIENCE = 90.0
+"""Longest wait [s]."""
+QUIET = 2.0
+"""A server without anything to send has nothing more to advertise [s]."""
+MOST_NODES = 5000
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Wait for a condition; its value."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        with suppress(OSError):
+            if found := condition():
+                return found
+        time.sleep(0.1)
+    pytest.fail(f"no {what} within {PATIENCE:g} s")
+
+
+@dataclass
+class Live:
+    """A running `ur_energy live` with all sinks."""
+
+    broker: Broker
+    ports: dict[str, int]
+    mcap: Path
+    process: subprocess.Popen[str]
+
+    def page(self) -> str:
+        """The page of metrics."""
+        url = f"http://127.0.0.1:{self.ports['prometheus']}/metrics"
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return str(answer.read().decode())
+
+
+def free_ports(names: tuple[str, ...]) -> dict[str, int]:
+    sockets = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
+    ports = {name: each.getsockname()[1] for name, each in sockets.items()}
+    for each in sockets.values():
+        each.close()
+    return ports
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    for package in ("asyncua", "foxglove", "paho.mqtt.client", "prometheus_client", "pysparkplug"):
+        pytest.importorskip(package)
+    folder, ports = tmp_path_factory.mktemp("live"), free_ports(("prometheus", "foxglove", "opcua"))
+    with Broker() as broker:
+        command = program(
+            *("ur_energy", "live", "--bag", FIXTURES / "work", "--model", FIXTURES / "model.yaml"),
+            *("--json", "--mcap", folder / "live.mcap", "--mqtt-json", "--mqtt-group", "plant"),
+            *("--prometheus", f"127.0.0.1:{ports['prometheus']}", "--mqtt-node", "cell"),
+            *("--foxglove", f"127.0.0.1:{ports['foxglove']}"),
+            *("--mqtt", f"mqtt://127.0.0.1:{broker.port}"),
+            *("--opcua", f"opc.tcp://127.0.0.1:{ports['opcua']}"),
+        )
+        with (folder / "lines").open("w") as out:
+            process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True)
+        found = Live(broker, ports, folder / "live.mcap", process)
+        yield found
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+
+
+def test_prometheus(live: Live) -> None:
+    """Metrics with type, HELP, and labels with their values, but that of the arm."""
+    from prometheus_client.parser import text_string_to_metric_families as parsed
+
+    page = until(lambda: (text := live.page()) and "total_energy" in text and text, "metrics")
+    found = {}
+    for family in parsed(page):
+        labels: dict[str, set[str]] = {}
+        for sample in family.samples:
+            for key, value in sample.labels.items():
+                labels.setdefault(key, set()).update([value] if key != "arm" else [])
+        names = sorted({sample.name for sample in family.samples})
+        sets = {key: sorted(values) for key, values in labels.items()}
+        found[family.name] = [family.type, family.documentation, names, sets]
+    check("prometheus", found)
+
+
+def test_mqtt(live: Live) -> None:
+    """Topics; Sparkplug metrics of births with types; keys of the plain JSON topic."""
+    from pysparkplug import MessageType, Topic
+
+    def messages(kind: str) -> list[tuple[str, bytes, bool]]:
+        return [each for each in live.broker.published if f"/{kind}/" in each[0]]
+
+    until(lambda: len(messages("DDATA")) > 2, "data")
+    plain = until(
+        lambda: [each for each in live.broker.published if "spBv1.0" not in each[0]], "JSON"
+    )
+    births, device = {}, None
+    for kind in ("NBIRTH", "DBIRTH", "DDATA"):
+        topic, payload, retained = messages(kind)[0]
+        decode = MessageType(kind).payload.decode  # type: ignore[attr-defined]
+        metrics = (content := decode(payload, birth=device)).metrics
+        device = content if kind == "DBIRTH" else None
+        births[kind] = {
+            "topic": Topic.from_str(topic).to_str() if hasattr(Topic, "to_str") else topic,
+            "retained": retained,
+            "metrics": {
+                str(each.name): [each.datatype.name, getattr(each, "alias", None) is not None]
+                for each in metrics
+            },
+        }
+    data = births.pop("DDATA")
+    assert data["metrics"].keys() <= births["DBIRTH"]["metrics"].keys()
+    assert live.broker.will is not None
+    check(
+        "mqtt",
+        births
+        | {
+            "data": data["topic"],
+            "will": live.broker.will[0],
+            "subscribed": sorted(set(live.broker.subscribed)),
+            "json_topic": [plain[0][0], plain[0][2]],
+            "json": shape(json.loads(plain[0][1])),
+        },
+    )
+
+
+def test_foxglove(live: Live) -> None:
+    """Channels with schemas that the server advertises, and the same in the MCAP file."""
+    import websocket
+
+    until(lambda: live.mcap.exists() and "total_energy" in live.page(), "readings")
+    client = websocket.create_connection(
+        f"ws://127.0.0.1:{live.ports['foxglove']}", timeout=PATIENCE,
+        subprotocols=["foxglove.sdk.v1", "foxglove.websocket.v1"],
+    )  # fmt: skip
+    channels: dict[str, Any] = {}
+    with suppress(websocket.WebSocketTimeoutException):
+        while True:
+            data = client.recv()
+            message = json.loads(data) if isinstance(data, str) else {}
+            for each in message.get("channels", []):
+                schema = hashlib.sha256(each["schema"].encode()).hexdigest()[:16]
+                channels[each["topic"]] = [
+                    *(each[key] for key in ("encoding", "schemaName", "schemaEncoding")), schema
+                ]
+            client.settimeout(QUIET if channels else PATIENCE)
+    client.close()
+    check("foxglove", channels)
+
+
+def test_mcap(live: Live) -> None:
+    until(lambda: "total_energy" in live.page(), "readings")
+
+    def topics() -> dict[str, list[str]]:
+        with live.mcap.open("rb") as file:
+            return {
+                channel.topic: [channel.message_encoding, schema.name, schema.encoding]
+                for schema, channel, _ in make_reader(file).iter_messages()
+                if schema is not None
+            }
+
+    until(lambda: "/energy/total/power" in topics(), "messages in the file")
+    check("mcap", topics())
+
+
+def test_opcua(live: Live) -> None:
+    """Browse names and node ids below Objects, and the namespaces."""
+    from asyncua import Client
+
+    until(lambda: "total_energy" in live.page(), "readings")
+
+    async def browse() -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        async with Client(f"opc.tcp://127.0.0.1:{live.ports['opcua']}") as client:
+            found["namespaces"] = await client.get_namespace_array()
+            todo = [("", client.nodes.objects)]
+            nodes: dict[str, str] = {}
+            while todo and len(nodes) < MOST_NODES:
+                place, node = todo.pop(0)
+                for each in await node.get_children_descriptions():
+                    name = f"{place}/{each.BrowseName.NamespaceIndex}:{each.BrowseName.Name}"
+                    if each.BrowseName.Name in ("Server", "Aliases") and not place:
+                        continue
+                    nodes[name] = f"{each.NodeId.to_string()} {each.NodeClass.name}"
+                    todo.append((name, client.get_node(each.NodeId)))
+            found["nodes"] = nodes
+        return found
+
+    check("opcua", asyncio.run(browse()))
+
+
+def test_lines(live: Live) -> None:
+    """Keys of a JSON line of the command."""
+    lines = live.mcap.with_name("lines")
+    until(lambda: any('"values"' in line for line in lines.read_text().splitlines()), "line")
+    first = next(line for line in lines.read_text().splitlines() if '"values"' in line)
+    check("keys/live", shape(json.loads(first)))

@@ -1,0 +1,134 @@
+"""JSON of commands on fixed inputs: key paths with types, and values within a stated tolerance.
+
+Tolerances were measured with other kernels of BLAS and without the newer instruction sets of the
+CPU; where results hang on an iteration or a decision, they are wider, with the reason.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from test.contracts.golden import check, numbers, shape
+from test.contracts.surface import FIXTURES, fixture_copy, ur_energy
+
+MODEL, WORK, EXCITATION = (FIXTURES / name for name in ("model.yaml", "work", "excitation"))
+MOTION, STORE = FIXTURES / "motion.csv", "plant"
+EXACT = 1e-6
+CHANGING = ("seconds", "cpu_percent", "bytes", "version", "package_version", "date", "created")
+"""Keys whose values differ from run to run or from version to version."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A command with --json.
+
+    Attributes:
+        words: of the command; names without a folder are of the folder that the test runs in.
+        tolerance: of its numbers, relative; None where only its keys are a contract.
+        store: whether the history store must be there.
+    """
+
+    words: tuple[object, ...]
+    tolerance: float | None = EXACT
+    store: bool = False
+
+
+RUNS: dict[str, Run] = {
+    "inspect": Run(("inspect", WORK)),
+    "import": Run(("import", FIXTURES / "recording.csv", "--robot", "ur5e", "-o", "imported")),
+    "identify": Run(
+        ("identify", EXCITATION, "--validate", WORK, "--friction", "power", "-o", "m.yaml")
+    ),
+    "base_parameters": Run(("base-parameters", EXCITATION)),
+    "evaluate": Run(("evaluate", MODEL, WORK)),
+    "estimate": Run(("estimate", MODEL, WORK, "--csv", "power.csv", "--bag", "energy")),
+    "estimate_generic": Run(("estimate", WORK)),
+    "predict": Run(("predict", MODEL, MOTION)),
+    "predict_session": Run(("predict", MODEL, MOTION, "--session", WORK)),
+    "payload": Run(("payload", MODEL, WORK)),
+    "payload_empty": Run(("payload", MODEL, WORK, "--empty", EXCITATION)),
+    "optimize": Run(("optimize", MODEL, WORK, "-o", "cheaper")),
+    "learn": Run(("learn", EXCITATION, WORK, "--model", MODEL, "-o", "learned.yaml")),
+    "report": Run(("report", MODEL, WORK, "-o", "report.html"), None),
+    "excite_check": Run(("excite", "--check", FIXTURES / "trajectory.yaml")),
+    "layouts": Run(("layouts", "--namespace", "cell1", "--tf-prefix", "left_", "-o", "layouts")),
+    "history_add": Run(("history", "add", "new", WORK, "--model", MODEL, "--workers", "1")),
+    "history_summary": Run(
+        (*("history", "summary", STORE, "--tariff", "0.25", "--co2", "0.38"),
+         *("--by", "day", "--by", "program")), store=True,
+    ),
+    "history_joints": Run(("history", "summary", STORE, "--by", "joint"), store=True),
+    "history_health": Run(("history", "health", STORE), store=True),
+    "history_export": Run(("history", "export", STORE, "-o", "out.csv"), store=True),
+    "history_cycles": Run(
+        ("history", "export", STORE, "-o", "cycles.csv", "--table", "cycles"), store=True
+    ),
+    "history_report": Run(("history", "report", STORE, "-o", "plant.html"), None, store=True),
+}  # fmt: skip
+WRITTEN_CSV = {
+    "estimate": "power.csv", "optimize": "cheaper/pendant.csv",
+    "history_export": "out.csv", "history_cycles": "cycles.csv",
+}  # fmt: skip
+"""Tables that a command writes: their columns, and the sum of each column of numbers."""
+WRITTEN_FOLDER = {"optimize": "cheaper", "layouts": "layouts"}
+TABLES = ("seconds", "joint_seconds", "cycles", "joint_cycles", "arms", "health", "models")
+
+
+@lru_cache
+def store(folder: Path) -> Path:
+    """A history store that is made now; the tests of files have one made before."""
+    path = folder / STORE
+    for bag in (WORK, EXCITATION):
+        assert ur_energy("history", "add", path, bag, "--model", MODEL, "--workers", 1).code == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("values")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_json(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RUNS[name]
+    monkeypatch.chdir(folder)
+    if run.store:
+        store(folder)
+    found = ur_energy(*run.words, "--json").json
+    check(f"keys/{name}", shape(found))
+    if run.tolerance is None:
+        return
+    values = {"json": numbers(found, CHANGING)}
+    if name in WRITTEN_CSV:
+        values["table"] = column_sums(folder / WRITTEN_CSV[name])
+    if name in WRITTEN_FOLDER:
+        files = (folder / WRITTEN_FOLDER[name]).rglob("*.*")
+        values["files"] = sorted(str(path.relative_to(folder)) for path in files)
+    check(f"values/{name}", values, run.tolerance, 1e-9)
+
+
+def column_sums(path: Path) -> dict[str, object]:
+    """Sum of each column of numbers of a CSV file by its heading, and the number of rows."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    sums: dict[str, object] = {"rows": len(rows)}
+    for name in rows[0]:
+        try:
+            sums[name] = sum(float(row[name]) for row in rows)
+        except ValueError:
+            sums[name] = "text"
+    return sums
+
+
+def test_columns_of_the_history(folder: Path) -> None:
+    """What queries of users rely on."""
+    found = {}
+    for table in TABLES:
+        outcome = ur_energy("history", "sql", store(folder), f"DESCRIBE {table}", "--json")
+        found[table] = outcome.json if outcome.code == 0 else outcome.err
+    check("history_tables", found)
