@@ -8,7 +8,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-CONNECT, PUBLISH, SUBSCRIBE, PINGREQ = 1, 3, 8, 12
+CONNECT, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PINGREQ = 1, 3, 8, 10, 12
 
 
 class Broker:
@@ -63,6 +63,8 @@ class Broker:
                 self.subscribed.append(topic.decode())
                 levels, rest = levels + rest[:1], rest[1:]
             client.sendall(b"\x90" + bytes([2 + len(levels)]) + number + levels)
+        elif kind == UNSUBSCRIBE:
+            client.sendall(b"\xb0\x02" + body[:2])
         elif kind == PINGREQ:
             client.sendall(b"\xd0\x00")
 

@@ -92,7 +92,7 @@ def test_prometheus(live: Live) -> None:
     """Metrics with type, HELP, and labels with their values, but that of the arm."""
     from prometheus_client.parser import text_string_to_metric_families as parsed
 
-    page = until(lambda: (text := live.page()) and "total_energy" in text and text, "metrics")
+    page = until(lambda: (text := live.page()) and "cycles_total" in text and text, "metrics")
     found = {}
     for family in parsed(page):
         labels: dict[str, set[str]] = {}
@@ -150,7 +150,7 @@ def test_foxglove(live: Live) -> None:
     """Channels with schemas that the server advertises, and the same in the MCAP file."""
     import websocket
 
-    until(lambda: live.mcap.exists() and "total_energy" in live.page(), "readings")
+    until(lambda: live.mcap.exists() and "cycles_total" in live.page(), "readings")
     client = websocket.create_connection(
         f"ws://127.0.0.1:{live.ports['foxglove']}", timeout=PATIENCE,
         subprotocols=["foxglove.sdk.v1", "foxglove.websocket.v1"],
@@ -171,7 +171,7 @@ def test_foxglove(live: Live) -> None:
 
 
 def test_mcap(live: Live) -> None:
-    until(lambda: "total_energy" in live.page(), "readings")
+    until(lambda: "cycles_total" in live.page(), "readings")
 
     def topics() -> dict[str, list[str]]:
         with live.mcap.open("rb") as file:
@@ -188,26 +188,38 @@ def test_mcap(live: Live) -> None:
 def test_opcua(live: Live) -> None:
     """Browse names and node ids below Objects, and the namespaces."""
     from asyncua import Client
+    from asyncua.ua import NodeClass
 
-    until(lambda: "total_energy" in live.page(), "readings")
+    until(lambda: "cycles_total" in live.page(), "readings")
 
     async def browse() -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        nodes: dict[str, str] = {}
+        below: dict[str, set[str]] = {}
         async with Client(f"opc.tcp://127.0.0.1:{live.ports['opcua']}") as client:
-            found["namespaces"] = await client.get_namespace_array()
-            todo = [("", client.nodes.objects)]
-            nodes: dict[str, str] = {}
+            namespaces = await client.get_namespace_array()
+            todo = [(client.nodes.objects, "")]  # a node, and the variable that it is below of
             while todo and len(nodes) < MOST_NODES:
-                place, node = todo.pop(0)
+                node, variable = todo.pop()
                 for each in await node.get_children_descriptions():
-                    name = f"{place}/{each.BrowseName.NamespaceIndex}:{each.BrowseName.Name}"
-                    if each.BrowseName.Name in ("Server", "Aliases") and not place:
+                    name = f"{each.BrowseName.NamespaceIndex}:{each.BrowseName.Name}"
+                    if node == client.nodes.objects and name in ("0:Server", "0:Aliases"):
                         continue
-                    nodes[name] = f"{each.NodeId.to_string()} {each.NodeClass.name}"
-                    todo.append((name, client.get_node(each.NodeId)))
-            found["nodes"] = nodes
-        return found
+                    if variable:  # the same below each variable of this name
+                        last = each.NodeId.to_string().rpartition("/")[2]
+                        below.setdefault(variable, set()).add(f"{name} {last}")
+                    else:
+                        kind = f"{each.NodeId.to_string()} {each.NodeClass.name}"
+                        nodes[f"{node.nodeid.to_string()} {name}"] = kind
+                    inner = variable or (name if each.NodeClass == NodeClass.Variable else "")
+                    todo.append((client.get_node(each.NodeId), inner))
+        return {
+            "namespaces": [each.replace(socket.gethostname(), "HOST") for each in namespaces],
+            "nodes": nodes,
+            "below": {name: sorted(names) for name, names in below.items()},
+        }
 
+    port = live.ports["opcua"]
+    until(lambda: socket.create_connection(("127.0.0.1", port)).close() is None, "OPC UA server")
     check("opcua", asyncio.run(browse()))
 
 
