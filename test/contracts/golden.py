@@ -13,11 +13,18 @@ import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
 MOST_LINES = 25
+NOTHING: Mapping[str, float] = {}
 LONG = 8
 """Lists of more numbers are summed up."""
 
 
-def check(name: str, found: Any, relative: float = 0.0, floor: float = 0.0) -> None:
+def check(
+    name: str,
+    found: Any,
+    relative: float = 0.0,
+    floor: float = 0.0,
+    loose: Mapping[str, float] = NOTHING,
+) -> None:
     """Compare with golden/<name>.json, or write that file (see `make`).
 
     Args:
@@ -25,6 +32,7 @@ def check(name: str, found: Any, relative: float = 0.0, floor: float = 0.0) -> N
         found: dictionaries, lists, text, numbers.
         relative: largest difference of a number, as a share of it (in a list: of its largest).
         floor: largest absolute difference that is always accepted.
+        loose: `relative` for everything below a key.
     """
     path = GOLDEN / f"{name}.json"
     if os.environ.get("UR_ENERGY_WRITE_GOLDEN"):
@@ -32,7 +40,7 @@ def check(name: str, found: Any, relative: float = 0.0, floor: float = 0.0) -> N
         path.write_text(json.dumps(found, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
         return
     golden = json.loads(path.read_text())
-    lines = list(differences(golden, json.loads(json.dumps(found)), relative, floor))
+    lines = list(differences(golden, json.loads(json.dumps(found)), relative, floor, loose))
     if lines:
         more = [f"... and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
         shown = "\n".join([*lines[:MOST_LINES], *more])
@@ -40,7 +48,12 @@ def check(name: str, found: Any, relative: float = 0.0, floor: float = 0.0) -> N
 
 
 def differences(
-    golden: Any, found: Any, relative: float, floor: float, place: str = ""
+    golden: Any,
+    found: Any,
+    relative: float,
+    floor: float,
+    loose: Mapping[str, float] = NOTHING,
+    place: str = "",
 ) -> Iterator[str]:
     """A line for each place that differs."""
     if isinstance(golden, dict) and isinstance(found, dict):
@@ -51,12 +64,13 @@ def differences(
             elif key not in golden:
                 yield f"{here}: new ({found[key]!r:.200})"
             else:
-                yield from differences(golden[key], found[key], relative, floor, here)
+                wide = loose.get(key, relative)
+                yield from differences(golden[key], found[key], wide, floor, loose, here)
     elif isinstance(golden, list) and isinstance(found, list) and len(golden) == len(found):
         largest = max((abs(each) for each in golden if _is_number(each)), default=0.0)
         for i, (old, new) in enumerate(zip(golden, found, strict=True)):
             least = max(floor, relative * largest)
-            yield from differences(old, new, relative, least, f"{place}[{i}]")
+            yield from differences(old, new, relative, least, loose, f"{place}[{i}]")
     elif _is_number(golden) and _is_number(found):
         if not math.isclose(golden, found, rel_tol=relative, abs_tol=floor):
             share = abs(found - golden) / max(abs(golden), 1e-300)

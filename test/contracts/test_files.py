@@ -107,12 +107,13 @@ def recorded(
 def test_bags_written_before_and_now(recorded: Path) -> None:
     """Channels, schemas, type hashes and joint names of recordings."""
     before, now = topics_of(WORK), topics_of(recorded / "ended")
-    assert now == before
+    assert now == {name: before[name] for name in now}
+    assert before.keys() - now.keys() <= {"/rtde/events"}  # there is one only after a disturbance
     check("bag_topics", before)
     check("bag_counts", by_mcap(WORK).counts)
-    metadata = [yaml.safe_load((bag / "metadata.yaml").read_text()) for bag in (WORK, recorded / "ended")]
-    assert shape(metadata[0]).keys() == shape(metadata[1]).keys()
-    check("bag_metadata", shape(metadata[0]))
+    for bag in (WORK, recorded / "ended"):
+        metadata = yaml.safe_load((bag / "metadata.yaml").read_text())
+        check("bag_metadata", shape(metadata))
 
 
 def test_record_prints(recorded: Path) -> None:
@@ -129,7 +130,7 @@ def test_a_killed_recorder_leaves_a_bag_that_others_read(recorded: Path) -> None
     assert left.counts == by_rosbags(bag).counts
     outcome = ur_energy("recover", bag, "--json")
     check("keys/recover", shape(outcome.json))
-    assert topics_of(bag) == topics_of(WORK)
+    assert topics_of(bag).items() <= topics_of(WORK).items()
     after = by_mcap(bag).counts
     assert all(after[topic] >= count for topic, count in left.counts.items())
     assert not [path for path in bag.iterdir() if path.suffix not in (".mcap", ".yaml")]
@@ -154,7 +155,7 @@ def test_a_history_of_before_gives_the_same_sums(tmp_path: Path) -> None:
         "arms": ("summary", plant),
         "programs": ("summary", plant, "--by", "program"),
         "joints": ("summary", plant, "--by", "joint"),
-        "seconds": ("sql", plant, "SELECT count(*), sum(energy), sum(bus_energy) FROM seconds"),
+        "seconds": ("sql", plant, "SELECT count(*), sum(total_energy), sum(bus_energy) FROM seconds"),
     }.items():
         found = ur_energy("history", *words, "--json").json
         check(f"values/plant_{name}", numbers(found), 1e-6, 1e-9)

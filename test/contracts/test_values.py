@@ -1,13 +1,14 @@
 """JSON of commands on fixed inputs: key paths with types, and values within a stated tolerance.
 
-Tolerances were measured with other kernels of BLAS and without the newer instruction sets of the
-CPU; where results hang on an iteration or a decision, they are wider, with the reason.
+Tolerances were measured with the kernels of OpenBLAS for the oldest CPU and numpy without AVX2, FMA
+and AVX-512. All but two commands stay within 1e-6; these have the reason beside them.
 """
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from test.contracts.surface import FIXTURES, fixture_copy, ur_energy
 
 MODEL, WORK, EXCITATION = (FIXTURES / name for name in ("model.yaml", "work", "excitation"))
 MOTION, STORE = FIXTURES / "motion.csv", "plant"
-EXACT = 1e-6
+EXACT, FLOOR = 1e-6, 1e-9
 CHANGING = ("seconds", "cpu_percent", "bytes", "version", "package_version", "date", "created")
 """Keys whose values differ from run to run or from version to version."""
 
@@ -31,11 +32,13 @@ class Run:
         words: of the command; names without a folder are of the folder that the test runs in.
         tolerance: of its numbers, relative; None where only its keys are a contract.
         store: whether the history store must be there.
+        loose: wider tolerances of everything below a key.
     """
 
     words: tuple[object, ...]
     tolerance: float | None = EXACT
     store: bool = False
+    loose: Mapping[str, float] = field(default_factory=dict)
 
 
 RUNS: dict[str, Run] = {
@@ -44,7 +47,9 @@ RUNS: dict[str, Run] = {
     "identify": Run(
         ("identify", EXCITATION, "--validate", WORK, "--friction", "power", "-o", "m.yaml")
     ),
-    "base_parameters": Run(("base-parameters", EXCITATION)),
+    "base_parameters": Run(  # what the data hardly determine ends where the optimizer stops
+        ("base-parameters", EXCITATION), loose={"physically_consistent": 3e-3}
+    ),
     "evaluate": Run(("evaluate", MODEL, WORK)),
     "estimate": Run(("estimate", MODEL, WORK, "--csv", "power.csv", "--bag", "energy")),
     "estimate_generic": Run(("estimate", WORK)),
@@ -52,7 +57,11 @@ RUNS: dict[str, Run] = {
     "predict_session": Run(("predict", MODEL, MOTION, "--session", WORK)),
     "payload": Run(("payload", MODEL, WORK)),
     "payload_empty": Run(("payload", MODEL, WORK, "--empty", EXCITATION)),
-    "optimize": Run(("optimize", MODEL, WORK, "-o", "cheaper")),
+    "optimize": Run(  # the optimum is flat: durations vary by 2e-4, savings are differences
+        ("optimize", MODEL, WORK, "-o", "cheaper"),
+        1e-3,
+        loose={"saving_percent": 0.02, "saving_percent_interval": 0.02},
+    ),
     "learn": Run(("learn", EXCITATION, WORK, "--model", MODEL, "-o", "learned.yaml")),
     "report": Run(("report", MODEL, WORK, "-o", "report.html"), None),
     "excite_check": Run(("excite", "--check", FIXTURES / "trajectory.yaml")),
@@ -76,7 +85,7 @@ WRITTEN_CSV = {
 }  # fmt: skip
 """Tables that a command writes: their columns, and the sum of each column of numbers."""
 WRITTEN_FOLDER = {"optimize": "cheaper", "layouts": "layouts"}
-TABLES = ("seconds", "joint_seconds", "cycles", "joint_cycles", "arms", "health", "models")
+TABLES = ("seconds", "joint_seconds", "cycles", "health", "models")
 
 
 @lru_cache
@@ -109,7 +118,7 @@ def test_json(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name in WRITTEN_FOLDER:
         files = (folder / WRITTEN_FOLDER[name]).rglob("*.*")
         values["files"] = sorted(str(path.relative_to(folder)) for path in files)
-    check(f"values/{name}", values, run.tolerance, 1e-9)
+    check(f"values/{name}", values, run.tolerance, FLOOR, run.loose)
 
 
 def column_sums(path: Path) -> dict[str, object]:
@@ -129,6 +138,7 @@ def test_columns_of_the_history(folder: Path) -> None:
     """What queries of users rely on."""
     found = {}
     for table in TABLES:
-        outcome = ur_energy("history", "sql", store(folder), f"DESCRIBE {table}", "--json")
-        found[table] = outcome.json if outcome.code == 0 else outcome.err
+        query = f"DESCRIBE {table}"
+        answer = ur_energy("history", "sql", store(folder), query, "--json").json
+        found[table] = {row["column_name"]: row["column_type"] for row in answer["rows"]}
     check("history_tables", found)
