@@ -94,9 +94,11 @@ def test_options() -> None:
 @pytest.mark.parametrize(
     ("code", "words"),
     EXIT_CODES,
-    ids=lambda each: " ".join(getattr(word, "name", str(word)) for word in each)
-    if isinstance(each, list)
-    else str(each),
+    ids=lambda each: (
+        " ".join(getattr(word, "name", str(word)) for word in each)
+        if isinstance(each, list)
+        else str(each)
+    ),
 )
 def test_exit_codes(
     code: int, words: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

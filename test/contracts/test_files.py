@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import signal
 import subprocess
 import time
@@ -54,15 +53,19 @@ def by_mcap(bag: Path) -> Content:
 
 
 def by_rosbags(bag: Path) -> Content:
-    """Read and decode every message with rosbags."""
-    topics, counts = {}, {}
+    """Read every message with rosbags, and decode the first of each topic."""
+    topics: dict[str, Any] = {}
+    counts: dict[str, int] = {}
     with AnyReader([bag]) as reader:
         for connection, _, raw in reader.messages():
+            topic = connection.topic
+            counts[topic] = counts.get(topic, 0) + 1
+            if topic in topics:
+                continue
             message: Any = reader.deserialize(raw, connection.msgtype)
-            topics[connection.topic] = {"type": connection.msgtype, "hash": connection.digest}
-            if connection.topic == "/rtde/joint_telemetry":
-                topics[connection.topic]["names"] = list(message.joint_names)
-            counts[connection.topic] = counts.get(connection.topic, 0) + 1
+            topics[topic] = {"type": connection.msgtype, "hash": connection.digest}
+            if topic == "/rtde/joint_telemetry":
+                topics[topic]["names"] = list(message.joint_names)
     return Content(topics, counts)
 
 
@@ -155,7 +158,11 @@ def test_a_history_of_before_gives_the_same_sums(tmp_path: Path) -> None:
         "arms": ("summary", plant),
         "programs": ("summary", plant, "--by", "program"),
         "joints": ("summary", plant, "--by", "joint"),
-        "seconds": ("sql", plant, "SELECT count(*), sum(total_energy), sum(bus_energy) FROM seconds"),
+        "seconds": (
+            "sql",
+            plant,
+            "SELECT count(*), sum(total_energy), sum(bus_energy) FROM seconds",
+        ),
     }.items():
         found = ur_energy("history", *words, "--json").json
         check(f"values/plant_{name}", numbers(found), 1e-6, 1e-9)
@@ -166,7 +173,9 @@ def test_a_history_of_before_gives_the_same_sums(tmp_path: Path) -> None:
 def values_of_first_line(*words: object) -> tuple[dict[str, float], dict[str, Any]]:
     """Values of `live --json` in its first line with any."""
     command = program("ur_energy", "live", *words, "--json")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout is not None
         for line in child.stdout:
             found = json.loads(line)
@@ -182,9 +191,7 @@ def test_counters_of_before_continue(tmp_path: Path) -> None:
     """At or above what a killed command had published last, of which the journal has the end."""
     state = fixture_copy("state", tmp_path) / "energy.json"
     published = json.loads((FIXTURES / "state" / "published.json").read_text())
-    values, line = values_of_first_line(
-        *("--bag", WORK, "--model", MODEL, "--state-file", state)
-    )
+    values, line = values_of_first_line(*("--bag", WORK, "--model", MODEL, "--state-file", state))
     assert line["reset_time"] == published["reset_time"]
     longest = line["accounted_s"] - published["accounted_s"] + 2.0
     for name in SAVED:

@@ -35,7 +35,9 @@ NODES = ("estimator", "logger", "identification", "simulated_robot")
 PATIENCE = 90.0
 """Longest wait [s]."""
 OF_ROS = re.compile(r"use_sim_time|start_type_description_service|qos_overrides\..*")
-ABOUT_ROS = re.compile(r"(parameter_events|rosout|.*/(\w+_parameters\w*|get_\w+|change_state|_\w+))$")
+ABOUT_ROS = re.compile(
+    r"(parameter_events|rosout|.*/(\w+_parameters\w*|get_\w+|change_state|_\w+))$"
+)
 """What every node has."""
 
 
@@ -68,7 +70,9 @@ class Cell:
     def messages(self, kind: Any, topic: str, enough: Callable[[list[Any]], bool]) -> list[Any]:
         """Messages of a topic, until there are enough."""
         found: list[Any] = []
-        subscription = self.node.create_subscription(kind, topic, found.append, QoSProfile(depth=50))
+        subscription = self.node.create_subscription(
+            kind, topic, found.append, QoSProfile(depth=50)
+        )
         self.until(lambda: found and enough(found), topic)
         self.node.destroy_subscription(subscription)
         return found
@@ -84,9 +88,14 @@ def cell(
     folder, domain, host = tmp_path_factory.mktemp("cell"), fresh_domain_of_module(), fresh_host()
     fixture_copy("node_state", folder)
     given = {
-        "simulated_robot": {"host": host, "robot_model": "ur5", "seed": 7, "motion": "pick_and_place"},
+        "simulated_robot": {
+            "host": host,
+            "robot_model": "ur5",
+            "seed": 7,
+            "motion": "pick_and_place",
+        },
         "cell": {"robot_ip": host, "bag_directory": "bags", "state_file": "node_state/energy.json"},
-        "identification": {"autostart": False},
+        "identification": {"bags": ["bags/none"]},
     }
     environment = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
     children = []
@@ -125,7 +134,9 @@ def test_counters_and_learning_of_before_continue(cell: Cell) -> None:
     assert saved["serial"] == "20000000007"
     (first, *_) = cell.messages(JointState, "/energy", bool)
     energy = dict(zip(first.name, first.position, strict=True))
-    before = json.loads(Path(__file__).with_name("fixtures").joinpath("node_state/ended.json").read_text())
+    before = json.loads(
+        Path(__file__).with_name("fixtures").joinpath("node_state/ended.json").read_text()
+    )
     assert before["total"] <= energy["total"] <= before["total"] + 60.0 * PATIENCE
 
 
@@ -194,16 +205,16 @@ def test_names_in_messages(cell: Cell) -> None:
     """Rows of /energy; statuses and keys of diagnostics and summary."""
 
     def keys(topic: str, statuses: int) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        found: dict[str, set[str]] = {}
 
         def enough(messages: list[Any]) -> bool:
             for message in messages:
                 for status in message.status:
-                    found[status.name] = sorted(value.key for value in status.values)
+                    found.setdefault(status.name, set()).update(each.key for each in status.values)
             return len(messages) > statuses
 
         cell.messages(DiagnosticArray, topic, enough)
-        return found
+        return {name: sorted(names) for name, names in found.items()}
 
     (row, *_) = cell.messages(JointState, "/energy", bool)
     check(

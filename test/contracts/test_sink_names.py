@@ -163,7 +163,8 @@ def test_foxglove(live: Live) -> None:
             for each in message.get("channels", []):
                 schema = hashlib.sha256(each["schema"].encode()).hexdigest()[:16]
                 channels[each["topic"]] = [
-                    *(each[key] for key in ("encoding", "schemaName", "schemaEncoding")), schema
+                    *(each[key] for key in ("encoding", "schemaName", "schemaEncoding")),
+                    schema,
                 ]
             client.settimeout(QUIET if channels else PATIENCE)
     client.close()

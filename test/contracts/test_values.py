@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from test.contracts.golden import check, numbers, shape
-from test.contracts.surface import FIXTURES, fixture_copy, ur_energy
+from test.contracts.surface import FIXTURES, ur_energy
 
 MODEL, WORK, EXCITATION = (FIXTURES / name for name in ("model.yaml", "work", "excitation"))
 MOTION, STORE = FIXTURES / "motion.csv", "plant"
