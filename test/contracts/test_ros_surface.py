@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rclpy
 import yaml
-
-rclpy = pytest.importorskip("rclpy")
-
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.srv import DescribeParameters, GetParameters, ListParameters
 from rclpy.context import Context
@@ -87,7 +85,7 @@ def cell(
     """A simulated robot, logger and estimator in one process, and an identification at rest."""
     folder, domain, host = tmp_path_factory.mktemp("cell"), fresh_domain_of_module(), fresh_host()
     fixture_copy("node_state", folder)
-    given = {
+    given: dict[str, dict[str, Any]] = {
         "simulated_robot": {
             "host": host,
             "robot_model": "ur5",
@@ -231,6 +229,6 @@ def test_launch_arguments() -> None:
     """Names, defaults and choices of every launch file."""
     script = Path(__file__).with_name("launch_arguments.py")
     files = sorted((ROOT / "launch").glob("*.launch.py"))
-    command = [sys.executable, script, *files]
+    command = [sys.executable, str(script), *map(str, files)]
     output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     check("launch_arguments", json.loads(output.stdout))

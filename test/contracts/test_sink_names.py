@@ -107,7 +107,7 @@ def test_prometheus(live: Live) -> None:
 
 def test_mqtt(live: Live) -> None:
     """Topics; Sparkplug metrics of births with types; keys of the plain JSON topic."""
-    from pysparkplug import MessageType, Topic
+    from pysparkplug import MessageType
 
     def messages(kind: str) -> list[tuple[str, bytes, bool]]:
         return [each for each in live.broker.published if f"/{kind}/" in each[0]]
@@ -116,14 +116,15 @@ def test_mqtt(live: Live) -> None:
     plain = until(
         lambda: [each for each in live.broker.published if "spBv1.0" not in each[0]], "JSON"
     )
-    births, device = {}, None
+    births: dict[str, Any] = {}
+    device = None
     for kind in ("NBIRTH", "DBIRTH", "DDATA"):
         topic, payload, retained = messages(kind)[0]
         decode = MessageType(kind).payload.decode  # type: ignore[attr-defined]
         metrics = (content := decode(payload, birth=device)).metrics
         device = content if kind == "DBIRTH" else None
         births[kind] = {
-            "topic": Topic.from_str(topic).to_str() if hasattr(Topic, "to_str") else topic,
+            "topic": topic,
             "retained": retained,
             "metrics": {
                 str(each.name): [each.datatype.name, getattr(each, "alias", None) is not None]
@@ -220,7 +221,7 @@ def test_opcua(live: Live) -> None:
         }
 
     port = live.ports["opcua"]
-    until(lambda: socket.create_connection(("127.0.0.1", port)).close() is None, "OPC UA server")
+    until(lambda: socket.create_connection(("127.0.0.1", port)), "OPC UA server").close()
     check("opcua", asyncio.run(browse()))
 
 

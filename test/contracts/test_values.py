@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -92,8 +93,9 @@ TABLES = ("seconds", "joint_seconds", "cycles", "health", "models")
 def store(folder: Path) -> Path:
     """A history store that is made now; the tests of files have one made before."""
     path = folder / STORE
-    for bag in (WORK, EXCITATION):
-        assert ur_energy("history", "add", path, bag, "--model", MODEL, "--workers", 1).code == 0
+    for bag, arm in ((WORK, ()), (EXCITATION, ("--arm", "second"))):
+        words = (path, bag, "--model", MODEL, "--workers", 1, *arm)
+        assert ur_energy("history", "add", *words).code == 0
     return path
 
 
@@ -127,10 +129,9 @@ def column_sums(path: Path) -> dict[str, object]:
         rows = list(csv.DictReader(file))
     sums: dict[str, object] = {"rows": len(rows)}
     for name in rows[0]:
-        try:
+        sums[name] = "text"
+        with suppress(ValueError):
             sums[name] = sum(float(row[name]) for row in rows)
-        except ValueError:
-            sums[name] = "text"
     return sums
 
 
