@@ -26,7 +26,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
 from test.contracts.golden import check
-from test.contracts.surface import fixture_copy, program
+from test.contracts.surface import FIXTURES, fixture_copy, program
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = ("estimator", "logger", "identification", "simulated_robot")
@@ -126,55 +126,52 @@ def cell(
         child.wait(PATIENCE)
 
 
-def test_counters_and_learning_of_before_continue(cell: Cell) -> None:
-    """From files that an earlier version wrote; see also the live command."""
-    saved = json.loads((cell.folder / "node_state" / "energy.json").read_text())
-    assert saved["serial"] == "20000000007"
-    (first, *_) = cell.messages(JointState, "/energy", bool)
-    energy = dict(zip(first.name, first.position, strict=True))
-    before = json.loads(
-        Path(__file__).with_name("fixtures").joinpath("node_state/ended.json").read_text()
-    )
-    assert before["total"] <= energy["total"] <= before["total"] + 60.0 * PATIENCE
+def test_nodes(cell: Cell) -> None:
+    """One test, since the nodes take long to start; counters first, while they are young."""
+    ended = json.loads((FIXTURES / "node_state" / "ended.json").read_text())
+    first = cell.messages(JointState, "/energy", bool)[0]
+    total = dict(zip(first.name, first.position, strict=True))["total"]
+    assert ended["total"] <= total <= ended["total"] + 60.0 * PATIENCE
+    messages = {
+        "energy": list(first.name),
+        "diagnostics": keys(cell, "/diagnostics", 12),
+        "summary": keys(cell, "/energy/summary", 2),
+    }
+    parameters = {name: parameters_of(cell, name) for name in NODES}
+    graph = {name: graph_of(cell.node, name) for name in NODES}
+    check("ros", {"graph": graph, "messages": messages, "parameters": parameters})
 
 
-def qos(found: Any) -> str:
-    """Reliability, durability and depth; depth is not part of what others discover."""
-    profile = found.qos_profile
-    return f"{profile.reliability.name} {profile.durability.name}"
+def graph_of(observer: Any, name: str) -> dict[str, dict[str, list[str]]]:
+    """What a node publishes, subscribes to and serves, with types and QoS."""
+    publishers = observer.get_publisher_names_and_types_by_node(name, "/")
+    subscriptions = observer.get_subscriber_names_and_types_by_node(name, "/")
+    services = observer.get_service_names_and_types_by_node(name, "/")
+    publishing = observer.get_publishers_info_by_topic
+    subscribing = observer.get_subscriptions_info_by_topic
+    found = {
+        "publishes": {
+            topic: [*kinds, *qos(publishing(topic), name)] for topic, kinds in publishers
+        },
+        "subscribes": {
+            topic: [*kinds, *qos(subscribing(topic), name)] for topic, kinds in subscriptions
+        },
+        "serves": dict(services),
+    }
+    return {
+        kind: {topic: words for topic, words in topics.items() if not ABOUT_ROS.search(topic)}
+        for kind, topics in found.items()
+    }
 
 
-def test_topics_and_services(cell: Cell) -> None:
-    """Of each node: what it publishes, subscribes to and serves."""
-    cell.messages(JointState, "/energy", lambda found: len(found) > 20)
-    node, found = cell.node, {}
-    for name in NODES:
-        publishers = node.get_publisher_names_and_types_by_node(name, "/")
-        subscriptions = node.get_subscriber_names_and_types_by_node(name, "/")
-        services = node.get_service_names_and_types_by_node(name, "/")
-        found[name] = {
-            "publishes": {
-                topic: [*kinds, *qos_of(node.get_publishers_info_by_topic(topic), name)]
-                for topic, kinds in publishers
-                if not ABOUT_ROS.search(topic)
-            },
-            "subscribes": {
-                topic: [*kinds, *qos_of(node.get_subscriptions_info_by_topic(topic), name)]
-                for topic, kinds in subscriptions
-                if not ABOUT_ROS.search(topic)
-            },
-            "serves": {topic: kinds for topic, kinds in services if not ABOUT_ROS.search(topic)},
-        }
-    check("ros_graph", found)
+def qos(endpoints: Any, node: str) -> list[str]:
+    """Reliability and durability; others do not discover the depth."""
+    profiles = [each.qos_profile for each in endpoints if each.node_name == node]
+    return sorted({f"{each.reliability.name} {each.durability.name}" for each in profiles})
 
 
-def qos_of(endpoints: Any, node: str) -> list[str]:
-    return sorted({qos(each) for each in endpoints if each.node_name == node})
-
-
-@pytest.mark.parametrize("name", NODES)
-def test_parameters(name: str, cell: Cell) -> None:
-    """Defaults, as in the node's file of parameters; types, ranges, constraints, descriptions."""
+def parameters_of(cell: Cell, name: str) -> dict[str, Any]:
+    """Type, range, constraints; the defaults are those in the node's file of parameters."""
     given = cell.given["cell" if name in ("estimator", "logger") else name]
     content = yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text())
     defaults = content["/**"]["ros__parameters"]
@@ -189,40 +186,25 @@ def test_parameters(name: str, cell: Cell) -> None:
             assert parameter_value_to_python(value) == defaults[each.name], each.name
         ranges = [*each.floating_point_range, *each.integer_range]
         found[each.name] = {
-            "type": value.type,
             "default": defaults[each.name],
             "range": [[one.from_value, one.to_value] for one in ranges],
             "constraints": each.additional_constraints,
             "described": bool(each.description),
-            "read_only": each.read_only,
         }
-    check(f"ros_parameters_{name}", found)
+    return found
 
 
-def test_names_in_messages(cell: Cell) -> None:
-    """Rows of /energy; statuses and keys of diagnostics and summary."""
+def keys(cell: Cell, topic: str, enough: int) -> dict[str, list[str]]:
+    """Names and keys of the statuses in more messages than this, once a model is learned."""
+    found: dict[str, set[str]] = {}
 
-    def keys(topic: str, statuses: int) -> dict[str, list[str]]:
-        found: dict[str, set[str]] = {}
+    def complete(messages: list[Any]) -> bool:
+        for status in messages[-1].status:
+            found.setdefault(status.name, set()).update(each.key for each in status.values)
+        return len(messages) > enough
 
-        def enough(messages: list[Any]) -> bool:
-            for message in messages:
-                for status in message.status:
-                    found.setdefault(status.name, set()).update(each.key for each in status.values)
-            return len(messages) > statuses
-
-        cell.messages(DiagnosticArray, topic, enough)
-        return {name: sorted(names) for name, names in found.items()}
-
-    (row, *_) = cell.messages(JointState, "/energy", bool)
-    check(
-        "ros_messages",
-        {
-            "energy": list(row.name),
-            "diagnostics": keys("/diagnostics", 12),
-            "summary": keys("/energy/summary", 2),
-        },
-    )
+    cell.messages(DiagnosticArray, topic, complete)
+    return {name: sorted(names) for name, names in found.items()}
 
 
 def test_launch_arguments() -> None:

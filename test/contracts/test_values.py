@@ -63,7 +63,7 @@ RUNS: dict[str, Run] = {
         1e-3,
         loose={"saving_percent": 0.02, "saving_percent_interval": 0.02},
     ),
-    "learn": Run(("learn", EXCITATION, WORK, "--model", MODEL, "-o", "learned.yaml")),
+    "learn": Run(("learn", WORK, "--model", MODEL, "-o", "learned.yaml")),
     "report": Run(("report", MODEL, WORK, "-o", "report.html"), None),
     "excite_check": Run(("excite", "--check", FIXTURES / "trajectory.yaml")),
     "layouts": Run(("layouts", "--namespace", "cell1", "--tf-prefix", "left_", "-o", "layouts")),
