@@ -134,8 +134,8 @@ def test_nodes(cell: Cell) -> None:
     assert ended["total"] <= total <= ended["total"] + 60.0 * PATIENCE
     messages = {
         "energy": list(first.name),
-        "diagnostics": keys(cell, "/diagnostics", 12),
-        "summary": keys(cell, "/energy/summary", 2),
+        "diagnostics": keys(cell, "/diagnostics", learned),
+        "summary": keys(cell, "/energy/summary", lambda found: len(found) > 2),
     }
     parameters = {name: parameters_of(cell, name) for name in NODES}
     graph = {name: graph_of(cell.node, name) for name in NODES}
@@ -194,16 +194,26 @@ def parameters_of(cell: Cell, name: str) -> dict[str, Any]:
     return found
 
 
-def keys(cell: Cell, topic: str, enough: int) -> dict[str, list[str]]:
-    """Names and keys of the statuses in more messages than this, once a model is learned."""
+def learned(messages: list[Any]) -> bool:
+    """Whether the model learned before is in use; a new one has another reason."""
+    values = {
+        value.key: value.value
+        for message in messages
+        for status in message.status
+        if status.name == "estimator: model"
+        for value in status.values
+    }
+    used = int(values.get("model_version", 0)) > 0 and len(messages) > 12
+    assert not used or "before the last start" in values["learned_because"]
+    return used
+
+
+def keys(cell: Cell, topic: str, enough: Callable[[list[Any]], bool]) -> dict[str, list[str]]:
+    """Names and keys of the statuses in messages, until there are enough."""
     found: dict[str, set[str]] = {}
-
-    def complete(messages: list[Any]) -> bool:
-        for status in messages[-1].status:
+    for message in cell.messages(DiagnosticArray, topic, enough):
+        for status in message.status:
             found.setdefault(status.name, set()).update(each.key for each in status.values)
-        return len(messages) > enough
-
-    cell.messages(DiagnosticArray, topic, complete)
     return {name: sorted(names) for name, names in found.items()}
 
 
