@@ -107,7 +107,7 @@ def recorded(
     return folder
 
 
-def test_bags_written_before_and_now(recorded: Path) -> None:
+def check_bags_written_before_and_now(recorded: Path) -> None:
     """Channels, schemas, type hashes and joint names of recordings."""
     before, now = topics_of(WORK), topics_of(recorded / "ended")
     assert now == {name: before[name] for name in now}
@@ -118,14 +118,14 @@ def test_bags_written_before_and_now(recorded: Path) -> None:
     check("bag_metadata", shape(metadata))
 
 
-def test_record_prints(recorded: Path) -> None:
+def check_record_prints(recorded: Path) -> None:
     found = json.loads((recorded / "printed.json").read_text())
     check("keys/record", shape(found))
     assert found["samples"] == 150
     assert found["lost"] == 0
 
 
-def test_a_killed_recorder_leaves_a_bag_that_others_read(recorded: Path) -> None:
+def check_a_killed_recorder_leaves_a_bag_that_others_read(recorded: Path) -> None:
     """Before and after its recovery; nothing that was readable goes."""
     bag = recorded / "killed"
     left = by_mcap(bag)
@@ -196,3 +196,10 @@ def test_counters_of_before_continue(tmp_path: Path) -> None:
     for name in SAVED:
         gained = values[f"energy/{name}"] - published["values"][f"energy/{name}"]
         assert 0.0 <= gained <= 500.0 * longest, name
+
+
+def test_bags(recorded: Path) -> None:
+    """One test, since a controller must start."""
+    check_bags_written_before_and_now(recorded)
+    check_record_prints(recorded)
+    check_a_killed_recorder_leaves_a_bag_that_others_read(recorded)

@@ -98,7 +98,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         process.communicate(timeout=PATIENCE)
 
 
-def test_prometheus(live: Live) -> None:
+def check_prometheus(live: Live) -> None:
     """Metrics with type, HELP, and labels with their values, but that of the arm."""
     from prometheus_client.parser import text_string_to_metric_families as parsed
 
@@ -116,7 +116,7 @@ def test_prometheus(live: Live) -> None:
     check("prometheus", found)
 
 
-def test_mqtt(live: Live) -> None:
+def check_mqtt(live: Live) -> None:
     """Topics; Sparkplug metrics of births with types; keys of the plain JSON topic."""
     from pysparkplug import MessageType
 
@@ -157,7 +157,7 @@ def test_mqtt(live: Live) -> None:
     )
 
 
-def test_foxglove(live: Live) -> None:
+def check_foxglove(live: Live) -> None:
     """Channels with schemas that the server advertises, and the same in the MCAP file."""
     import websocket
 
@@ -182,7 +182,7 @@ def test_foxglove(live: Live) -> None:
     check("foxglove", channels)
 
 
-def test_mcap(live: Live) -> None:
+def check_mcap(live: Live) -> None:
     live.first_cycle()
 
     def topics() -> dict[str, list[str]]:
@@ -197,7 +197,7 @@ def test_mcap(live: Live) -> None:
     check("mcap", topics())
 
 
-def test_opcua(live: Live) -> None:
+def check_opcua(live: Live) -> None:
     """Browse names and node ids below Objects, and the namespaces."""
     from asyncua import Client
     from asyncua.ua import NodeClass
@@ -235,6 +235,16 @@ def test_opcua(live: Live) -> None:
     check("opcua", asyncio.run(browse()))
 
 
-def test_lines(live: Live) -> None:
+def check_lines(live: Live) -> None:
     """Keys of a JSON line of the command."""
     check("keys/live", shape(live.first_cycle()))
+
+
+def test_sinks(live: Live) -> None:
+    """One test, since the first cycle takes long."""
+    check_prometheus(live)
+    check_mqtt(live)
+    check_foxglove(live)
+    check_mcap(live)
+    check_opcua(live)
+    check_lines(live)
