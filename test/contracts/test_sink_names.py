@@ -109,7 +109,7 @@ def check_prometheus(live: Live) -> None:
         labels: dict[str, set[str]] = {}
         for sample in family.samples:
             for key, value in sample.labels.items():
-                labels.setdefault(key, set()).update([value] if key != "arm" else [])
+                labels.setdefault(key, set()).update([value] if key not in ("arm", "model") else [])
         names = sorted({sample.name for sample in family.samples})
         sets = {key: sorted(values) for key, values in labels.items()}
         found[family.name] = [family.type, family.documentation, names, sets]
