@@ -57,18 +57,18 @@ def subparsers(of: argparse.ArgumentParser, name: str) -> dict[str, argparse.Arg
 
 def option(action: argparse.Action) -> dict[str, Any]:
     """What a user sees of an option or a positional argument."""
-    kind = type(action).__name__.strip("_").removesuffix("Action")
     default = action.default
     if not isinstance(default, (bool, int, float, list, type(None))):
         default = str(default)
     known = {
-        "kind": kind,
+        "flag": action.nargs == 0,
+        "repeats": isinstance(action, argparse._AppendAction),
         "required": action.required,
         "default": default,
         "choices": None if action.choices is None else [str(each) for each in action.choices],
         "count": action.nargs,
         "metavar": action.metavar,
-        "without value": action.const if kind == "Store" else None,
+        "without value": action.const if action.nargs == "?" else None,
         "described": bool(action.help),
     }
     return {key: value for key, value in known.items() if value not in (None, False)}
