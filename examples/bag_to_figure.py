@@ -8,7 +8,7 @@ import sys
 import numpy as np
 from matplotlib.figure import Figure
 
-from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.model_file import load_model
 from ur_energy_model.report.analysis import analyse
 
 model_file, bag, output = sys.argv[1:4]

@@ -5,9 +5,9 @@ python examples/cheaper_cycle.py model.yaml my_bag
 
 import sys
 
-from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.model_file import load_model
+from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import optimize_cycle
-from ur_energy_model.optimization.options import OptimizationOptions
 
 model_file, bag = sys.argv[1:3]
 cycle = optimize_cycle(load_model(model_file), bag, OptimizationOptions(keep_dwell=0.5))

@@ -11,8 +11,7 @@ from ur_energy_model.nodes.launch_actions import (
     robot_state_publisher,
     rviz,
 )
-from ur_energy_model.nodes.launch_checks import check_packages
-from ur_energy_model.nodes.launch_parameters import changed_parameters
+from ur_energy_model.nodes.launch_arguments import changed_parameters, check_packages
 
 
 def launch_setup(context):

@@ -11,9 +11,14 @@ from ur_energy_model.nodes.launch_actions import (
     robot_state_publisher,
     rviz,
 )
-from ur_energy_model.nodes.launch_arguments import BUDGET, OUTLETS
-from ur_energy_model.nodes.launch_checks import check_address, check_packages, described_robot
-from ur_energy_model.nodes.launch_parameters import changed_parameters
+from ur_energy_model.nodes.launch_arguments import (
+    BUDGET,
+    OUTLETS,
+    changed_parameters,
+    check_address,
+    check_packages,
+    described_robot,
+)
 
 
 def launch_setup(context):

@@ -8,7 +8,7 @@ from ur_energy_model.nodes.launch_actions import (
     package_node,
     parameter_arguments,
 )
-from ur_energy_model.nodes.launch_parameters import changed_parameters
+from ur_energy_model.nodes.launch_arguments import changed_parameters
 
 
 def launch_setup(context):

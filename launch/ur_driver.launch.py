@@ -10,9 +10,12 @@ from ur_energy_model.nodes.launch_actions import (
     parameter_arguments,
     rviz,
 )
-from ur_energy_model.nodes.launch_arguments import BUDGET, OUTLETS
-from ur_energy_model.nodes.launch_checks import check_packages
-from ur_energy_model.nodes.launch_parameters import changed_parameters
+from ur_energy_model.nodes.launch_arguments import (
+    BUDGET,
+    OUTLETS,
+    changed_parameters,
+    check_packages,
+)
 
 
 def launch_setup(context):

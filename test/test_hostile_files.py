@@ -6,12 +6,11 @@ import csv
 import os
 import re
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,33 +18,33 @@ from hypothesis import strategies as st
 
 from test.model.made_up import with_tensors
 from test.plant.history.synthetic_plant import JOINTS, Arm, Work, write_plant
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.cycle_log import CycleLog
-from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.state_file import StateFile
+from ur_energy_model.energy.counters import StateFile
+from ur_energy_model.energy.cycles import Cycle, CycleLog
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.experiment.papers.contents import papers
-from ur_energy_model.experiment.protocols.published_results import published_results
-from ur_energy_model.files import open_regular, real_path, user_path, write_text
-from ur_energy_model.learning.kept_models import file_digest
-from ur_energy_model.learning.state_store import StateStore
-from ur_energy_model.model.capsules import read_capsules
-from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.files import config_file, open_regular, real_path, user_path, write_text
+from ur_energy_model.learning.state import StateStore, file_digest
 from ur_energy_model.model.generic import is_generic
+from ur_energy_model.model.geometry import read_capsules
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_import import robot_content
 from ur_energy_model.optimization.pendant import Step, sheet_csv
-from ur_energy_model.plant.history.csv_export import export_csv
-from ur_energy_model.plant.history.store import HistoryStore
-from ur_energy_model.resources import config_file
-from ur_energy_model.simulation.arm.constants_file import read_constants
-from ur_energy_model.sinks.credentials import read_credentials
+from ur_energy_model.papers.page import papers
+from ur_energy_model.papers.protocol import published_results
+from ur_energy_model.plant.database import export_csv
+from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.simulation.parameters import read_constants
+from ur_energy_model.sinks.options import read_credentials
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.telemetry.csv.text import CsvText
+from ur_energy_model.telemetry.csv.rows import CsvText
 from ur_energy_model.trajectory.fourier import load_trajectory
-from ur_energy_model.trajectory.plan_csv import read_plan
+from ur_energy_model.trajectory.plan import read_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "robot": load_robot,

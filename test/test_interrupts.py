@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import weakref
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,6 +17,9 @@ import pytest
 from test.identification.exact_arm import ExactArm
 from test.interrupting import assert_quiet, interrupted
 from ur_energy_model import interrupts
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_repeated_signals_of_one_interrupt_raise_nothing():

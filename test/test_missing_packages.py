@@ -9,7 +9,7 @@ from importlib.metadata import requires
 
 import pytest
 
-from ur_energy_model.missing_packages import EXTRAS, MissingPackageError, needed_here
+from ur_energy_model.errors import EXTRAS, MissingPackageError, needed_here
 
 ABSENT = ("clarabel", "lz4", "numba", "rosbags", "rtde_control", "shtab", "typing_extensions")
 """Without a rosdep key; numba, which only the simulated arm needs; too old on Ubuntu 22.04."""
@@ -42,8 +42,8 @@ def test_nodes_start_without_packages_of_pypi(node: str) -> None:
 @pytest.mark.parametrize(
     "module",
     ["telemetry.recording.recorder", "telemetry.bag.reader", "identification.pipeline",
-     "identification.quality.verdict", "energy.recording_energy", "report.report",
-     "experiment.design.problem", "experiment.execution.motion_process"],
+     "identification.verdict", "energy.recording_energy", "report.report",
+     "experiment.design_problem", "experiment.motion_process"],
 )  # fmt: skip
 def test_commands_load_without_packages_of_pypi(module: str) -> None:
     done = run_without(f"import ur_energy_model.{module}")

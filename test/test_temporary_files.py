@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ur_energy_model import temporary_files
-from ur_energy_model.files import new_file, write_text
+from ur_energy_model import files as temporary_files
+from ur_energy_model.files import new_file, remove_abandoned, temporary_name, write_text
 from ur_energy_model.telemetry.bag.files import new_bag, remove_abandoned_in_bags
-from ur_energy_model.temporary_files import remove_abandoned, temporary_name
 
 KILLED_WRITER = """
 import os, sys

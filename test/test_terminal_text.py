@@ -2,7 +2,7 @@
 
 import pytest
 
-from ur_energy_model.terminal_text import one_line, printable, unsigned_zeros
+from ur_energy_model.errors import one_line, printable, unsigned_zeros
 
 
 @pytest.mark.parametrize("text", ["a b", "Motor 1 \u2013 25 \u00b0C", "line\n\tnext"])

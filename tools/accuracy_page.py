@@ -10,22 +10,23 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ur_energy_model.identification.evaluation.evaluation import evaluate
+from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.analysis import analyse
-from ur_energy_model.report.charts.power import bus_chart
-from ur_energy_model.report.charts.torque_and_current import current_chart
-from ur_energy_model.report.figures.figures import save_chart
+from ur_energy_model.report.figures import save_chart
+from ur_energy_model.report.recording_charts import bus_chart, current_chart
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.csv.reader import read_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 

@@ -11,11 +11,14 @@ from pathlib import Path
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.analysis import analyse
-from ur_energy_model.report.charts.power import energy_split_chart, stack_chart
-from ur_energy_model.report.charts.torque_and_current import current_chart, friction_chart
-from ur_energy_model.report.figures.figures import save_chart
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.report.figures import save_chart
+from ur_energy_model.report.recording_charts import (
+    current_chart,
+    energy_split_chart,
+    friction_chart,
+    stack_chart,
+)
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.named_motions import named_motion
 

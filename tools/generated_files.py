@@ -7,18 +7,20 @@ A test checks that the files in the checkout are up to date.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tools.launch_files import LAUNCH_FILES, declared_arguments
 from tools.parameter_files import markdown_table, parameter_file
-from ur_energy_model.layouts.arm_topics import ArmTopics
-from ur_energy_model.layouts.files import layout_files
+from ur_energy_model.files import share_directory
+from ur_energy_model.layouts.files import ArmTopics, layout_files
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.nodes.node_command import EXECUTABLES
+from ur_energy_model.nodes.launch_arguments import EXECUTABLES
 from ur_energy_model.nodes.parameters import NODES
-from ur_energy_model.resources import share_directory
 from ur_energy_model.topics_and_services import PLANNED_TRAJECTORY, SERVICES, TOPICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 PURPOSE: dict[str, str] = {
     "logger": "Records RTDE into bags without loss and publishes joint_states.",

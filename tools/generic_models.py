@@ -10,30 +10,31 @@ checks that the files in the checkout are up to date.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tools.typical_friction import typical_friction
-from ur_energy_model.identification.friction.priors import LOAD_ASYMMETRY_SPREAD
-from ur_energy_model.identification.power.power_stage import TYPICAL
-from ur_energy_model.identification.power.power_structures import (
+from ur_energy_model.files import config_file
+from ur_energy_model.identification.friction_data import LOAD_ASYMMETRY_SPREAD
+from ur_energy_model.identification.power_stage import TYPICAL
+from ur_energy_model.identification.power_structures import (
     CONVERSION_FACTOR,
     DRIVER,
     RESISTANCE_SPREAD,
 )
-from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.model.friction.law import Friction
-from ur_energy_model.model.friction.terms import LOAD, LOAD_ASYMMETRY, REFERENCE_TEMPERATURE
+from ur_energy_model.model.friction import LOAD, LOAD_ASYMMETRY, REFERENCE_TEMPERATURE, Friction
 from ur_energy_model.model.generic import GENERIC
-from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.resources import config_file
-from ur_energy_model.simulation.arm.parameters import constants, motor_constants
-from ur_energy_model.typing import Array
+from ur_energy_model.simulation.parameters import constants, motor_constants
+
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Array
 
 ARMS = ("ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30")
 PUBLISHED = "robot file"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ur_energy_model.files import share_directory
 from ur_energy_model.nodes import launch_arguments
 from ur_energy_model.nodes.launch_arguments import LaunchArgument, common, of_parameters
-from ur_energy_model.resources import share_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def launch_file(name: str) -> Path:

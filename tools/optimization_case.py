@@ -11,29 +11,33 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tools.documentation_images import FOLDER, SEED, record
-from ur_energy_model.cli.optimized_cycle import print_cycle
-from ur_energy_model.experiment.energy_cycle.proof import Proof, measured_saving
+from ur_energy_model.cli.optimize import print_cycle
+from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.optimization.cycle_motion import TimedMoves
+from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
-from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
-from ur_energy_model.optimization.options import OptimizationOptions
-from ur_energy_model.report.charts.optimization import cycle_time_chart, power_chart
-from ur_energy_model.report.figures.figures import save_chart
-from ur_energy_model.report.optimization import make_optimization_report
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
-from ur_energy_model.simulation.control.kinematics import ArmKinematics
-from ur_energy_model.simulation.control.straight_line import LinePlanner, StraightLine
+from ur_energy_model.optimization.plan_optimization import TimedMoves
+from ur_energy_model.report.figures import save_chart
+from ur_energy_model.report.optimization import (
+    cycle_time_chart,
+    make_optimization_report,
+    power_chart,
+)
+from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner, StraightLine
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.motions import Motion, move
-from ur_energy_model.trajectory.planner import home_position
-from ur_energy_model.typing import Array
+from ur_energy_model.trajectory.named_motions import home_position
+
+if TYPE_CHECKING:
+    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+    from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
 JOINT_SPEED, JOINT_ACCELERATION = np.radians(150.0), np.radians(320.0)

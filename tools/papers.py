@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from ur_energy_model.cli.output import progress
-from ur_energy_model.experiment.papers.markdown import markdown
-from ur_energy_model.experiment.papers.run_papers import run_papers
-from ur_energy_model.experiment.papers.side_by_side import PaperResult
+from ur_energy_model.papers.page import PaperResult, markdown, run_papers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "papers.md"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ur_energy_model.nodes.parameter import Parameter, Value
-from ur_energy_model.nodes.parameters import NODES
+from ur_energy_model.nodes.parameters import NODES, Parameter, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WIDTH = 180
 """Longest line of a parameter file, as .yamllint has it."""

@@ -12,21 +12,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.report.palette import THEMES
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Sampled
-from ur_energy_model.typing import Array, Mask
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ur_energy_model.typing import Array, Mask
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "simulated_beside_real.png"
 THEME = THEMES["light"]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ur_energy_model.model.friction.law import LAWS, Friction
-from ur_energy_model.model.friction.terms import (
+from ur_energy_model.model.friction import (
+    LAWS,
     LOAD,
     LOAD_ASYMMETRY,
     REFERENCE_TEMPERATURE,
+    Friction,
     temperature_factor,
 )
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.simulation.arm.parameters import constants, no_load_friction
-from ur_energy_model.typing import Array
+from ur_energy_model.simulation.parameters import constants, no_load_friction
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
 
 LEVEL = 1.1
 """Friction of recorded arms over that of the calibrated ones: two calibrations are near 1, ten

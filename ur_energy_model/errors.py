@@ -2,9 +2,52 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from ur_energy_model.terminal_text import one_line
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Text for people; names from files and command lines must not control their terminal.
+
+_LONGEST = 1000
+"""Most characters of a line; of a longer one, its middle is left out."""
+_SIGNED_ZERO = re.compile(r"(?<![\w.,/\\-])[-−+](?=0(?:\.0+)?(?!\.?\d|[\w-]))")
+
+
+def unsigned_zeros(text: str) -> str:
+    """Text in which numbers that are rounded to zero have no sign: "0.0 W" for "-0.0 W"."""
+    return _SIGNED_ZERO.sub("", text)
+
+
+def printable(text: str) -> str:
+    """Text with escape sequences for what terminals should not print.
+
+    These are control characters other than line breaks and tabs, characters that change the
+    direction of text, and lone surrogates.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode()
+        for each in text
+    )
+
+
+def one_line(text: str) -> str:
+    """Printable text of bounded length, line breaks and tabs escaped, zeros without sign."""
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+    return printable(unsigned_zeros(text)).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def span(seconds: float) -> str:
+    """A time as text, in the unit that suits it."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 class UrEnergyError(Exception):
@@ -95,3 +138,64 @@ class ProtocolError(ControllerError):
 
 class MotionRefusedError(UrEnergyError):
     """A motion that was not started, or was stopped, for safety."""
+
+
+# Python packages that are not installed: which one, and the command that installs it.
+
+NAMES_ON_PYPI = {"pinocchio": "pin", "yaml": "PyYAML"}
+"""What PyPI calls a package, where the name that Python imports is another."""
+IN_UBUNTU = {
+    "lz4", "matplotlib", "numba", "numpy", "rich", "scipy", "shtab", "typing_extensions", "yaml",
+    "zstandard",
+}  # fmt: skip
+"""Packages that apt has as `python3-<name>` (Ubuntu 22.04 and 24.04)."""
+EXTRAS = {
+    "simulation": ("numba",),
+    "motion": ("rtde_control", "rtde_receive"),
+    "plant": ("cryptography", "dask", "distributed", "duckdb", "fsspec", "pyarrow"),
+    "sinks": ("asyncua", "foxglove", "paho", "prometheus_client", "pysparkplug"),
+}
+"""Packages of the extras in pyproject.toml, as Python imports them."""
+_OF_ROS = ("rclpy", "rcl_", "_msgs", "_srvs", "_interfaces", "launch")
+
+
+class MissingPackageError(UrEnergyError):
+    """A Python package that this step needs is not installed.
+
+    Attributes:
+        package: name with which Python imports it.
+        remedy: how to install it.
+    """
+
+    def __init__(self, package: str) -> None:
+        self.package = package.partition(".")[0]
+        self.remedy = _installation(self.package)
+        super().__init__(f"the Python package {self.package!r} is not installed: {self.remedy}")
+
+
+@contextmanager
+def needed_here() -> Iterator[None]:
+    """For imports inside functions: packages that only one option needs.
+
+    Raises:
+        MissingPackageError: an import in the block finds no package.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(error.name or str(error)) from None
+
+
+def _installation(package: str) -> str:
+    if package.startswith(_OF_ROS) or package.endswith(_OF_ROS):
+        return "source ROS 2's setup file, or in a virtual environment, pip install '.[ros]'"
+    by_pip = f"in a virtual environment, pip install {NAMES_ON_PYPI.get(package, package)}"
+    for extra, packages in EXTRAS.items():
+        if package in packages:
+            by_pip = (
+                f"it belongs to the extra '{extra}': in the folder of ur_energy_model, "
+                f"pip install '.[{extra}]'"
+            )
+    if package in IN_UBUNTU:
+        return f"sudo apt install python3-{package.replace('_', '-')}; or {by_pip}"
+    return by_pip

@@ -5,14 +5,16 @@ The rooms that work on bags take a `ForEachBag`; plant/cluster has one that uses
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.terminal_text import one_line
-from ur_energy_model.typing import Progress
+from ur_energy_model.errors import UrEnergyError, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from ur_energy_model.typing import Progress
 
 Result = TypeVar("Result")
 

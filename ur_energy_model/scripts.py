@@ -60,7 +60,7 @@ def _run(module: str, interrupted: int = 0) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("ur_energy_model"):
             raise
-        missing = importlib.import_module("ur_energy_model.missing_packages")
+        missing = importlib.import_module("ur_energy_model.errors")
         print(missing.MissingPackageError(error.name), file=sys.stderr)
         code = NOT_INSTALLED
     finally:

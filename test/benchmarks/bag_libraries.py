@@ -5,11 +5,9 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import mcap.reader
@@ -24,13 +22,16 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.message_decoder import TelemetryDecoder
-from ur_energy_model.telemetry.bag.message_encoder import TOPICS
-from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE
+from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE, TOPICS
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 RATE, SECONDS, BATCH = 500.0, 60.0, 25
 START = 1_700_000_000_000_000_000

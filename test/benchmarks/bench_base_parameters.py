@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from test.identification.conftest import smooth_motion
-from ur_energy_model.identification.dynamics.base_parameters import BaseParameterFit
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.base_parameters import BaseParameterFit
+from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 

@@ -14,27 +14,29 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.learning.surrogate_work import DAY, SurrogateWork
+from ur_energy_model.files import config_file
+from ur_energy_model.identification.filtered_motion import MotionStream
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.identification.regression.motion_stream import MotionStream
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.drift_filter import DriftFilter
 from ur_energy_model.learning.friction_clock import NOISE
-from ur_energy_model.learning.history import Change
 from ur_energy_model.learning.minute import MINUTE, Minute
-from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, gravity_of_mounting
-from ur_energy_model.resources import config_file
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.fourier import load_trajectory
-from ur_energy_model.trajectory.planner import Planner
+from ur_energy_model.trajectory.named_motions import Planner
+
+if TYPE_CHECKING:
+    from ur_energy_model.learning.history import Change
+    from ur_energy_model.model.energy_model import EnergyModel
 
 ARM, SEED, RATE = "ur5e", 21, 125.0
 SESSION_MINUTES, CHANGE_MINUTE = 40, 20
@@ -190,7 +192,7 @@ def _correlation(values: np.ndarray) -> float:
 
 def generic() -> EnergyModel:
     """A model to state levels of surrogate work against; they are relative to it."""
-    from ur_energy_model.model.file.model_file import load_model
+    from ur_energy_model.model.model_file import load_model
 
     return load_model(config_file("models", f"{ARM}.yaml"))
 

@@ -18,19 +18,22 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.model.friction.law import LAWS, Friction
+from ur_energy_model.energy.live import LiveEstimator, Snapshot
+from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.model_file import save_model
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array
 
 SECONDS = 20.0
 WARM_UP = 20.0
@@ -160,7 +163,7 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
     }
     from ur_energy_model.nodes.energy_publishers import EnergyPublishers
     from ur_energy_model.nodes.estimator import EstimatorNode
-    from ur_energy_model.nodes.node_command import node_command
+    from ur_energy_model.nodes.launch_arguments import node_command
     from ur_energy_model.nodes.node_process import run_nodes
 
     published: list[tuple[float, float]] = []

@@ -8,10 +8,8 @@ from __future__ import annotations
 import argparse
 
 from ur_energy_model.cli.output import print_table
-from ur_energy_model.experiment.design.design import Design
-from ur_energy_model.experiment.design.genetic_search import genetic_search
-from ur_energy_model.experiment.design.gradient_search import design_trajectory
-from ur_energy_model.experiment.design.problem import DesignRequest
+from ur_energy_model.experiment.design import Design, design_trajectory, genetic_search
+from ur_energy_model.experiment.design_problem import DesignRequest
 from ur_energy_model.model.robots import load_robot
 
 PUBLISHED_CONDITION_NUMBER = 153

@@ -16,7 +16,7 @@ import numpy as np
 
 from test.energy.unseen_arms import REAL, Trial, compared, energies, record, slowly, without_bus
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.power_options import PowerOptions
+from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.model.generic import generic_models
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import resource
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.energy.power_options import FIELDS
+from ur_energy_model.energy.powers import FIELDS
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plant.history.add import BagWork, add_bags
-from ur_energy_model.plant.history.bag_history import HistoryOptions
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
-from ur_energy_model.telemetry.bag.bag_hash import bag_hash
+from ur_energy_model.plant.add import BagWork, HistoryOptions, add_bags
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
+from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MINUTES = 10
 PROMISED = 150_000.0

@@ -16,18 +16,20 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import process_time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.learning.production import Piece, production
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.energy_summary import EnergySummary, summarise
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
-from ur_energy_model.learning.learner import Learner
-from ur_energy_model.learning.prior import first_model
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.energy.recording_energy import EnergySummary, summarise
+from ur_energy_model.learning.learner import Learner, first_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.writer import BagWriter
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.energy_model import EnergyModel
 
 ARMS = (
     ("ur5e", 101), ("ur3e", 102), ("ur10e", 103), ("ur16e", 105),

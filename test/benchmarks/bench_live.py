@@ -17,8 +17,8 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from test.benchmarks.bench_estimator import fresh_host, model, resident, send, spent_by
 from test.energy.known_arm import motion, packets
@@ -26,13 +26,14 @@ from test.sinks.foxglove.foxglove_client import FoxgloveClient
 from test.sinks.mqtt.mosquitto import Mosquitto
 from test.sinks.servers import free_port, program
 from test.sinks.test_live_arm import Played
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.sinks.live_arm import LiveArm, NamedModel
-from ur_energy_model.sinks.open_sinks import open_sinks
+from ur_energy_model.energy.live import LiveOptions
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, Outlets, open_sinks
 from ur_energy_model.sinks.options import SinkOptions
-from ur_energy_model.sinks.outlets import Outlets
 from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 WARM_UP, SECONDS = 15.0, 20.0
 MOST_CPU, MOST_MEMORY = 20.0, 250.0

@@ -13,23 +13,26 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.csv.reader import read_csv
-from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.telemetry.recording.reception import SampleQueue
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.recording.sample_queue import SampleQueue
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Array, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ur_energy_model.typing import Array, Self
 
 HOST = "127.0.10.41"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))

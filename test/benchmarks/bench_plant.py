@@ -7,7 +7,7 @@ from time import perf_counter
 import numpy as np
 
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.trajectory.named_motions import named_motion
 
 SECONDS = 20.0

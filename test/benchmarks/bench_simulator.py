@@ -11,12 +11,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.rtde.source import RtdeSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 HOST = "127.0.11.60"

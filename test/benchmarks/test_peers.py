@@ -13,8 +13,8 @@ from test.benchmarks.peers.methods import ECBOT_POWER, THREE, TWENTY_LINES, Base
 from test.benchmarks.peers.ours import CommandError, command, friction_at
 from test.benchmarks.peers.recorded import Recorded
 from test.identification.exact_arm import ExactArm
-from ur_energy_model.identification.power.power_columns import PowerRows
-from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.identification.power_structures import PowerRows
+from ur_energy_model.model.model_file import load_model
 
 ARM = ExactArm(
     torque_constant=ExactArm().robot.torque_constant.copy(), resistance_factor=1.3, power_noise=0.0

@@ -94,7 +94,7 @@ def _become(arguments: list[str], errors: int) -> None:
 
 if __name__ == "__main__":
     import ur_energy_model.cli.main
-    import ur_energy_model.identification.evaluation.evaluation
+    import ur_energy_model.identification.evaluation
     import ur_energy_model.telemetry.bag.reader  # noqa: F401  the slow imports, once
 
     json.dump([asdict(_run(each)) for each in json.load(sys.stdin)], sys.stdout)

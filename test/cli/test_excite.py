@@ -6,15 +6,18 @@ import contextlib
 import io
 import json
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ur_energy_model.cli.main import main
+from ur_energy_model.files import config_file
 from ur_energy_model.learning.history import NEEDS, Need
-from ur_energy_model.model.file.model_file import load_model, save_model
-from ur_energy_model.resources import config_file
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.trajectory.fourier import load_trajectory
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # The genetic search has no time limit, so its result is the same on every machine.
 QUICK = (

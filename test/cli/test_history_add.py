@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,8 +17,11 @@ from test.cli.conftest import Capture, printed, refused
 from test.identification.exact_arm import write_bag
 from test.plant.history.made_up_bags import HOUR, MODEL, NOON, Session, estimated, rows
 from ur_energy_model.cli.main import DONE, main
-from ur_energy_model.learning.kept_models import file_digest
-from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.learning.state import file_digest
+from ur_energy_model.model.model_file import save_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from test.plant.fleet.recorded_fleet import record
 from ur_energy_model.cli.main import main
-from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.model_file import load_model
 
 
 @pytest.fixture(scope="module")

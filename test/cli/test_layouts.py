@@ -8,7 +8,7 @@ from pathlib import Path
 from test.cli.conftest import Capture, refused
 from test.layouts.viewers import plotjuggler_curves
 from ur_energy_model.cli.main import DONE, main
-from ur_energy_model.resources import config_file
+from ur_energy_model.files import config_file
 
 
 def test_layouts_of_an_arm_in_a_cell(tmp_path: Path, capsys: Capture) -> None:

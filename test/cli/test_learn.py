@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.cli.conftest import Capture, printed, refused
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.cli.main import DONE, main
-from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.model_file import load_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,7 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,7 +26,10 @@ from test.sinks.servers import free_port
 from test.sinks.waiting import until
 from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.cli.main import DONE, main
-from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.model.model_file import save_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Host = Callable[[], str]
 Simulate = Callable[..., "subprocess.Popen[str]"]

@@ -5,16 +5,19 @@ from __future__ import annotations
 import shlex
 import socket
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import main
+from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.resources import config_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 NOBODY = "127.0.15.97"
 """An address at which nothing listens."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,10 +12,13 @@ from test.optimization.hand_made import ROBOT, hand_made_recording
 from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.cli.main import main
 from ur_energy_model.energy.prediction import predict_energy
-from ur_energy_model.experiment.energy_cycle.exports import PREDICTION, PROGRAM, SHEET
-from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.experiment.cycle_exports import PREDICTION, PROGRAM, SHEET
+from ur_energy_model.model.model_file import save_model
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.trajectory.plan_csv import read_plan
+from ur_energy_model.trajectory.plan import read_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,10 +13,13 @@ from test.cli.test_inspect import write_bag
 from test.identification.conftest import made_up_recording
 from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
 from ur_energy_model.cli.main import main
-from ur_energy_model.identification.payload.payload_identification import payload_difference
-from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.identification.payload import payload_difference
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

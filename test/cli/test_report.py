@@ -12,8 +12,8 @@ import pytest
 from test.energy.known_arm import known_model
 from test.report.conftest import explained_recording
 from ur_energy_model.cli.main import main
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.resources import config_file
+from ur_energy_model.files import config_file
+from ur_energy_model.model.model_file import save_model
 from ur_energy_model.telemetry.bag.writer import BagWriter
 
 

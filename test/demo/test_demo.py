@@ -8,16 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from ur_energy_model.demo.processes import ChildError, Processes
-from ur_energy_model.demo.run import MARK, _fresh_folder
-from ur_energy_model.demo.true_energy import true_energy
+from ur_energy_model.demo.run import MARK, ChildError, Processes, _fresh_folder, true_energy
 from ur_energy_model.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DEMO = (sys.executable, "-m", "ur_energy_model.cli.main", "demo", "--seed", "7")
 
@@ -104,7 +105,7 @@ def test_processes_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
     seconds = f"1000.{os.getpid()}"
     script = (
         "import signal, sys\nfrom pathlib import Path\n"
-        "from ur_energy_model.demo.processes import Processes\n"
+        "from ur_energy_model.demo.run import Processes\n"
         "with Processes(Path(sys.argv[1]), {}) as children:\n"
         f"    children.start('sleeper', ['sleep', '{seconds}'])\n"
         "    print('started', flush=True)\n    signal.pause()\n"

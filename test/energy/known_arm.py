@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.law import LAWS, Friction
-from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
 RATE = 500.0

@@ -7,32 +7,33 @@ change payload and speed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.energy.known_arm import changed, packets
 from test.identification.exact_arm import write_bag
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LIVE_FIELDS
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import load_model, save_model
-from ur_energy_model.model.friction.law import LAWS, Friction
-from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.friction import LAWS, Friction
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.report.recording_powers import recording_powers
+from ur_energy_model.report.analysis import recording_powers
 from ur_energy_model.report.shift import read_shift
-from ur_energy_model.simulation.arm import commands as cmd
-from ur_energy_model.simulation.arm.parameters import ArmParameters
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
-from ur_energy_model.telemetry.bag.source import BagSource
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
+from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.simulation.parameters import ArmParameters
 
 ROBOT = load_robot("ur5e")
 TRUTH = "actual_robot_energy_consumed"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.energy.unseen_arms import REAL, Trial, compared, energies, record, slowly, without_bus
-from ur_energy_model.energy.arm_state import ArmState
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.power_options import PowerOptions
+from ur_energy_model.energy.powers import ArmState, PowerOptions
 from ur_energy_model.model.generic import generic_models
 from ur_energy_model.telemetry.csv.reader import read_csv
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SEED = 611
 VARIANTS = ("bus", "no bus", "10 Hz", "motion")

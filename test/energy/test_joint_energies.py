@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.joint_energies import JointEnergies
+from ur_energy_model.energy.powers import JointEnergies
 
 
 def test_json_has_each_joint_and_the_sums() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading, efficiency, integrate
-from ur_energy_model.energy.power_table import EnergyCorrection
+from ur_energy_model.energy.powers import EnergyCorrection
 
 PERIOD = 0.002
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,33 +14,37 @@ from hypothesis import strategies as st
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.energy_summary import summarise
-from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
-from ur_energy_model.energy.power_csv import new_power_csv
-from ur_energy_model.energy.power_options import PowerOptions
-from ur_energy_model.energy_topics.arm_energies import PARTS, energy_names, energy_values
-from ur_energy_model.energy_topics.joint_interfaces import joint_interfaces
-from ur_energy_model.energy_topics.numbers import other_numbers, total_numbers
-from ur_energy_model.energy_topics.statuses import (
+from ur_energy_model.energy.powers import Channels, PowerOptions
+from ur_energy_model.energy.recording_energy import new_power_csv, summarise
+from ur_energy_model.energy.topics import (
+    PARTS,
     cycle_status,
+    energy_names,
+    energy_values,
     interval_energies,
+    joint_interfaces,
+    other_numbers,
     summary_statuses,
+    total_numbers,
 )
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report.tables.energy import energy_table
-from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.joint_row import joint_rows, part_rows
-from ur_energy_model.sinks.opcua.measurements import MAIN, SUM, metering_points
-from ur_energy_model.sinks.prometheus import metrics
-from ur_energy_model.sinks.prometheus.arm_metrics import ArmMetrics
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.report.layout import energy_table
+from ur_energy_model.sinks import prometheus_metrics as metrics
+from ur_energy_model.sinks.estimator_reading import joint_rows, part_rows
+from ur_energy_model.sinks.opcua_types import MAIN, SUM, metering_points
+from ur_energy_model.sinks.prometheus import ArmMetrics
+from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from ur_energy_model.energy.cycles import Cycle
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.telemetry.samples import Telemetry
+    from ur_energy_model.typing import Array
 
 JOINTS = ROBOT.joint_names
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,18 +12,24 @@ from hypothesis import strategies as st
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.live.cycles import Trigger
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import EnergyMeter
-from ur_energy_model.energy.power_options import Method, PowerOptions
-from ur_energy_model.energy.rated_limits import MOST_POWER, most_power, rated_limits
-from ur_energy_model.energy.usable_samples import UsableSamples
+from ur_energy_model.energy.powers import Method, PowerOptions
+from ur_energy_model.energy.telemetry_checks import (
+    MOST_POWER,
+    UsableSamples,
+    most_power,
+    rated_limits,
+)
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.energy.cycles import Trigger
+    from ur_energy_model.telemetry.samples import Telemetry
+    from ur_energy_model.typing import Array
 
 REAL = (
     "ur10e_excitation_loaded_2.805kg_56s",

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tools.generic_models import ASSUMED_CONSTANT, ASSUMED_RESISTANCE
-from ur_energy_model.demo.true_energy import TrueEnergy, true_energy
+from ur_energy_model.demo.run import TrueEnergy, true_energy
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.energy_summary import EnergySummary, summarise
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
-from ur_energy_model.energy.power_options import PowerOptions
+from ur_energy_model.energy.recording_energy import EnergySummary, summarise
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.parameters import motor_constants
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.parameters import motor_constants
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.trajectory.named_motions import named_motion
-from ur_energy_model.trajectory.planner import Planner
-from ur_energy_model.typing import Array
+from ur_energy_model.trajectory.named_motions import Planner, named_motion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.energy.powers import PowerOptions
+    from ur_energy_model.typing import Array
 
 REAL = (
     "ur5e_pick_place_50hz_24s",

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.energy_topics.arm_energies import energy_names, energy_values, stamped_order
-from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
+from ur_energy_model.energy.live import LiveEstimator, Snapshot
+from ur_energy_model.energy.topics import (
+    energy_names,
+    energy_values,
+    number_topics,
+    other_numbers,
+    stamped_order,
+    total_numbers,
+)
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Array
 
 JOINTS = tuple(f"left_{joint}" for joint in ROBOT.joint_names)
 

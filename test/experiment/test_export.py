@@ -12,7 +12,7 @@ import pytest
 
 from test.trajectory.test_fourier import random_trajectory
 from ur_energy_model.errors import InputError
-from ur_energy_model.experiment.export import export_trajectory, urscript
+from ur_energy_model.experiment.motion_process import export_trajectory, urscript
 
 STEP = 0.002
 

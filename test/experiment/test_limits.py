@@ -9,10 +9,9 @@ import pytest
 
 from test.experiment.conftest import assert_gradient
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.model.capsules import TABLE, Wall
-from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.files import config_file
+from ur_energy_model.model.geometry import TABLE, ArmGeometry, Wall
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.resources import config_file
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
 
 

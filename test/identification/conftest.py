@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ur_energy_model.model.robots import RobotDescription
 
 
 def smooth_motion(

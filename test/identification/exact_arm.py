@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.signal import lfilter
 
 from test.identification.conftest import smooth_motion
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction.law import LAWS, FrictionLaw
-from ur_energy_model.model.friction.terms import OperatingPoint
+from ur_energy_model.model.friction import LAWS, FrictionLaw, OperatingPoint
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TORQUE_CONSTANT = np.array([0.105, 0.103, 0.107, 0.080, 0.078, 0.081])
 

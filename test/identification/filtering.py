@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.motion_stream import MotionStream
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.identification.filtered_motion import FilteredMotion, MotionStream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ur_energy_model.telemetry.samples import Telemetry
 
 
 def filtered_motions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,13 +11,17 @@ import pytest
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.errors import IdentificationError, RecordingError
-from ur_energy_model.identification.evaluation.evaluation import evaluate
+from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.telemetry.samples import Telemetry
 
 BARE = ("actual_q", "actual_qd", "actual_current")
 INERTIA = {"ur10": [4.0, 4.5, 2.0, 0.7, 0.5, 0.6], "gen3": [0.6, 0.5, 0.4, 0.35, 0.3, 0.2, 0.1]}

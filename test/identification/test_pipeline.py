@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
-from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
+from ur_energy_model.cli.identify import identification_json
+from ur_energy_model.energy.joint_powers import BusCapacitor
+from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import (
     InputError,
@@ -19,12 +20,14 @@ from ur_energy_model.errors import (
     UrEnergyError,
     WrongRobotError,
 )
-from ur_energy_model.identification.evaluation.evaluation import evaluate
-from ur_energy_model.identification.identification_json import identification_json
+from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.model.file.model_file import load_model, save_model
-from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.model.friction import LAWS
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.telemetry.csv.reader import read_csv
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import pickle
 from contextlib import closing
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.identification.exact_arm import ExactArm
-from ur_energy_model.identification.long_recordings.part_pool import KeptTime
-from ur_energy_model.identification.recording_buffers import RowBuffer, TorqueBuffer
+from ur_energy_model.identification.parts import KeptTime
+from ur_energy_model.identification.recording import RowBuffer, TorqueBuffer
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.bag_hash import bag_hash
+from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_rows_come_back_in_order_and_more_than_once() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.recording_checks import check_batch
+from ur_energy_model.energy.telemetry_checks import check_batch
 from ur_energy_model.errors import MissingFieldError, RecordingError
 from ur_energy_model.identification.recording_reader import REQUIRED
 from ur_energy_model.telemetry.samples import Telemetry

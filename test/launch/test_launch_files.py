@@ -14,11 +14,14 @@ from test.launch.stand_in import DeclareLaunchArgument, StartedNode, launch_desc
 from test.launch.stand_in import started_nodes as started_by
 from tools.launch_files import LAUNCH_FILES, declared_arguments, launch_file
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.nodes import launch_checks
-from ur_energy_model.nodes.launch_arguments import LaunchArgument
-from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
+from ur_energy_model.files import PACKAGE, config_file, share_directory
+from ur_energy_model.nodes import launch_arguments as launch_checks
+from ur_energy_model.nodes.launch_arguments import (
+    EXECUTABLES,
+    LaunchArgument,
+    default_parameter_file,
+)
 from ur_energy_model.nodes.parameters import NODES, parameter
-from ur_energy_model.resources import PACKAGE, config_file, share_directory
 
 NEEDED = {
     "energy": {"model_file": "m.yaml", "robot_ip": "10.0.0.7"},

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ur_energy_model.layouts.grafana import grafana_dashboard, scrape_configuration
-from ur_energy_model.layouts.grafana_panels import COLUMNS, panels
-from ur_energy_model.sinks.open_sinks import PROMETHEUS_PORT
-from ur_energy_model.sinks.prometheus.metrics import METRICS, Kind
+from ur_energy_model.layouts.grafana import COLUMNS, grafana_dashboard, panels, scrape_configuration
+from ur_energy_model.sinks.live_arm import PROMETHEUS_PORT
+from ur_energy_model.sinks.prometheus_metrics import METRICS, Kind
 
 BY_NAME = {metric.name: metric for metric in METRICS}
 SERIES = re.compile(r"(ur_energy_\w+)\{([^}]*)\}(\[[^\]]+\])?")

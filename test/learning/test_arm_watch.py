@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from test.learning.made_up_motion import N, generic
-from ur_energy_model.learning.arm_watch import ArmWatch
-from ur_energy_model.learning.coverage import Coverage
+from ur_energy_model.learning.changes import ArmWatch
 from ur_energy_model.learning.history import NEEDS
-from ur_energy_model.learning.needs import needs
+from ur_energy_model.learning.needs import Coverage, needs
 from ur_energy_model.model.robots import load_robot
 
 

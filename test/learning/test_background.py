@@ -17,7 +17,7 @@ from test.energy.known_arm import ROBOT, known_model
 from test.learning.fake_learner import COMPUTE, DIE, FIRST_STANDBY, LEARN, NOTICE, ORDER, RAISE
 from ur_energy_model.learning import process
 from ur_energy_model.learning.background import BackgroundLearning, LearningNews
-from ur_energy_model.learning.state_store import StateStore
+from ur_energy_model.learning.state import StateStore
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 FAKE = "test.learning.fake_learner:FakeLearner"

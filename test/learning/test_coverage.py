@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.learning.coverage import SPEED_EDGES, Coverage
+from ur_energy_model.learning.needs import SPEED_EDGES, Coverage
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 RATE = 50.0

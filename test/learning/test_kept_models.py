@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.learning.kept_models import (
+from ur_energy_model.learning.state import (
     FIRST,
     KEPT,
     ORIGIN,
@@ -17,8 +17,12 @@ from ur_energy_model.learning.kept_models import (
     learned_digest,
     save_learned,
 )
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.model.model_file import load_model, save_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.model.energy_model import EnergyModel
 
 
 def version(model: EnergyModel, number: int) -> EnergyModel:

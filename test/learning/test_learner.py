@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,12 +13,13 @@ from test.learning.conftest import batches, constants, fed
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.errors import InputError
 from ur_energy_model.learning.history import Attempt
-from ur_energy_model.learning.learner import Learner
-from ur_energy_model.learning.options import LearningOptions
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.learning.learner import Learner, LearningOptions
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.energy_model import EnergyModel
 
 Learned = tuple[Learner, tuple[Attempt, ...]]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.learning.drift_filter import DriftFilter, DriftNoise
-from ur_energy_model.learning.level_watch import LevelChange, LevelWatch, WatchLimits
+from ur_energy_model.learning.friction_clock import LevelChange, LevelWatch, WatchLimits
 
 NOISE = DriftNoise(
     usual=0.1, wear=0.006, session=0.05, common=0.05, wander=0.015, slope=0.01, least=0.005

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.learning.made_up_motion import N, generic
-from ur_energy_model.learning.coverage import SPEED_EDGES, Coverage
 from ur_energy_model.learning.history import Need, need_from_json
-from ur_energy_model.learning.needs import LEAST_SHARE, MOST, needs, next_needed
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.learning.needs import (
+    LEAST_SHARE,
+    MOST,
+    SPEED_EDGES,
+    Coverage,
+    needs,
+    next_needed,
+)
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.energy_model import EnergyModel
 
 
 def work(top: dict[int, float] | None = None) -> Coverage:

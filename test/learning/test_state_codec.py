@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.learning.state_codec import decoded, encoded
+from ur_energy_model.learning.state import decoded, encoded
 
 VALUES = {
     "numbers": [1, 2.5, -np.inf, None, True, "text"],

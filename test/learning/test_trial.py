@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.learning.model_record import ModelRecord
-from ur_energy_model.learning.prior import first_model
-from ur_energy_model.learning.trial import Trial, better_or_worse
+from ur_energy_model.learning.learner import first_model
+from ur_energy_model.learning.trial import ModelRecord, Trial, better_or_worse
 from ur_energy_model.model.robots import load_robot
 
 

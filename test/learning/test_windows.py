@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.learning.windows import WINDOW, Windows
+from ur_energy_model.learning.minute import WINDOW, Windows
 from ur_energy_model.telemetry.samples import Telemetry
 
 

@@ -10,15 +10,14 @@ import pytest
 from test.energy.known_arm import ROBOT, known_model
 from test.learning.fake_learner import ORDER, FakeLearner
 from ur_energy_model.learning import worker
-from ur_energy_model.learning.cpu_budget import CpuBudget
-from ur_energy_model.learning.messages import (
+from ur_energy_model.learning.process import (
     BeginLearning,
     FinishLearning,
     LearnerState,
     Progress,
     Trouble,
 )
-from ur_energy_model.learning.worker import CPU_RESERVE, Worker
+from ur_energy_model.learning.worker import CPU_RESERVE, CpuBudget, Worker
 from ur_energy_model.telemetry.samples import Telemetry
 
 

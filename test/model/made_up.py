@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.model.bus_model import BusModel
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.law import LAWS, Friction
-from ur_energy_model.model.joint_model import JointModel
-from ur_energy_model.model.link_tensors import LinkTensors
+from ur_energy_model.model.drives import BusModel, JointModel
+from ur_energy_model.model.energy_model import EnergyModel, LinkTensors
+from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
 

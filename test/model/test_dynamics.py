@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from ur_energy_model.model.dynamics import ArmDynamics, parameter_transform
-from ur_energy_model.model.inertial_parameters import entries_of, tensor_of
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.setup import Payload, Setup, entries_of, tensor_of
 
 ARMS = ["ur5e", "ur10e", "gen3", "fr3"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from test.model.made_up import N, made_up_model, motion
-from ur_energy_model.model.current_errors import PREDICTION_ERROR
+from ur_energy_model.model.drives import PREDICTION_ERROR
 from ur_energy_model.model.sessions import COMMON_FRICTION, Session, scaled_parameters
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,9 +12,7 @@ import pytest
 from test.model.made_up import made_up_model
 from tools.generic_models import ARMS, make
 from ur_energy_model.errors import ModelFileError, RobotFileError
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.document import document
-from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.model.document import document
 from ur_energy_model.model.generic import (
     GENERIC,
     generic_model,
@@ -22,8 +21,12 @@ from ur_energy_model.model.generic import (
     model_entry,
     model_words,
 )
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plain import plain
+from ur_energy_model.yaml_reader import plain
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.energy_model import EnergyModel
 
 Leaves = dict[str, object]
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import RobotFileError
-from ur_energy_model.model.capsules import TABLE, Capsule, Wall, load_capsules
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall, load_capsules
 from ur_energy_model.model.robots import load_robot
 
 UPRIGHT = np.array([[0.0, -np.pi / 2, 0.0, -np.pi / 2, 0.0, 0.0]])

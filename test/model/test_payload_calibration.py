@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.identification.payload.test_payload_fit import true_model
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.model.file.model_file import load_model, save_model
-from ur_energy_model.model.payload_calibration import PayloadCalibration
+from ur_energy_model.model.energy_model import PayloadCalibration
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def some_calibration() -> PayloadCalibration:

@@ -12,9 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import rclpy
@@ -26,9 +24,14 @@ from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from test.energy.known_arm import known_model
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes.managed_node import ManagedNode
-from ur_energy_model.nodes.node_command import node_command
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.nodes.launch_arguments import node_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from ur_energy_model.nodes.managed_node import ManagedNode
 
 PATIENCE = 60.0
 """Longest wait for a condition [s]."""

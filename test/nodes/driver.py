@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import rclpy
 from rclpy.context import Context
@@ -13,7 +13,10 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from test.energy.known_arm import ROBOT
-from ur_energy_model.nodes.conversions import time_message
+from ur_energy_model.nodes.ros import time_message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 START = 1_700_000_000_000_000_000
 """Stamp of the first message [ns]."""

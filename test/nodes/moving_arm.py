@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.energy.known_arm import motion
 from test.learning.fake_learner import ORDER
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Self
+
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Self
 
 SAMPLES = 10
 PERIOD = 0.02

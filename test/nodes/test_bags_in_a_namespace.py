@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,11 +19,14 @@ from test.nodes.conftest import Cell, message_class
 from test.nodes.test_estimator import ended
 from test.telemetry.bag.bag_files import offered_qos
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.energy_topics.arm_energies import energy_names
-from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.energy.topics import energy_names
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 NAMESPACE, PREFIX = "/cell/left", "left_"
 JOINTS = tuple(PREFIX + joint for joint in ROBOT.joint_names)

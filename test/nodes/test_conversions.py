@@ -11,7 +11,7 @@ from std_msgs.msg import Float64
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.nodes import conversions as convert
+from ur_energy_model.nodes import ros as convert
 
 NAMES = ("a", "b")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.diagnostic_status import text_of
+from ur_energy_model.telemetry.bag.cdr import text_of
 
 
 def test_values_become_readable_text() -> None:

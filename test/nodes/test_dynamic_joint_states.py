@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from builtin_interfaces.msg import Time
 
-from ur_energy_model.nodes.dynamic_joint_states import DynamicJointStates
+from ur_energy_model.nodes.energy_publishers import DynamicJointStates
 
 
 def test_energy_joints_needs_control_msgs_only_where_it_is_installed(

@@ -7,10 +7,8 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -23,14 +21,18 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets, total
 from test.nodes.conftest import PATIENCE, Cell
-from ur_energy_model.energy.live.state_file import StateFile
+from ur_energy_model.energy.counters import StateFile
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.model.file.model_file import load_model, save_model
-from ur_energy_model.nodes.conversions import time_message
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.ros import time_message
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 JOINTS = ROBOT.joint_names
 

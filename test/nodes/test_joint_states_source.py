@@ -7,9 +7,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rclpy.qos import ReliabilityPolicy
@@ -17,8 +15,12 @@ from rclpy.qos import ReliabilityPolicy
 from test.energy.known_arm import ROBOT
 from test.nodes.conftest import PATIENCE, Cell
 from test.nodes.driver import START, Driver
+from ur_energy_model.files import share_directory
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.resources import share_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 PERIOD = 2_000_000
 """Of the driver [ns]."""

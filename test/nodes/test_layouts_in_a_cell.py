@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from test.energy.known_arm import ROBOT, known_model
 from test.layouts.viewers import (
@@ -15,10 +14,14 @@ from test.layouts.viewers import (
     plotjuggler_series,
     plotjuggler_subscriptions,
 )
-from test.nodes.conftest import Cell
-from ur_energy_model.layouts.arm_topics import ArmTopics
-from ur_energy_model.layouts.files import layout_files
-from ur_energy_model.model.file.model_file import save_model
+from ur_energy_model.layouts.files import ArmTopics, layout_files
+from ur_energy_model.model.model_file import save_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from test.nodes.conftest import Cell
 
 TYPES = {
     "/cell1/energy": "sensor_msgs/JointState",

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell, Observer
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.simulation.arm.modes import ProgramState
-from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.simulation.commands import ProgramState
+from ur_energy_model.simulation.simulated_controller import CONTROL_PORT
 from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
 from ur_energy_model.telemetry.rtde.source import RtdeSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 SCRIPT_PORT = 30002
 JOINTS = ROBOT.joint_names

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from test.nodes.conftest import Cell
 from ur_energy_model.nodes.logger import LoggerNode
+from ur_energy_model.telemetry.bag.files import stored_files
 from ur_energy_model.telemetry.bag.reader import read_bag
-from ur_energy_model.telemetry.bag.retention import stored_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from test.nodes.conftest import Cell
 
 
 @pytest.mark.parametrize(

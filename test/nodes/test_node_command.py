@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ur_energy_model.nodes.node_command import node_command
+from ur_energy_model.nodes.launch_arguments import node_command
 
 
 def test_values_are_written_as_yaml() -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, motion
-from test.nodes.conftest import Cell
 from test.optimization.hand_made import HOME, sampled
 from test.optimization.simulated_cycle import arm_model
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes.conversions import duration_message, plan_of, seconds_of
+from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.ros import duration_message, plan_of, seconds_of
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.motions import move
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from test.nodes.conftest import Cell
 
 ORDER = [3, 4, 5, 0, 1, 2]
 """Of the joints in the request."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.nodes.parameter_wording import OPTIONS, explain
+from ur_energy_model.nodes.managed_node import OPTIONS, explain
 from ur_energy_model.nodes.parameters import NODES
 
 

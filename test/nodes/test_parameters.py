@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 from rclpy.parameter import Parameter as RosParameter
@@ -10,16 +11,17 @@ from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from test.nodes.conftest import PATIENCE, Cell
 from tools.generated_files import files
-from ur_energy_model.energy_topics.numbers import number_topics
+from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.files import share_directory
+from ur_energy_model.model.friction import LAWS
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.identification import IdentificationNode
-from ur_energy_model.nodes.managed_node import ManagedNode
-from ur_energy_model.nodes.node_command import node_command
-from ur_energy_model.nodes.parameter import Parameter, Value
-from ur_energy_model.nodes.parameters import NODES, ignored
-from ur_energy_model.resources import share_directory
+from ur_energy_model.nodes.launch_arguments import node_command
+from ur_energy_model.nodes.parameters import NODES, Parameter, Value, ignored
+
+if TYPE_CHECKING:
+    from ur_energy_model.nodes.managed_node import ManagedNode
 
 
 @pytest.mark.parametrize("name", files())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 
-from ur_energy_model.nodes.power_markers import PowerMarkers
+from ur_energy_model.nodes.energy_publishers import PowerMarkers
 
 STAMP = Time(sec=5, nanosec=500_000_000)
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.telemetry.recording.scripted_source import ScriptedSource, batches, wait_for
 from ur_energy_model.errors import ControllerError, RecordingError, WrongRobotError
-from ur_energy_model.nodes import recording_session
-from ur_energy_model.nodes.recording_session import RecordingSession
+from ur_energy_model.nodes import logger as recording_session
+from ur_energy_model.nodes.logger import RecordingSession
 from ur_energy_model.telemetry.bag.reader import read_bag
-from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
+from ur_energy_model.telemetry.recording.reception import RecorderOptions
 from ur_energy_model.telemetry.source import LinkStatus
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Make = Callable[..., RecordingSession]
 

@@ -4,7 +4,7 @@ import rclpy
 from rclpy.context import Context
 from std_msgs.msg import String
 
-from ur_energy_model.nodes.subscribers import has_subscribers
+from ur_energy_model.nodes.ros import has_subscribers
 
 
 def test_nobody_listens_once_ros_is_shut_down(fresh_domain):

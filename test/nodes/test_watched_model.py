@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.energy.known_arm import known_model
 from ur_energy_model.errors import WrongRobotError
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes.watched_model import WatchedModel
-from ur_energy_model.resources import config_file
+from ur_energy_model.files import config_file
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.nodes.estimated_arm import WatchedModel
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PERIOD = 1e-9
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.cycle import Dwell, Move, Wait, WorkCycle
-from ur_energy_model.optimization.cycle_motion import recorded_motion
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
 from ur_energy_model.optimization.pendant import (
     sheet_of,
@@ -16,12 +16,14 @@ from ur_energy_model.optimization.pendant import (
     typed_stretches,
     with_recorded_values,
 )
-from ur_energy_model.simulation.control.kinematics import ArmKinematics
-from ur_energy_model.simulation.control.straight_line import LinePlanner, StraightLine
+from ur_energy_model.optimization.plan_optimization import recorded_motion
+from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Motion, move
-from ur_energy_model.trajectory.planner import home_position
-from ur_energy_model.typing import Array
+from ur_energy_model.trajectory.named_motions import home_position
+
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
 FAST, SLOW = (1.5, 3.0), (0.6, 1.5)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.identification.exact_arm import write_bag
-from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.law import LAWS, Friction
-from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Chain, move
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ROBOT = load_robot("ur5e")
 STANDBY = 30.0

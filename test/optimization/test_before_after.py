@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,6 +14,9 @@ from ur_energy_model.cli.main import main
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.optimization.before_after import Production, compare, recorded_production
 from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 STANDBY, PERIOD = 30.0, 10.0
 """W, s."""

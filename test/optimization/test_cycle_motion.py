@@ -9,7 +9,7 @@ import pytest
 
 from test.optimization.hand_made import hand_made_cycle
 from ur_energy_model.errors import InputError
-from ur_energy_model.optimization.cycle_motion import new_motion, plan_at, recorded_motion
+from ur_energy_model.optimization.plan_optimization import new_motion, plan_at, recorded_motion
 
 
 def test_both_motions_follow_their_moves_and_rest_between() -> None:

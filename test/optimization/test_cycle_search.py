@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.optimization.simulated_cycle import ROBOT, bag_of, pick_and_place, recorded
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.optimization.cycle_search import FoundCycles, find_cycles
-from ur_energy_model.optimization.recorded_motion import RecordedMotion, read_motion
-from ur_energy_model.optimization.stops import find_moves
+from ur_energy_model.optimization.recorded_motion import (
+    FoundCycles,
+    RecordedMotion,
+    find_cycles,
+    find_moves,
+    read_motion,
+)
 from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def found(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,10 +11,14 @@ import pytest
 from test.optimization.simulated_cycle import ROBOT, arm_model, bag_of, pick_and_place, recorded
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError, WrongRobotError
+from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import optimize_cycle
-from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
-from ur_energy_model.optimization.options import OptimizationOptions
 from ur_energy_model.trajectory.plan import Plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 
 KEYS = {
     "start", "duration", "new_duration", "energy", "new_energy", "kind", "speed", "acceleration",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -23,19 +22,21 @@ from test.optimization.typed_program import (
 )
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import optimize_cycle
-from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
-from ur_energy_model.optimization.options import OptimizationOptions
 from ur_energy_model.optimization.pendant import sheet_csv
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
-from ur_energy_model.simulation.control.kinematics import ArmKinematics
+from ur_energy_model.simulation.kinematics import ArmKinematics
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-from ur_energy_model.trajectory.named_motions import named_motion
-from ur_energy_model.trajectory.planner import home_position
-from ur_energy_model.typing import Array
+from ur_energy_model.trajectory.named_motions import home_position, named_motion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+    from ur_energy_model.typing import Array
 
 ARM = "ur5"
 """A CB3 arm: its controller's cycle is four times as long, and so is what the test takes."""

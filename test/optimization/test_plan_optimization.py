@@ -9,7 +9,7 @@ from test.optimization.hand_made import HOME, sampled
 from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
-from ur_energy_model.experiment.energy_cycle.joint_trajectory import trajectory_points
+from ur_energy_model.experiment.cycle_exports import trajectory_points
 from ur_energy_model.optimization.plan_optimization import LONGEST, optimize_moves
 from ur_energy_model.trajectory.motions import move
 from ur_energy_model.trajectory.plan import Plan

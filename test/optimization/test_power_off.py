@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.optimization.power_off import Switching, recorded_switching
+from ur_energy_model.optimization.cycle import Switching, recorded_switching
 from ur_energy_model.telemetry.samples import Telemetry
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from test.optimization.hand_made import HOME, NO_TOOL, ROBOT, sampled, straight_down
-from ur_energy_model.optimization.programmed_path import programmed_path
-from ur_energy_model.simulation.control.kinematics import ArmKinematics
-from ur_energy_model.simulation.control.straight_line import LinePlanner
+from ur_energy_model.optimization.pendant import programmed_path
+from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner
 from ur_energy_model.trajectory.motions import move
 
 

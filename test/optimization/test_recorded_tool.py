@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from test.optimization.hand_made import HOME, ROBOT
-from ur_energy_model.optimization.recorded_tool import recorded_tool
-from ur_energy_model.simulation.control.kinematics import ArmKinematics
+from ur_energy_model.optimization.recorded_motion import recorded_tool
+from ur_energy_model.simulation.kinematics import ArmKinematics
 from ur_energy_model.telemetry.samples import Telemetry
 
 TOOL = np.array([0.01, -0.02, 0.15, 0.1, 0.2, -0.3])

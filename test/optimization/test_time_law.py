@@ -8,13 +8,9 @@ import pytest
 from test.optimization.simulated_cycle import LIFT, PICK, PLACE, ROBOT, arm_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
-from ur_energy_model.optimization.jerk import with_jerk_limit
-from ur_energy_model.optimization.least_energy import EnergyLaws
-from ur_energy_model.optimization.motion_limits import PathLimits
-from ur_energy_model.optimization.optimize_plan import optimize_plan
-from ur_energy_model.optimization.path import JointPath
-from ur_energy_model.optimization.path_dynamics import PathDynamics
-from ur_energy_model.optimization.time_optimal import fastest_law
+from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
+from ur_energy_model.optimization.path import JointPath, PathDynamics, PathLimits, with_jerk_limit
+from ur_energy_model.optimization.plan_optimization import optimize_plan
 from ur_energy_model.trajectory.motions import move
 from ur_energy_model.trajectory.plan import Plan
 

@@ -14,10 +14,14 @@ from test.optimization.hand_made import (
     effort,
     sampled,
 )
-from ur_energy_model.optimization.programmed_path import ProgrammedPath, programmed_path
-from ur_energy_model.optimization.trapezoid_fit import best_trapezoid, fit_trapezoid, rounded_up
-from ur_energy_model.trajectory.motions import Motion, move
-from ur_energy_model.trajectory.profiles import Trapezoid
+from ur_energy_model.optimization.pendant import (
+    ProgrammedPath,
+    best_trapezoid,
+    fit_trapezoid,
+    programmed_path,
+    rounded_up,
+)
+from ur_energy_model.trajectory.motions import Motion, Trapezoid, move
 
 STEP = np.array([0.2, -0.5, 0.9, 0.0, 0.1, -0.3])
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.modes import ProgramState
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
-from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
+from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.client_interfaces import ScriptSession
+from ur_energy_model.simulation.commands import ProgramState
+from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
+from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.typing import Array
 
 Lines = Sequence[str]
 

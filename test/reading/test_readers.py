@@ -7,8 +7,9 @@ import pytest
 
 from test.reading.yaml_file import tree
 from ur_energy_model.errors import InputError, ModelFileError
-from ur_energy_model.reading.readers import (
+from ur_energy_model.yaml_reader import (
     Quantity,
+    YamlTree,
     array,
     choice,
     integer,
@@ -17,7 +18,6 @@ from ur_energy_model.reading.readers import (
     text,
     unique_names,
 )
-from ur_energy_model.reading.yaml_tree import YamlTree
 
 MASS = Quantity("kg", 0, 100)
 

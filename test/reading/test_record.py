@@ -6,8 +6,8 @@ import pytest
 
 from test.reading.yaml_file import tree
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.reading.ranges import MASS
-from ur_energy_model.reading.record import Record
+from ur_energy_model.ranges import MASS
+from ur_energy_model.yaml_reader import Record
 
 
 def test_unknown_keys_are_refused_with_line_and_suggestion(tmp_path) -> None:

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ur_energy_model.reading.yaml_nodes import (
+from ur_energy_model.yaml_reader import (
     Entries,
     Node,
     ReadingLimits,

@@ -9,11 +9,7 @@ import pytest
 
 from test.reading.yaml_file import tree
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.reading.readers import (
-    text,
-)
-from ur_energy_model.reading.record import Record
-from ur_energy_model.reading.yaml_tree import Origin, YamlTree
+from ur_energy_model.yaml_reader import Origin, Record, YamlTree, text
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.reading.yaml_tree import YamlTree
+from ur_energy_model.yaml_reader import YamlTree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def tree(content: str, tmp_path: Path) -> YamlTree:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ur_energy_model.identification.quality.recording_quality import Motion
 from ur_energy_model.report.verdict import judge
+
+if TYPE_CHECKING:
+    from ur_energy_model.identification.quality import Motion
 
 JOINTS = ("base", "elbow")
 

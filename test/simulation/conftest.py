@@ -6,32 +6,42 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.setup import Payload
-from ur_energy_model.simulation.arm.commands import (
+from ur_energy_model.simulation.commands import (
     Command,
     PowerCommand,
     ProgramCommand,
+    ProgramState,
+    RobotMode,
     SafetyCommand,
+    SafetyMode,
 )
-from ur_energy_model.simulation.arm.modes import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
-from ur_energy_model.simulation.ports.faults import Faults
-from ur_energy_model.simulation.ports.simulated_controller import SimulatedController
+from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
+from ur_energy_model.simulation.faults import Faults
+from ur_energy_model.simulation.simulated_controller import SimulatedController
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
-from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import encode_output_setup, encode_version_request
-from ur_energy_model.telemetry.rtde.recipe import Recipe
-from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.rtde.protocol import (
+    Frame,
+    FrameReader,
+    PacketType,
+    Recipe,
+    encode_output_setup,
+    encode_version_request,
+    frame,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ur_energy_model.model.setup import Payload
+    from ur_energy_model.typing import Array
 
 
 @dataclass

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from test.energy.known_arm import ROBOT, known_model, motion
-from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.telemetry.runs import time_blocks
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
+from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.telemetry.source import LinkStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 START = 1_750_000_000_000_000_000
 """Time of the first sample [ns]."""

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.energy.arm_state import ArmState
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.sinks.arm_reading import ArmReading
+from ur_energy_model.energy.powers import ArmState, Channels
+from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.source import LinkStatus
 
 JOINTS = ("shoulder_joint", "elbow_joint")

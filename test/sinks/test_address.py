@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.sinks.address import Address, listening_address
+from ur_energy_model.sinks.options import Address, listening_address
 
 
 @pytest.mark.parametrize(

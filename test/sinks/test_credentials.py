@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.sinks.credentials import ENVIRONMENT, Credentials, read_credentials
+from ur_energy_model.sinks.options import ENVIRONMENT, Credentials, read_credentials
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILE = """
 mqtt:

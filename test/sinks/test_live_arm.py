@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from test.sinks.waiting import until
-from ur_energy_model.energy.live import source_reader
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LiveOptions
+from ur_energy_model.energy import source_reader
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.errors import ControllerError, UrEnergyError, WrongRobotError
-from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.live_arm import LiveArm, NamedModel
-from ur_energy_model.sinks.outlets import Outlets
-from ur_energy_model.sinks.sink import SinkStatus
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.host_clock import HostClock
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, Outlets
+from ur_energy_model.sinks.sink import ArmReading, SinkStatus
+from ur_energy_model.telemetry.clock import HostClock
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ur_energy_model.typing import Self
 
 ARM = RecordingInfo(source="script", robot="ur5e", serial="2019 1/2", rate=500.0)
 SECONDS = 2.0

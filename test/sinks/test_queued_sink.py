@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from ur_energy_model.sinks import queued_sink
-from ur_energy_model.sinks.arm_reading import ArmReading
 from ur_energy_model.sinks.queued_sink import QueuedSink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ur_energy_model.sinks.sink import ArmReading
 
 
 class Recorder:
@@ -43,7 +46,7 @@ class Recorder:
 
 
 def reading(number: int) -> ArmReading:
-    return cast(ArmReading, number)
+    return cast("ArmReading", number)
 
 
 def until(condition: Callable[[], bool]) -> None:

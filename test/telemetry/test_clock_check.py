@@ -9,7 +9,7 @@ from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.clock_check import ClockCheck, checked_clock
+from ur_energy_model.telemetry.clock import ClockCheck, checked_clock
 from ur_energy_model.telemetry.samples import Telemetry
 
 TIME = 100.0 + 0.002 * np.arange(6000)

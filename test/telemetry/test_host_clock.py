@@ -9,7 +9,7 @@ import pytest
 
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.system_clock import SystemClock
-from ur_energy_model.telemetry.host_clock import HostClock
+from ur_energy_model.telemetry.clock import HostClock
 
 HOUR = 3600.0
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ur_energy_model.telemetry.offline_simulator import OfflineSimulatorCheck
+from ur_energy_model.telemetry.plausibility import OfflineSimulatorCheck
 from ur_energy_model.telemetry.samples import Telemetry
 
 

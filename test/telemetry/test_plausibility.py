@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.rated_limits import rated_limits
+from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.plausibility import ANY_ARM, impossible_rows, possible

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.telemetry.runs import equal_runs, run_starts, slices_between, time_blocks
+from ur_energy_model.telemetry.samples import equal_runs, run_starts, slices_between, time_blocks
 
 
 @pytest.mark.parametrize(

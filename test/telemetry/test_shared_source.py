@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from ur_energy_model.errors import ControllerError
-from ur_energy_model.telemetry import shared_source as module
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.telemetry.shared_source import Consumer, SharedSource
-from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Self
+from ur_energy_model.telemetry import source as module
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
+from ur_energy_model.telemetry.source import Consumer, LinkStatus, SharedSource
+
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Self
 
 
 class Numbers:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import random
 import struct
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from test.torture.hostile_scripts import hostile_script
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.rtde.frames import MAX_FRAME, PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import encode_output_setup
+from ur_energy_model.telemetry.rtde.protocol import (
+    MAX_FRAME,
+    PacketType,
+    encode_output_setup,
+    frame,
+)
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
 
 PORTS = (29998, 29999, 30001, 30002, 30003, 30004)
 """Control port, dashboard, client interfaces and RTDE."""

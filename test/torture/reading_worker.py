@@ -12,22 +12,25 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from test.torture.watched import peak_memory
 from ur_energy_model.cli.main import main as command
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.trajectory.fourier import load_trajectory
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ur_energy_model.typing import Array
 
 
 def _iterate(path: Path) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +12,11 @@ from test.torture.watched import Watched
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.typing import Array
 
 FIELDS = "actual_q,actual_qd,actual_current,actual_robot_voltage,actual_robot_current,robot_mode"
 

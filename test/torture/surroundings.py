@@ -113,7 +113,7 @@ class Surroundings:
         with self._lock:
             if not path.exists():
                 from test.energy.known_arm import known_model
-                from ur_energy_model.model.file.model_file import save_model
+                from ur_energy_model.model.model_file import save_model
 
                 save_model(known_model(), path)
         return path

@@ -14,14 +14,15 @@ from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.trajectory.fourier import FourierTrajectory, save_trajectory
 from ur_energy_model.trajectory.motions import Chain, Hold, Sampled, Sinusoids, move, repeats
-from ur_energy_model.trajectory.named_motions import MOTIONS, named_motion
-from ur_energy_model.trajectory.planner import (
+from ur_energy_model.trajectory.named_motions import (
+    MOTIONS,
     TEST_ACCELERATION,
     TEST_SPEED,
     TOOL_SPEED,
     TORQUE_SHARE,
     MotionLimits,
     Planner,
+    named_motion,
 )
 
 

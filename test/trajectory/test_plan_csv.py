@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.trajectory.plan import Plan
-from ur_energy_model.trajectory.plan_csv import read_plan
+from ur_energy_model.trajectory.plan import Plan, read_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMES = load_robot("ur5e").joint_names
 

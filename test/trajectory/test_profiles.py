@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ur_energy_model.trajectory.profiles import Trapezoid
+from ur_energy_model.trajectory.motions import Trapezoid
 
 positive = st.floats(0.05, 10.0)
 

@@ -7,8 +7,7 @@ import pytest
 
 from test.energy.known_arm import ROBOT, known_model
 from ur_energy_model.energy.prediction import predict_energy
-from ur_energy_model.trajectory.plan import Plan
-from ur_energy_model.trajectory.smoothing import smooth_plan
+from ur_energy_model.trajectory.plan import Plan, smooth_plan
 
 LIMIT = ROBOT.max_acceleration
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ur_energy_model.cli.output import WIDTH
-from ur_energy_model.telemetry.rtde.address import is_address
+from ur_energy_model.cli.output import WIDTH, note, progress
+from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.many_bags import BagResult, ForEachBag, Result
+from ur_energy_model.telemetry.rtde.connection import is_address
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.setup import Payload
+    from ur_energy_model.report.tariff import Tariff
+    from ur_energy_model.typing import Progress
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """Where a command registers its subcommands."""
@@ -225,3 +236,239 @@ def add_choice(
     parser.add_argument(
         flag, choices=choices, default=choices[0], help=f"{description} (default: %(default)s)"
     )
+
+
+# `--payload`: the payload on the flange, as several subcommands take it.
+
+IDENTIFY = "identify"
+"""Word in place of a mass: the payload is identified from the motor currents."""
+
+
+def add_payload_option(
+    parser: argparse._ActionsContainer, default: str, *, identifiable: bool = False
+) -> None:
+    """Add --payload.
+
+    Args:
+        parser: of the subcommand, or a group of its options.
+        default: what applies without the option.
+        identifiable: whether the subcommand can identify the payload itself.
+    """
+    word = f", or '{IDENTIFY}' to identify it from the currents" if identifiable else ""
+    parser.add_argument(
+        "--payload",
+        nargs="+",
+        action=_Payload,
+        identifiable=identifiable,
+        metavar="KG",
+        help="actual payload: mass [kg], optionally followed by its centre of mass X Y Z in the "
+        f"flange frame [m], also in one word as KG,X,Y,Z{word} (default: {default})",
+    )
+
+
+class _Payload(argparse.Action):
+    """Refuses words that state no payload, as a usage error."""
+
+    def __init__(self, *arguments: Any, identifiable: bool, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._identifiable = identifiable
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Keep the words."""
+        if is_identified(values) and not self._identifiable:
+            raise argparse.ArgumentError(self, "cannot be identified here; give KG")
+        try:
+            payload_given(values)
+        except InputError as error:
+            raise argparse.ArgumentError(self, f"{error.problem}; {error.remedy}") from None
+        setattr(namespace, self.dest, values)
+
+
+def payload_given(words: Sequence[str] | None) -> Payload | None:
+    """The payload that --payload states; None without the option or where it is to be identified.
+
+    Raises:
+        InputError: not a mass, or a mass and a centre.
+    """
+    import numpy as np
+
+    from ur_energy_model.model.setup import Payload
+    from ur_energy_model.ranges import LENGTH, PAYLOAD_MASS
+
+    if words is None or is_identified(words):
+        return None
+    try:
+        numbers = [float(number) for word in words for number in word.split(",")]
+    except ValueError:
+        numbers = []
+    farthest = max(map(abs, numbers[1:]), default=0.0)
+    valid = len(numbers) in (1, 4) and all(map(math.isfinite, numbers))
+    if not valid or not 0 <= numbers[0] <= PAYLOAD_MASS.high or farthest > LENGTH.high:
+        raise InputError(
+            "--payload",
+            f"'{' '.join(words)}' is not a mass",
+            "give KG, or KG and the centre X Y Z, or KG,X,Y,Z in one word",
+        )
+    return Payload(numbers[0], np.array(numbers[1:] or [0.0, 0.0, 0.0]))
+
+
+def is_identified(words: Sequence[str] | None) -> bool:
+    """Whether --payload asks to identify the payload."""
+    return words is not None and list(words) == [IDENTIFY]
+
+
+def with_given_payload(model: EnergyModel, words: Sequence[str] | None) -> EnergyModel:
+    """The model, with the payload of --payload, if any, in place of its own.
+
+    Raises:
+        InputError: the payload is not valid.
+    """
+    payload = payload_given(words)
+    return model if payload is None else model.with_payload(payload)
+
+
+# Options for the cost and CO2 of energy.
+
+
+def add_tariff_options(energy: argparse._ArgumentGroup) -> None:
+    """`--tariff`, `--currency`, `--co2` and `--supply-efficiency`."""
+    energy.add_argument(
+        "--tariff",
+        type=number(float, -1e6, 1e6),
+        metavar="PRICE",
+        help="price per kWh (default: no cost)",
+    )
+    energy.add_argument(
+        "--currency", default="EUR", metavar="NAME", help="of the price (default: %(default)s)"
+    )
+    energy.add_argument(
+        "--co2",
+        type=number(float, 0, 1e6),
+        metavar="KG",
+        help="kg of CO2 per kWh (default: no emission)",
+    )
+    add_number(
+        energy,
+        "--supply-efficiency",
+        1.0,
+        "SHARE",
+        "share of the wall power that reaches the robot bus",
+    )
+
+
+def tariff_given(options: argparse.Namespace) -> Tariff:
+    """The tariff that the options describe.
+
+    Raises:
+        InputError: a supply efficiency that is no share.
+    """
+    from ur_energy_model.report.tariff import Tariff
+
+    return Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
+
+
+# `--scheduler` and `--workers`: where a command works on many bags, and bags that fail there.
+
+_MOST_WORKERS = 1024
+
+
+class FailedBagsError(UrEnergyError):
+    """Some bags failed; the exit code shows whether there are results of others.
+
+    Attributes:
+        failed: the bags, with reasons.
+    """
+
+    def __init__(self, failed: Sequence[BagResult[Any]], bags: int) -> None:
+        self.failed = tuple(failed)
+        self.exit_code = 3 if len(failed) < bags else 1
+        more = "" if len(failed) == 1 else f" (and {len(failed) - 1} more)"
+        super().__init__(f"{len(failed)} of {bags} bags failed: {failed[0].reason}{more}")
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """`--scheduler` and `--workers`."""
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="work on the bags on a running Dask cluster, such as tcp://10.0.0.5:8786 "
+        "(default: on the cores of this machine)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=number(int, 1, _MOST_WORKERS),
+        metavar="N",
+        help="number of processes of this machine (default: as many as save time)",
+    )
+
+
+def is_distributed(options: argparse.Namespace) -> bool:
+    """Whether the bags may be worked on elsewhere than in this process."""
+    given = options.scheduler is not None or options.workers is not None
+    return given or len(options.bags) > 1
+
+
+def for_each_bag(
+    options: argparse.Namespace, further: Sequence[Path] = ()
+) -> AbstractContextManager[ForEachBag]:
+    """What works on the bags of a command, for a `with` statement.
+
+    Args:
+        options: with `bags`, `scheduler` and `workers`.
+        further: bags besides those.
+    """
+    from ur_energy_model.plant.cluster import bag_work
+
+    return bag_work([*options.bags, *further], options.scheduler, options.workers)
+
+
+def results_of_bags(
+    options: argparse.Namespace,
+    text: str,
+    here: Callable[[Path, Progress], Result],
+    work: Callable[[Path], Result],
+) -> list[BagResult[Result]]:
+    """Results of the work on a command's bags.
+
+    Args:
+        options: with `bags`, `scheduler` and `workers`.
+        text: what is done, for progress.
+        here: the work on a single bag in this process, with progress within the bag.
+        work: the same anywhere.
+
+    Raises:
+        UrEnergyError: the only bag fails, or the cluster cannot be used.
+    """
+    with progress(text) as report:
+        if not is_distributed(options):
+            (bag,) = options.bags
+            return [BagResult(bag, here(bag, report))]
+        with for_each_bag(options) as each:
+            results = list(each(work, options.bags, report))
+    if len(results) == 1 and results[0].value is None:
+        raise UrEnergyError(results[0].reason)
+    return results
+
+
+def failed_of(results: Sequence[BagResult[Any]]) -> list[BagResult[Any]]:
+    """The bags without a result."""
+    return [result for result in results if result.value is None]
+
+
+def failed_json(failed: Sequence[BagResult[Any]]) -> list[dict[str, Any]]:
+    """Entry "failed" of JSON output."""
+    return [{"bag": str(result.bag), "reason": result.reason} for result in failed]
+
+
+def report_failed(failed: Sequence[BagResult[Any]], bags: int) -> None:
+    """Name the bags that failed, and end the command accordingly.
+
+    Raises:
+        FailedBagsError: there are any.
+    """
+    for result in failed[1:]:
+        note(f"failed: {result.reason}")
+    if failed:
+        raise FailedBagsError(failed, bags)

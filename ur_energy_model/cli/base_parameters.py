@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,9 @@ from ur_energy_model.cli.model_option import recorded_robot
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.identification.dynamics.base_parameter_bags import BagBaseParameters
+    import argparse
+
+    from ur_energy_model.identification.base_parameter_bags import BagBaseParameters
     from ur_energy_model.model.robots import RobotDescription
     from ur_energy_model.typing import Array
 
@@ -53,7 +54,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Identify and print."""
-    from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
+    from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot or recorded_robot(options.bags))
@@ -84,7 +85,7 @@ def _torque_constants(path: Path, robot: RobotDescription) -> Array:
     import numpy as np
 
     from ur_energy_model.errors import WrongRobotError
-    from ur_energy_model.model.file.model_file import load_model
+    from ur_energy_model.model.model_file import load_model
 
     model = load_model(path)
     if model.robot_name != robot.name:

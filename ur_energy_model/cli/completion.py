@@ -36,8 +36,7 @@ def run(options: argparse.Namespace) -> None:
         InputError: it is too old for this shell.
     """
     from ur_energy_model.cli.main import build_parser
-    from ur_energy_model.errors import InputError
-    from ur_energy_model.missing_packages import needed_here
+    from ur_energy_model.errors import InputError, needed_here
 
     with needed_here():
         import shtab
@@ -68,9 +67,9 @@ def _complete(action: argparse.Action, files: object) -> None:
 
 def _known_words(action: argparse.Action) -> tuple[str, ...] | None:
     """Words to offer for an option that accepts others too."""
-    from ur_energy_model.model.friction.law import LAWS
+    from ur_energy_model.model.friction import LAWS
     from ur_energy_model.model.robots import available_robots
-    from ur_energy_model.telemetry.csv.layouts import LAYOUTS
+    from ur_energy_model.telemetry.csv.open_csv import LAYOUTS
 
     return {
         "robot": available_robots(),

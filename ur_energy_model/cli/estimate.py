@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.cluster_options import (
+from ur_energy_model.cli.arguments import (
     add_cluster,
+    add_payload_option,
     failed_json,
     failed_of,
     is_distributed,
     report_failed,
     results_of_bags,
+    with_given_payload,
 )
 from ur_energy_model.cli.model_option import (
     ChosenModel,
@@ -25,13 +25,15 @@ from ur_energy_model.cli.model_option import (
     split_model,
 )
 from ur_energy_model.cli.output import note, print_json, print_table, warn
-from ur_energy_model.cli.payload_option import add_payload_option, with_given_payload
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import real_path
-from ur_energy_model.many_bags import BagResult
 
 if TYPE_CHECKING:
-    from ur_energy_model.energy.energy_summary import EnergySummary
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+    from ur_energy_model.energy.recording_energy import EnergySummary
+    from ur_energy_model.many_bags import BagResult
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.typing import Progress
 
@@ -142,7 +144,7 @@ def _show_many(
     results: Sequence[BagResult[EnergySummary]], chosen: ChosenModel, options: argparse.Namespace
 ) -> None:
     """Print the energies of several recordings and their sums."""
-    from ur_energy_model.energy.energy_totals import totals_json
+    from ur_energy_model.energy.recording_energy import totals_json
 
     good = [(str(r.bag), r.value) for r in results if r.value is not None]
     failed = failed_of(results)
@@ -208,7 +210,7 @@ def _write_bag(
     folder: Path,
     progress: Progress,
 ) -> None:
-    from ur_energy_model.energy_topics.energy_bag import write_energy_bag
+    from ur_energy_model.energy.energy_bag import write_energy_bag
 
     write_energy_bag(
         model,

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.cluster_options import (
+from ur_energy_model.cli.arguments import (
     add_cluster,
+    add_payload_option,
     failed_json,
     failed_of,
+    payload_given,
     report_failed,
     results_of_bags,
 )
 from ur_energy_model.cli.output import note, print_json, print_table, warn
-from ur_energy_model.cli.payload_option import add_payload_option, payload_given
 
 if TYPE_CHECKING:
-    from ur_energy_model.identification.evaluation.evaluation import Metrics
-    from ur_energy_model.model.joint_model import JointModel
+    import argparse
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from ur_energy_model.identification.evaluation import Metrics
+    from ur_energy_model.model.drives import JointModel
     from ur_energy_model.typing import Progress
 
 _POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
@@ -57,10 +59,10 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Compare and print."""
-    from ur_energy_model.energy.energy_totals import common_serials
-    from ur_energy_model.identification.evaluation.evaluation import evaluate
-    from ur_energy_model.identification.quality.recording_quality import MOTION_WORDS
-    from ur_energy_model.model.file.model_file import load_model
+    from ur_energy_model.energy.recording_energy import common_serials
+    from ur_energy_model.identification.evaluation import evaluate
+    from ur_energy_model.identification.quality import MOTION_WORDS
+    from ur_energy_model.model.model_file import load_model
 
     model, payload = load_model(options.model), payload_given(options.payload)
     work = partial(

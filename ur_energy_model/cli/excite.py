@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,10 @@ from ur_energy_model.cli.excite_options import (
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.experiment.design.design import Design
-    from ur_energy_model.experiment.design.problem import DesignRequest
+    import argparse
+
+    from ur_energy_model.experiment.design import Design
+    from ur_energy_model.experiment.design_problem import DesignRequest
     from ur_energy_model.experiment.limits import TrajectoryVerdict
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.trajectory.fourier import FourierTrajectory
@@ -104,10 +105,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _design(options: argparse.Namespace) -> None:
-    from ur_energy_model.experiment.design.genetic_search import genetic_search
-    from ur_energy_model.experiment.design.gradient_search import design_trajectory
+    from ur_energy_model.experiment.design import design_trajectory, genetic_search
     from ur_energy_model.files import check_target
-    from ur_energy_model.model.file.model_file import load_model
+    from ur_energy_model.model.model_file import load_model
     from ur_energy_model.trajectory.fourier import save_trajectory
 
     check_target(options.output)
@@ -139,7 +139,7 @@ def _design(options: argparse.Namespace) -> None:
 def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRequest:
     """The request for what a learned model lacks; reports what no trajectory can show."""
     from ur_energy_model.errors import InputError
-    from ur_energy_model.experiment.design.gap import gaps_among, needs_of
+    from ur_energy_model.experiment.design_problem import gaps_among, needs_of
 
     if model.robot_name != request.robot.name:
         raise InputError(
@@ -162,7 +162,7 @@ def _shown(design: Design) -> dict[str, Any]:
 
 def _check(options: argparse.Namespace) -> None:
     from ur_energy_model.errors import MotionRefusedError
-    from ur_energy_model.experiment.design.problem import DesignProblem
+    from ur_energy_model.experiment.design_problem import DesignProblem
     from ur_energy_model.experiment.limits import check
 
     trajectory = _trajectory(options.check)
@@ -179,7 +179,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from ur_energy_model.experiment.export import export_trajectory
+    from ur_energy_model.experiment.motion_process import export_trajectory
     from ur_energy_model.model.robots import load_robot
 
     trajectory = _trajectory(options.export)
@@ -192,9 +192,9 @@ def _export(options: argparse.Namespace) -> None:
 
 def _execute(options: argparse.Namespace) -> None:
     from ur_energy_model.cli.run_trajectory import run_and_report
-    from ur_energy_model.experiment.design.problem import limits_of
-    from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan
-    from ur_energy_model.experiment.execution.same_arm import arm_of_plan
+    from ur_energy_model.experiment.design_problem import limits_of
+    from ur_energy_model.experiment.execution_plan import ExecutionPlan
+    from ur_energy_model.experiment.same_arm import arm_of_plan
 
     if not 0 < options.speed_fraction <= 1:
         options.parser.error("--speed-fraction must be above 0 and at most 1")
@@ -213,7 +213,7 @@ def _execute(options: argparse.Namespace) -> None:
 
 def _trajectory(name: str) -> FourierTrajectory:
     """A trajectory file, or the trajectory that the package includes for a robot."""
-    from ur_energy_model.resources import config_file
+    from ur_energy_model.files import config_file
     from ur_energy_model.trajectory.fourier import load_trajectory
 
     included = config_file("excitation", f"{name.lower()}.yaml")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.payload_option import add_payload_option, payload_given
+from ur_energy_model.cli.arguments import add_payload_option, payload_given
 
 if TYPE_CHECKING:
-    from ur_energy_model.experiment.design.problem import DesignRequest
+    import argparse
+
+    from ur_energy_model.experiment.design_problem import DesignRequest
     from ur_energy_model.experiment.limits import SafetyLimits
-    from ur_energy_model.model.capsules import Capsule, Wall
+    from ur_energy_model.model.geometry import Capsule, Wall
     from ur_energy_model.model.robots import RobotDescription
     from ur_energy_model.model.setup import Setup
 
@@ -144,7 +145,7 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
         InputError: a value out of range.
     """
     from ur_energy_model.errors import InputError
-    from ur_energy_model.experiment.design.problem import DesignRequest
+    from ur_energy_model.experiment.design_problem import DesignRequest
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.model.setup import Setup
 
@@ -212,7 +213,7 @@ def _obstacles(
     import numpy as np
 
     from ur_energy_model.errors import InputError
-    from ur_energy_model.model.capsules import Capsule, Wall
+    from ur_energy_model.model.geometry import Capsule, Wall
 
     walls = [Wall("table", np.array([0.0, 0.0, 1.0]), options.table)]
     for number, (*normal, offset) in enumerate(options.wall, 1):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
+from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
+
+if TYPE_CHECKING:
+    import argparse
 
 QUESTIONS: tuple[str, ...] = ("add", "watch", "summary", "report", "health", "export", "sql")
 """Modules `history_<name>` with `register(subparsers)`, in the order of the help."""

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.cluster_options import (
-    add_cluster,
-    failed_json,
-    for_each_bag,
-    report_failed,
-)
+from ur_energy_model.cli.arguments import add_cluster, failed_json, for_each_bag, report_failed
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.model_option import chosen_model
 from ur_energy_model.cli.output import note, print_json, progress, warn
-from ur_energy_model.terminal_text import span
+from ur_energy_model.errors import span
 
 if TYPE_CHECKING:
-    from ur_energy_model.plant.history.add import Added, BagWork
+    import argparse
+
+    from ur_energy_model.plant.add import Added, BagWork
 
 TRIGGERS = ("auto", "none", "program", "digital_output", "int_register")
 
@@ -85,11 +81,9 @@ def work_of(options: argparse.Namespace) -> BagWork:
     Raises:
         InputError: no such model or robot.
     """
-    from ur_energy_model.plant.history.add import BagWork
-    from ur_energy_model.plant.history.bag_history import HistoryOptions
-    from ur_energy_model.plant.history.source_keys import model_key
-    from ur_energy_model.telemetry.arm_identity import arm_name
-    from ur_energy_model.telemetry.samples import RecordingInfo
+    from ur_energy_model.plant.add import BagWork, HistoryOptions
+    from ur_energy_model.plant.schema import model_key
+    from ur_energy_model.telemetry.samples import RecordingInfo, arm_name
 
     each_its_own = options.model is None and options.robot is None
     chosen = None if each_its_own else chosen_model(options.model, options.robot)
@@ -106,7 +100,7 @@ def work_of(options: argparse.Namespace) -> BagWork:
 
 def run(options: argparse.Namespace) -> None:
     """Add and print."""
-    from ur_energy_model.plant.history.add import add_bags
+    from ur_energy_model.plant.add import add_bags
 
     work = work_of(options)
     with progress("adding") as report, for_each_bag(options) as each:

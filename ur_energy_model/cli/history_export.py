@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_options import add_period_options, period_given, store_given
 from ur_energy_model.cli.output import note, print_json, progress, warn
+
+if TYPE_CHECKING:
+    import argparse
 
 TABLES = ("seconds", "cycles")
 
@@ -33,7 +36,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write."""
-    from ur_energy_model.plant.history.csv_export import export_csv
+    from ur_energy_model.plant.database import export_csv
 
     period, store = period_given(options), store_given(options)
     with progress("exporting") as report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
@@ -11,7 +10,9 @@ from ur_energy_model.cli.history_options import store_given
 from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress, warn
 
 if TYPE_CHECKING:
-    from ur_energy_model.plant.health.statements import ArmHealth
+    import argparse
+
+    from ur_energy_model.plant.plant_health import ArmHealth
 
 
 def register(subparsers: arguments.Subparsers) -> None:
@@ -33,7 +34,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read, follow and print."""
-    from ur_energy_model.plant.health.plant_health import plant_health
+    from ur_energy_model.plant.plant_health import plant_health
 
     store = store_given(options)
     with progress("following the arms") as report:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ur_energy_model.plant.history.database import HistoryDatabase
-    from ur_energy_model.plant.history.period import Period
-    from ur_energy_model.plant.history.store import HistoryStore
+    import argparse
+
+    from ur_energy_model.plant.database import HistoryDatabase, Period
+    from ur_energy_model.plant.store import HistoryStore
 
 
 def add_period_options(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def period_given(options: argparse.Namespace) -> Period:
     Raises:
         InputError: invalid dates or time zone.
     """
-    from ur_energy_model.plant.history.period import Period
+    from ur_energy_model.plant.database import Period
 
     return Period.from_text(options.first, options.last, options.time_zone)
 
@@ -66,7 +66,7 @@ def shifts_given(options: argparse.Namespace) -> tuple[int, ...]:
     Raises:
         InputError: no such list.
     """
-    from ur_energy_model.plant.history.period import shift_starts
+    from ur_energy_model.plant.database import shift_starts
 
     return () if options.shifts is None else shift_starts(options.shifts)
 
@@ -78,8 +78,8 @@ def store_given(options: argparse.Namespace) -> HistoryStore:
         UrEnergyError: it is no folder, cannot be read, or a package is missing.
     """
     from ur_energy_model.files import user_path
-    from ur_energy_model.plant.history.places import StoreError
-    from ur_energy_model.plant.history.store import HistoryStore
+    from ur_energy_model.plant.places import StoreError
+    from ur_energy_model.plant.store import HistoryStore
 
     store = HistoryStore(options.store)
     if "://" not in options.store and not user_path(options.store).is_dir():
@@ -93,6 +93,6 @@ def database_given(options: argparse.Namespace) -> HistoryDatabase:
     Raises:
         UrEnergyError: a store that cannot be read, invalid options, or a missing package.
     """
-    from ur_energy_model.plant.history.database import HistoryDatabase
+    from ur_energy_model.plant.database import HistoryDatabase
 
     return HistoryDatabase(store_given(options), period_given(options), arms=tuple(options.arm))

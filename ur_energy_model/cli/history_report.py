@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.arguments import add_tariff_options, tariff_given
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_options import add_period_options, database_given
 from ur_energy_model.cli.output import note, print_json, print_line, progress, warn
-from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def register(subparsers: arguments.Subparsers) -> None:
@@ -35,9 +38,8 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the page."""
     from ur_energy_model.files import check_target, write_text
-    from ur_energy_model.report.page.html import render
-    from ur_energy_model.report.page.plant_layout import plant_page
-    from ur_energy_model.report.plant import make_plant_report
+    from ur_energy_model.report.page import render
+    from ur_energy_model.report.plant import make_plant_report, plant_page
 
     check_target(options.output)
     tariff = tariff_given(options)

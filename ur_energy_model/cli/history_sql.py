@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from itertools import islice
@@ -14,14 +13,15 @@ from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_options import add_period_options, database_given
 from ur_energy_model.cli.output import note, print_json, print_line, print_table, warn
-from ur_energy_model.plain import plain
+from ur_energy_model.yaml_reader import plain
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
     import pyarrow
 
-    from ur_energy_model.plant.history.database import Answer
+    from ur_energy_model.plant.database import Answer
 
 _INFINITE_DAY, _INFINITE_TIME = 2**31 - 1, 2**63 - 1
 """As DuckDB has them."""

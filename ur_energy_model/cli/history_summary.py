@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.arguments import add_tariff_options, tariff_given
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_options import (
     add_period_options,
@@ -15,12 +14,14 @@ from ur_energy_model.cli.history_options import (
     shifts_given,
 )
 from ur_energy_model.cli.output import note, print_json, print_table, warn
-from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
-from ur_energy_model.plain import plain
-from ur_energy_model.plant.history.groupings import KEYS
+from ur_energy_model.plant.summary import KEYS
+from ur_energy_model.yaml_reader import plain
 
 if TYPE_CHECKING:
-    from ur_energy_model.plant.history.summary import Row, Summary
+    import argparse
+    from collections.abc import Mapping
+
+    from ur_energy_model.plant.summary import Row, Summary
     from ur_energy_model.report.tariff import Tariff
 
 _NOTES = """what the figures are:
@@ -63,7 +64,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Sum up and print."""
-    from ur_energy_model.plant.history.summary import summarise
+    from ur_energy_model.plant.summary import summarise
 
     tariff, keys = tariff_given(options), options.by or ["arm"]
     with database_given(options) as database:

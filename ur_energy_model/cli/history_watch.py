@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_add import add_history_options, as_json, print_added, work_of
-from ur_energy_model.cli.output import note, print_json, warn
-from ur_energy_model.cli.stop_signals import on_stop_signal
+from ur_energy_model.cli.output import note, on_stop_signal, print_json, warn
 from ur_energy_model.errors import InputError, UrEnergyError
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def register(subparsers: arguments.Subparsers) -> None:
@@ -43,7 +45,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Watch until Ctrl-C."""
-    from ur_energy_model.plant.history.bag_folder import BagFolder
+    from ur_energy_model.plant.add import BagFolder
 
     if not options.folder.is_dir():
         raise InputError(options.folder, "is not a folder", "name the folder with the bags")
@@ -66,7 +68,7 @@ def _add(options: argparse.Namespace, bag: Path) -> bool:
     Raises:
         UrEnergyError: with --once, the store cannot be written or the model cannot be used.
     """
-    from ur_energy_model.plant.history.add import add_bags
+    from ur_energy_model.plant.add import add_bags
 
     try:
         added = add_bags(work_of(options), [bag])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.files import real_path
-from ur_energy_model.telemetry.csv.layouts import LAYOUTS
+from ur_energy_model.telemetry.csv.open_csv import LAYOUTS
+
+if TYPE_CHECKING:
+    import argparse
 
 _EXAMPLES = """\
 ur_energy import pick_place.csv.gz --robot ur5e -o pick_place
@@ -55,7 +58,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Import CSV recordings."""
-    from ur_energy_model.energy.rated_limits import rated_limits
+    from ur_energy_model.energy.telemetry_checks import rated_limits
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.bag.files import new_bag
     from ur_energy_model.telemetry.bag.writer import BagWriter

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,9 @@ from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from ur_energy_model.identification.quality.recording_quality import Quality
+    import argparse
+
+    from ur_energy_model.identification.quality import Quality
 
 
 def register(subparsers: arguments.Subparsers) -> None:
@@ -32,10 +33,10 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Assess and print."""
-    from ur_energy_model.identification.quality.verdict import assess
+    from ur_energy_model.identification.verdict import assess
     from ur_energy_model.model.robots import available_robots, load_robot
     from ur_energy_model.telemetry.bag.reader import iterate_bag
-    from ur_energy_model.telemetry.clock_check import checked_clock
+    from ur_energy_model.telemetry.clock import checked_clock
 
     batches = checked_clock(iterate_bag(options.bag), options.bag)
     first = next(batches)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table
+
+if TYPE_CHECKING:
+    import argparse
 
 DEFAULT_ROBOT = "ur5e"
 """Every UR arm has its joint names."""
@@ -43,8 +46,7 @@ def run(options: argparse.Namespace) -> None:
     """Write the files."""
     from ur_energy_model.errors import InputError
     from ur_energy_model.files import check_target, write_text
-    from ur_energy_model.layouts.arm_topics import ArmTopics
-    from ur_energy_model.layouts.files import PURPOSES, layout_files
+    from ur_energy_model.layouts.files import PURPOSES, ArmTopics, layout_files
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot or DEFAULT_ROBOT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,9 @@ from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.errors import InputError
 
 if TYPE_CHECKING:
-    from ur_energy_model.learning.learner import Learner
-    from ur_energy_model.learning.offline import LearningHistory
+    import argparse
+
+    from ur_energy_model.learning.learner import Learner, LearningHistory
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.model.robots import RobotDescription
 
@@ -57,10 +57,9 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Learn, save and print."""
     from ur_energy_model.files import check_target
-    from ur_energy_model.learning.kept_models import save_learned
-    from ur_energy_model.learning.learner import Learner
-    from ur_energy_model.learning.offline import learn
-    from ur_energy_model.model.file.model_file import load_model
+    from ur_energy_model.learning.learner import Learner, learn
+    from ur_energy_model.learning.state import save_learned
+    from ur_energy_model.model.model_file import load_model
     from ur_energy_model.model.robots import load_robot
 
     figure = options.figure or options.output.with_suffix(".png")
@@ -91,9 +90,9 @@ def run(options: argparse.Namespace) -> None:
 
 def _first_model(robot: RobotDescription, path: Path | None) -> EnergyModel:
     """The model of a file; without one the generic model, or that of the robot file."""
-    from ur_energy_model.energy.recording_checks import check_joints
-    from ur_energy_model.learning.prior import first_model
-    from ur_energy_model.model.file.model_file import load_model
+    from ur_energy_model.energy.telemetry_checks import check_joints
+    from ur_energy_model.learning.learner import first_model
+    from ur_energy_model.model.model_file import load_model
 
     model = first_model(robot) if path is None else load_model(path)
     check_joints(model, robot)
@@ -102,13 +101,13 @@ def _first_model(robot: RobotDescription, path: Path | None) -> EnergyModel:
 
 def _draw(history: LearningHistory, learner: Learner, path: Path) -> bool:
     """Draw the picture; False without attempts."""
-    from ur_energy_model.missing_packages import needed_here
+    from ur_energy_model.errors import needed_here
 
     if not history.attempts:
         return False
     with needed_here():
-        from ur_energy_model.report.charts.learning import learning_chart
-        from ur_energy_model.report.figures.figures import save_chart
+        from ur_energy_model.report.figures import save_chart
+        from ur_energy_model.report.model_charts import learning_chart
 
         chart = learning_chart(history.attempts, learner.robot.joint_names)
         save_chart(chart, path.parent, formats=(path.suffix.lstrip("."),), name=path.stem)

@@ -6,16 +6,17 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ur_energy_model import __version__
-from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.errors import InputError, UrEnergyError, one_line, printable
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED
-from ur_energy_model.terminal_text import one_line, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # With many small matrices, linear algebra threads only wait for each other (ten times slower on a
 # busy machine). Must be set before numpy is imported.

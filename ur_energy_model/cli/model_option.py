@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +9,9 @@ from typing import TYPE_CHECKING
 from ur_energy_model.errors import InputError, RecordingError, WrongRobotError
 
 if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
     from ur_energy_model.model.energy_model import EnergyModel
 
 _BAG_SUFFIXES = {".mcap", ".db3"}
@@ -75,8 +76,8 @@ def chosen_model(
     Raises:
         InputError: no such model or robot, the model of another robot, or nothing names the robot.
     """
-    from ur_energy_model.model.file.model_file import load_model
     from ur_energy_model.model.generic import generic_model
+    from ur_energy_model.model.model_file import load_model
     from ur_energy_model.model.robots import load_robot
 
     if model is None:

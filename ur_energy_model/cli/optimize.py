@@ -3,21 +3,358 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.optimized_cycle import (
-    add_outputs,
-    check_outputs,
-    compare_production,
-    deliver,
-    print_cycle,
+from ur_energy_model.cli.arguments import add_tariff_options, tariff_given
+from ur_energy_model.cli.excite_options import (
+    add_execution_options,
+    add_surroundings,
+    check_execution,
+    surroundings_given,
 )
-from ur_energy_model.cli.output import print_json, progress
+from ur_energy_model.cli.output import WIDTH, note, print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.optimization.options import OptimizationOptions
+    from datetime import datetime
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.optimization.cycle import OptimizationOptions
+    from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
+    from ur_energy_model.plant.database import HistoryDatabase
+
+# What `ur_energy optimize` does with its result: tables, files, proof on the arm, page.
+
+CYCLES = 6
+"""Cycles of each kind that --execute runs."""
+PROOF = "proof"
+"""Recording of the run, in the folder of -o."""
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Options of files, page and proof."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="write the sheet (pendant.csv), a URScript program, servoJ set points, a ROS "
+        "trajectory, a CSV for `predict` and the figures to this folder",
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE.html", help="write a page that opens offline"
+    )
+    add_tariff_options(parser.add_argument_group("cost, for --report"))
+    proof = parser.add_argument_group("proof on the arm")
+    proof.add_argument(
+        "--execute",
+        action="store_true",
+        help="run the cycle as recorded and as typed from the sheet in turns, and measure the "
+        "saving at the bus; the recording goes to the folder of -o",
+    )
+    add_execution_options(proof)
+    arguments.add_number(
+        proof, "--cycles", CYCLES, "N", "cycles of each kind; even numbers cancel drift", (1, 1000)
+    )
+    add_surroundings(parser.add_argument_group("surroundings, for --execute"))
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Refuse options that do not fit together, before any computation."""
+    from ur_energy_model.files import check_target
+
+    check_execution(options, "FOLDER")
+    if options.report is not None:
+        check_target(options.report)
+    if options.output is not None:
+        check_target(options.output / "pendant.csv")
+
+
+def deliver(
+    optimized: OptimizedCycle,
+    model: EnergyModel,
+    options: argparse.Namespace,
+) -> OptimizedCycle:
+    """Run the proof and write files and page as the options ask.
+
+    Args:
+        optimized: with what to type.
+        model: of the arm.
+        options: as parsed.
+
+    Returns:
+        The cycle with the measured saving, if it was measured.
+    """
+    from ur_energy_model.experiment.cycle_exports import export_cycle
+
+    robot = model.description()
+    if options.output is not None:
+        for file in export_cycle(optimized, robot, options.output):
+            note(f"wrote {file.path}: {file.purpose}")
+    if options.execute:
+        optimized = replace(optimized, measured=_measured(optimized, model, robot, options))
+        export_cycle(optimized, robot, options.output)  # with the measured saving
+    if options.report is not None:
+        _write_page(optimized, model, options)
+    return optimized
+
+
+def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
+    """The result as tables for a person with the pendant in hand.
+
+    Args:
+        optimized: the result.
+        pareto: show the least energy over the cycle time.
+    """
+    from ur_energy_model.model.robots import load_robot
+
+    cycle, sheet = optimized.cycle, optimized.sheet
+    if optimized.ceiling is not None:
+        _print_text(optimized.ceiling.text())
+    print_table(
+        f"What to type, now → new ({Path(cycle.source).name}: {_found(optimized)})",
+        ["step", "speed", "acceleration", "wait"],
+        [
+            [
+                f"{number} {step.do}{', kept' if step.kept else ''}",
+                "" if step.do == "wait" else step.text("speed"),
+                "" if step.do == "wait" else step.text("acceleration"),
+                step.text("wait") if step.do == "wait" else "",
+            ]
+            for number, step in enumerate(sheet, 1)
+        ],
+    )
+    waypoints = [(number, step) for number, step in enumerate(sheet, 1) if step.waypoint]
+    lines = any(step.line is not None for step in sheet)
+    print_table(
+        "Which step that is: where the move ends, joint angles in degrees",
+        [
+            "step",
+            *(["line"] if lines else []),
+            *load_robot(cycle.robot).joint_names,
+        ],
+        [
+            [
+                str(number),
+                *([step.line] if lines else []),
+                *(f"{angle:.2f}" for angle in step.waypoint or ()),
+            ]
+            for number, step in waypoints
+        ],
+    )
+    compared = (
+        ("as recorded", cycle.duration, optimized.energy),
+        ("as typed above", optimized.typed_duration, optimized.typed_energy),
+        ("as set points", optimized.duration, optimized.new_energy),
+        ("slowed by speed scaling", optimized.duration, optimized.scaled_energy),
+        (
+            "as fast as possible",
+            optimized.time_optimal_duration,
+            optimized.time_optimal_energy,
+        ),
+    )
+    figures = [
+        [
+            name,
+            f"{time:.2f}",
+            f"{energy:.1f}",
+            f"{100.0 * (energy / optimized.energy - 1.0):+.1f} %",
+        ]
+        for name, time, energy in compared
+    ]
+    print_table(
+        "Energy of one cycle at the supply, predicted",
+        ["", "cycle [s]", "energy [J]", "difference"],
+        figures,
+    )
+    low, high = optimized.typed_interval
+    _print_text(
+        f"Saving as typed: {optimized.typed_saving_percent:.1f} % ({low:.1f} to {high:.1f} % "
+        f"with 95 % confidence){'' if low > 0.0 else ', not proven'}."
+    )
+    if optimized.loads is not None:
+        now, _, fast = optimized.loads
+        _print_text(
+            f"As fast as possible costs the arm {100 * fast.torque_share:.0f} % of the largest "
+            f"torque ({fast.joint}; now {100 * now.torque_share:.0f} %), "
+            f"{fast.torque_rms / now.torque_rms:.1f} times the effective torque, and "
+            f"{fast.power:.0f} W at its peak (now {now.power:.0f} W)."
+        )
+    if cycle.measured_energy is not None:
+        note(
+            f"measured in the recording: {cycle.measured_energy:.1f} J per cycle, scatter "
+            f"{cycle.measured_energy_std:.1f} J"
+        )
+    if optimized.measured is not None:
+        _print_measured(optimized.measured)
+    if pareto and optimized.pareto is not None:
+        print_table(
+            "Least energy over the cycle time",
+            ["cycle time [s]", "energy [J]"],
+            [(f"{time:.2f}", f"{energy:.1f}") for time, energy in optimized.pareto.tolist()],
+        )
+    for text in optimized.notes:
+        note(f"- {text}")
+
+
+def compare_production(options: argparse.Namespace) -> None:
+    """Print the saving of a changed program from ordinary production."""
+    from ur_energy_model.optimization.before_after import (
+        compare,
+        recorded_production,
+        stored_production,
+    )
+
+    if options.model is not None or options.execute or options.output or options.report:
+        options.parser.error("--before, --after and --changed need no model, and write no files")
+    if options.history is not None or options.changed is not None:
+        if options.history is None or options.changed is None or options.before or options.after:
+            options.parser.error("--history STORE and --changed DATE belong together, alone")
+        before, after = stored_production(*_stored(options))
+    else:
+        if not options.before or not options.after:
+            options.parser.error("--before BAG... and --after BAG... belong together")
+        with progress("finding the cycles") as report:
+            bags, found = [*options.before, *options.after], []
+            for number, bag in enumerate(bags):
+                report(number / len(bags))
+                found.append(recorded_production(bag))
+        before, after = found[: len(options.before)], found[len(options.before) :]
+    comparison = compare(before, after)
+    if options.json:
+        print_json(comparison.as_json())
+        return
+    print_table(
+        "Cycles of ordinary production, measured at the bus",
+        ["", "recordings", "cycles", "cycle [s]", "energy [J]", "scatter [J]", "at rest [W]"],
+        [
+            [
+                name,
+                len(side),
+                sum(len(each.energy) for each in side),
+                float(np.mean(np.concatenate([each.duration for each in side]))),
+                float(np.mean([each.energy.mean() for each in side])),
+                float(np.std(np.concatenate([each.energy for each in side]))),
+                None
+                if any(each.idle is None for each in side)
+                else float(np.mean([each.idle for each in side])),
+            ]
+            for name, side in (("before", before), ("after", after))
+        ],
+    )
+    percent = 100.0 / comparison.energy
+    low, high = (end * percent for end in comparison.interval)
+    _print_text(
+        f"Saving per cycle: {comparison.saving:.1f} J, {comparison.saving * percent:.1f} % "
+        f"({low:.1f} to {high:.1f} % with 95 % confidence)"
+        f"{'' if comparison.proven else ', not proven'}."
+    )
+    if comparison.standby_corrected:
+        note("- Standby that differs between the recordings is taken out of the saving.")
+    for text in comparison.differences:
+        note(f"- {text}")
+
+
+def _stored(options: argparse.Namespace) -> tuple[HistoryDatabase, datetime]:
+    """The tables of the store, and when the program was changed."""
+    from ur_energy_model.cli.history_options import store_given
+    from ur_energy_model.plant.database import HistoryDatabase, instant
+
+    changed = instant(options.changed, "--changed")
+    options.store = options.history
+    arms = () if options.arm is None else (options.arm,)
+    return HistoryDatabase(store_given(options), arms=arms), changed
+
+
+def _print_text(text: str) -> None:
+    for line in textwrap.wrap(text, WIDTH):
+        print_line(line)
+
+
+def _print_measured(measured: MeasuredSaving) -> None:
+    rows: list[list[object]] = [
+        ["energy of a cycle as recorded, J", measured.energy],
+        ["energy of a cycle as typed, J", measured.new_energy],
+        ["saving, %", measured.saving_percent],
+        [
+            "its 95 % interval, %",
+            "{:.2f} to {:.2f}".format(*measured.interval)
+            + ("" if measured.interval[0] > 0.0 else ", not proven"),
+        ],
+        ["cycles of each kind", measured.cycles],
+    ]
+    if measured.temperature is not None:
+        for name, values in zip(("recorded", "typed"), measured.temperature, strict=True):
+            text = " ".join(f"{value:.1f}" for value in values)
+            rows.append([f"joint temperatures, {name} cycles, degC", text])
+    print_table("Measured at the bus", ["figure", "value"], rows)
+
+
+def _found(optimized: OptimizedCycle) -> str:
+    """What was found in the recording."""
+    cycle = optimized.cycle
+    many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
+    return (
+        f"{many} of {cycle.duration:.2f} s, {len(cycle.moves)} moves, {cycle.slack:.2f} s of slack"
+    )
+
+
+def _measured(
+    optimized: OptimizedCycle,
+    model: EnergyModel,
+    robot: RobotDescription,
+    options: argparse.Namespace,
+) -> MeasuredSaving:
+    """Run the cycle as recorded and as typed in turns and measure the saving."""
+    from ur_energy_model.cli.run_trajectory import run_recorded
+    from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, require_predicted
+    from ur_energy_model.experiment.execution_plan import ExecutionPlan
+    from ur_energy_model.experiment.same_arm import arm_of_recording
+    from ur_energy_model.model.setup import Setup
+
+    cycle, proof = optimized.cycle, Proof.of(optimized, robot, options.cycles)
+    carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
+    setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
+    limits = proof.limits(surroundings_given(options, robot, setup))
+    plan = ExecutionPlan(
+        proof.motion(),
+        limits,
+        warm_up=60.0 * options.warm_up,
+        arm=arm_of_recording(options.bag, robot, proof.positions),
+        another_arm=options.another_arm,
+    )
+    bag = _free_name(options.output / PROOF)
+    run_recorded(plan, options.host, bag, assume_yes=options.yes)
+    note(f"recorded {bag}")
+    return require_predicted(measured_saving(bag, proof), optimized, bag)
+
+
+def _free_name(path: Path) -> Path:
+    """The path, with a number behind it if it exists."""
+    number, free = 2, path
+    while free.exists():
+        free = path.with_name(f"{path.name}_{number}")
+        number += 1
+    return free
+
+
+def _write_page(optimized: OptimizedCycle, model: EnergyModel, options: argparse.Namespace) -> None:
+    from ur_energy_model.files import write_text
+    from ur_energy_model.optimization.optimize import in_session_of
+    from ur_energy_model.report.optimization import make_optimization_report, optimization_page
+    from ur_energy_model.report.page import render
+
+    model = in_session_of(model, options.bag)
+    report = make_optimization_report(model, optimized, tariff=tariff_given(options))
+    write_text(options.report, render(optimization_page(report)))
+    note(f"page written to {options.report}; open it in a browser")
+
 
 LONGEST_CYCLE = 3600.0
 """Longest cycle time that is accepted [s]."""
@@ -159,7 +496,7 @@ def step_numbers(text: str) -> tuple[int, ...]:
 
 def options_of(options: argparse.Namespace) -> OptimizationOptions:
     """The options of the optimization among the parsed arguments."""
-    from ur_energy_model.optimization.options import OptimizationOptions
+    from ur_energy_model.optimization.cycle import OptimizationOptions
 
     return OptimizationOptions(
         cycle_time=options.cycle_time,
@@ -177,7 +514,7 @@ def options_of(options: argparse.Namespace) -> OptimizationOptions:
 
 def run(options: argparse.Namespace) -> None:
     """Optimize and print."""
-    from ur_energy_model.model.file.model_file import load_model
+    from ur_energy_model.model.model_file import load_model
     from ur_energy_model.optimization.optimize import optimize_cycle
 
     if options.before or options.after or options.history or options.changed:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
+import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.terminal_text import one_line, unsigned_zeros
+from ur_energy_model.errors import one_line, unsigned_zeros
 
-if TYPE_CHECKING:  # these take longer to import than a help text to print
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import FrameType
+
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
@@ -27,7 +30,7 @@ LONG_HEADING = 7
 
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout; arrays become lists, NaN and infinity null."""
-    from ur_energy_model.plain import plain
+    from ur_energy_model.yaml_reader import plain
 
     print(json.dumps(plain(value), allow_nan=False))
 
@@ -156,3 +159,24 @@ def _cell(value: Any) -> str:
     if isinstance(value, Real) and not isinstance(value, Integral):
         return "-" if not math.isfinite(value) else unsigned_zeros(f"{value:.4g}")
     return one_line(str(value))
+
+
+# SIGINT and SIGTERM as a request to finish the work in an orderly way.
+
+
+@contextmanager
+def on_stop_signal(stop: Callable[[], None]) -> Iterator[None]:
+    """Within the block SIGINT and SIGTERM call `stop` and have no other effect.
+
+    This also applies where SIGINT was ignored before, as in background jobs of a shell.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,9 @@ from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.identification.payload.payload_identification import IdentifiedPayload
+    import argparse
+
+    from ur_energy_model.identification.payload import IdentifiedPayload
     from ur_energy_model.model.energy_model import EnergyModel
 
 _EXAMPLES = """\
@@ -62,10 +63,9 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Identify the payload and print it."""
     from ur_energy_model.errors import InputError
-    from ur_energy_model.identification.payload.payload_estimate import with_torque_constants
-    from ur_energy_model.identification.payload.payload_identification import identify_payload
-    from ur_energy_model.model.file.model_file import load_model, save_model
+    from ur_energy_model.identification.payload import identify_payload, with_torque_constants
     from ur_energy_model.model.generic import is_generic
+    from ur_energy_model.model.model_file import load_model, save_model
     from ur_energy_model.model.robots import load_robot
 
     calibrated = options.known_payload is not None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.arguments import add_payload_option, with_given_payload
 from ur_energy_model.cli.model_option import add_optional_model, chosen_model
 from ur_energy_model.cli.output import note, print_json, print_table
-from ur_energy_model.cli.payload_option import add_payload_option, with_given_payload
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def register(subparsers: arguments.Subparsers) -> None:
@@ -46,13 +49,12 @@ def run(options: argparse.Namespace) -> None:
     """Predict and print."""
     from ur_energy_model.energy.meter import CONFIDENCE
     from ur_energy_model.energy.prediction import predict_energy
-    from ur_energy_model.identification.evaluation.evaluation import (
+    from ur_energy_model.identification.evaluation import (
         identify_session,
         recorded_setup,
         session_json,
     )
-    from ur_energy_model.trajectory.plan_csv import read_plan
-    from ur_energy_model.trajectory.smoothing import smooth_plan
+    from ur_energy_model.trajectory.plan import read_plan, smooth_plan
 
     recordings = [] if options.session is None else [options.session]
     chosen = chosen_model(options.model, options.robot, recordings)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import socket
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import ask, note, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, ExecutionResult
-    from ur_energy_model.experiment.protocols.outcome import Outcome
-    from ur_energy_model.experiment.protocols.protocol_run import Mount
+    import argparse
+    from pathlib import Path
+
+    from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
+    from ur_energy_model.papers.protocol import Mount, Outcome
     from ur_energy_model.telemetry.samples import RecordingInfo
 
 _EXAMPLES = """\
@@ -104,7 +104,7 @@ def _run_all(options: argparse.Namespace) -> None:
         InputError: a robot was asked for, or a stage failed; the pages are written nevertheless.
     """
     from ur_energy_model.errors import InputError
-    from ur_energy_model.experiment.papers.run_papers import HTML, MARKDOWN, run_papers
+    from ur_energy_model.papers.page import HTML, MARKDOWN, run_papers
 
     if not options.simulated:
         raise InputError(
@@ -138,7 +138,7 @@ def _run_all(options: argparse.Namespace) -> None:
 
 def _run_simulated(options: argparse.Namespace) -> Outcome:
     """One protocol on an arm simulated here."""
-    from ur_energy_model.experiment.papers.stages import stage_for
+    from ur_energy_model.papers.stages import stage_for
 
     stage = stage_for(
         options.protocol,
@@ -153,10 +153,10 @@ def _run_simulated(options: argparse.Namespace) -> Outcome:
 def _run_on_robot(options: argparse.Namespace) -> Outcome:
     """One protocol on a robot, or on a simulated controller."""
     from ur_energy_model.cli.run_trajectory import run_recorded
-    from ur_energy_model.experiment.execution.same_arm import arm_of_plan
-    from ur_energy_model.experiment.protocols.catalogue import run_protocol
-    from ur_energy_model.experiment.protocols.protocol_run import ProtocolRun
+    from ur_energy_model.experiment.same_arm import arm_of_plan
     from ur_energy_model.model.robots import load_robot
+    from ur_energy_model.papers.protocol import ProtocolRun
+    from ur_energy_model.papers.stages import run_protocol
     from ur_energy_model.telemetry.rtde.source import RtdeSource
 
     with RtdeSource(options.host, fields=("timestamp",)) as source:
@@ -190,7 +190,7 @@ def _run_on_robot(options: argparse.Namespace) -> Outcome:
 
 def _report(outcome: Outcome, folder: Path, *, as_json: bool) -> None:
     """Print an outcome."""
-    from ur_energy_model.experiment.protocols.outcome import cell
+    from ur_energy_model.papers.protocol import cell
 
     if as_json:
         print_json(outcome.as_dict())
@@ -248,7 +248,7 @@ def _carry(host: str, mass: float) -> None:
         ControllerError: the simulation refuses or does not answer.
     """
     from ur_energy_model.errors import ControllerError
-    from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT
+    from ur_energy_model.simulation.simulated_controller import CONTROL_PORT
 
     try:
         with (

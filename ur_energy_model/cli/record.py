@@ -7,15 +7,15 @@ import math
 import threading
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note, print_json, print_table, progress
-from ur_energy_model.cli.stop_signals import on_stop_signal
+from ur_energy_model.cli.output import note, on_stop_signal, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
+    from pathlib import Path
+
+    from ur_energy_model.telemetry.recording.reception import RecorderStatus
     from ur_energy_model.telemetry.recording.recorder import Recorder
     from ur_energy_model.telemetry.source import TelemetrySource
 
@@ -78,9 +78,9 @@ def run(options: argparse.Namespace) -> None:
     """Record."""
     from ur_energy_model.errors import IncompleteRecordingError, InputError, RecordingError
     from ur_energy_model.model.robots import load_robot
-    from ur_energy_model.telemetry.bag.file_split import FileSplit
+    from ur_energy_model.telemetry.bag.files import FileSplit
     from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-    from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
+    from ur_energy_model.telemetry.recording.reception import RecorderOptions
     from ur_energy_model.telemetry.recording.recorder import Recorder
     from ur_energy_model.telemetry.rtde.source import RtdeSource
 

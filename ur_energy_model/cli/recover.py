@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, progress
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def register(subparsers: arguments.Subparsers) -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.model_option import add_optional_model, chosen_model, split_model
-from ur_energy_model.cli.output import note, print_json, print_line, progress, warn
-from ur_energy_model.cli.payload_option import (
+from ur_energy_model.cli.arguments import (
     add_payload_option,
+    add_tariff_options,
     payload_given,
+    tariff_given,
     with_given_payload,
 )
-from ur_energy_model.cli.tariff_options import add_tariff_options, tariff_given
+from ur_energy_model.cli.model_option import add_optional_model, chosen_model, split_model
+from ur_energy_model.cli.output import note, print_json, print_line, progress, warn
 
 if TYPE_CHECKING:
+    import argparse
+
     from ur_energy_model.report.report import Report
 
 _EXAMPLES = """\
@@ -72,8 +74,8 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the report."""
     from ur_energy_model.files import check_target, write_text
-    from ur_energy_model.report.page.html import render
-    from ur_energy_model.report.page.layout import report_page
+    from ur_energy_model.report.layout import report_page
+    from ur_energy_model.report.page import render
     from ur_energy_model.report.report import make_report
 
     check_target(options.output)
@@ -134,8 +136,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _figures(report: Report, options: argparse.Namespace) -> list[Path]:
     """Write the figures, a folder per recording if there are several, and return their paths."""
-    from ur_energy_model.report.charts.recording import recording_charts
-    from ur_energy_model.report.figures.figures import save_chart
+    from ur_energy_model.report.figures import save_chart
+    from ur_energy_model.report.recording_charts import recording_charts
 
     out: list[Path] = []
     for bag in report.bags:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,9 @@ from ur_energy_model.cli.record import recording_json
 from ur_energy_model.errors import MotionRefusedError
 
 if TYPE_CHECKING:
-    from ur_energy_model.experiment.execution.execution_plan import (
+    from pathlib import Path
+
+    from ur_energy_model.experiment.execution_plan import (
         ExecutionPlan,
         ExecutionResult,
         MotionSummary,
@@ -26,7 +27,7 @@ def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool)
     Raises:
         MotionRefusedError: it was not confirmed or stopped before its end; the bag is kept.
     """
-    from ur_energy_model.experiment.execution.execution import execute
+    from ur_energy_model.experiment.execution import execute
 
     def approve(summary: MotionSummary) -> bool:
         describe(summary)

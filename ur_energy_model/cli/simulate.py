@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import note
-from ur_energy_model.cli.stop_signals import on_stop_signal
-from ur_energy_model.simulation.ports.faults import FAULTS
+from ur_energy_model.cli.output import note, on_stop_signal
+from ur_energy_model.simulation.faults import FAULTS
 
 if TYPE_CHECKING:
     from ur_energy_model.model.setup import Payload
-    from ur_energy_model.simulation.ports.simulated_controller import SimulatedController
+    from ur_energy_model.simulation.simulated_controller import SimulatedController
 
 _EXAMPLES = """\
 ur_energy simulate --robot ur5e --host 127.0.0.2 --truth truth.json

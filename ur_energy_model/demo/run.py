@@ -6,25 +6,390 @@ with logger and estimator; then the tables of the paper are printed beside the t
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import random
 import shutil
+import signal
 import socket
+import subprocess
+import sysconfig
 import time
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli.output import ProgressReport, note, progress
-from ur_energy_model.demo.processes import Processes
-from ur_energy_model.demo.result import evaluate_run, print_result
-from ur_energy_model.errors import InputError
-from ur_energy_model.files import real_path
+import numpy as np
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import QoSProfile
+from std_msgs.msg import Float64
+
+from ur_energy_model.cli.output import ProgressReport, note, print_table, progress
+from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
+from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.files import real_path, write_text
+from ur_energy_model.identification.evaluation import Metrics, evaluate
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes.node_command import node_command
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.nodes.launch_arguments import node_command
+from ur_energy_model.report.figures import save_figures
+from ur_energy_model.report.layout import report_page
+from ur_energy_model.report.page import render
+from ur_energy_model.report.report import make_report
+from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
-from ur_energy_model.topics_and_services import BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
+from ur_energy_model.topics_and_services import (
+    BUS_ENERGY,
+    BUS_POWER,
+    TOTAL_ENERGY,
+    TOTAL_POWER,
+)
+from ur_energy_model.yaml_reader import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array, Self
+
+# True energies of the simulated arm over the time of a recording.
+
+
+@dataclass(frozen=True)
+class TrueEnergy:
+    """True energies between two controller times.
+
+    Attributes:
+        mechanical, electrical: of the joints at the motor [n], J.
+        bus: delivered by the supply to the whole arm, including standby [J].
+    """
+
+    mechanical: Array
+    electrical: Array
+    bus: float
+
+    def as_truth(self) -> dict[str, Any]:
+        """The part of a truth file that figures need."""
+        return {"joints": [{"electrical_energy": float(value)} for value in self.electrical]}
+
+
+def true_energy(truth_file: Path, start: float, end: float) -> TrueEnergy:
+    """Energies between two controller timestamps, interpolated linearly.
+
+    Args:
+        truth_file: JSON file written by the simulated arm, with its array file beside it.
+        start: controller time [s].
+        end: controller time [s].
+    """
+    arrays = truth_file.with_name(json.loads(truth_file.read_text(encoding="utf-8"))["arrays"])
+    with np.load(arrays) as rows:
+        time = rows["timestamp"]
+
+        def between(name: str) -> Array:
+            values = rows[name].reshape(len(time), -1)
+            return np.array(
+                [np.diff(np.interp([start, end], time, column))[0] for column in values.T]
+            )
+
+        return TrueEnergy(
+            mechanical=between("mechanical_energy"),
+            electrical=between("electrical_energy"),
+            bus=float(between("bus_energy")[0]),
+        )
+
+
+# Results of the demo: the tables of the paper with the true values of the simulated arm.
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """Estimated and true energies over the recording of trajectory B.
+
+    Attributes:
+        energy: estimated from the recording.
+        truth: true energies over the same time.
+        metrics: accuracy of the model on this held-out recording.
+        figures: created figure files.
+        lost: number of lost samples.
+        seconds: duration of the recording.
+    """
+
+    energy: EnergySummary
+    truth: TrueEnergy
+    metrics: Metrics
+    figures: tuple[Path, ...]
+    lost: int
+    seconds: float
+
+
+def evaluate_run(model: EnergyModel, bag: Path, truth_file: Path, folder: Path) -> DemoResult:
+    """Evaluate the model on a recording with known true energies; write figures and numbers."""
+    recording = read_bag(bag)
+    truth = true_energy(truth_file, float(recording.time[0]), float(recording.time[-1]))
+    result = DemoResult(
+        energy=estimate_energy(model, bag),
+        truth=truth,
+        metrics=evaluate(model, bag),
+        figures=tuple(save_figures(model, bag, folder / "figures", truth.as_truth())),
+        lost=recording.lost,
+        seconds=recording.duration,
+    )
+    content = {
+        "estimate": result.energy.as_json(),
+        "truth": {
+            "mechanical_energy": truth.mechanical,
+            "electrical_energy": truth.electrical,
+            "bus_energy": truth.bus,
+        },
+        "metrics": result.metrics.as_json(),
+    }
+    write_text(folder / "result.json", json.dumps(plain(content), indent=1) + "\n")
+    write_text(folder / "report.html", render(report_page(make_report(model, [bag]))))
+    return result
+
+
+def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
+    """Print tables: energies (Table VIII), torque (Table V) and current (Table VII) errors."""
+    energy, truth, metrics = result.energy, result.truth, result.metrics
+    names = energy.names
+    print_table(
+        f"Energy over {result.seconds:.1f} s of trajectory B [J] (Table VIII)",
+        ["joint", "E mech", "true", "E elec", "true", "error %", "efficiency"],
+        [
+            *(
+                _energy_row(
+                    names[j],
+                    energy.mechanical[j],
+                    truth.mechanical[j],
+                    energy.electrical[j],
+                    truth.electrical[j],
+                )
+                for j in range(len(names))
+            ),
+            _energy_row(
+                "whole arm",
+                energy.mechanical.sum(),
+                truth.mechanical.sum(),
+                energy.electrical.sum(),
+                truth.electrical.sum(),
+            ),
+        ],
+    )
+    print_table(
+        "Energy at the supply, standby included [J]",
+        ["whole arm", "energy", "error %"],
+        [
+            ["true", truth.bus, None],
+            ["measured, voltage x current", energy.bus, _percent(energy.bus, truth.bus)],
+            ["model", energy.supply, _percent(energy.supply, truth.bus)],
+        ],
+    )
+    for title, entries in (
+        ("Torque error, trajectory B [N m] (Table V)", metrics.torque),
+        ("Current error, trajectory B [A] (Table VII)", metrics.current),
+    ):
+        if entries is not None:
+            print_table(
+                title,
+                ["joint", "mean", "max", "RMS", "R2"],
+                [
+                    [name, *(entry[key] for key in ("mean", "max", "rms", "r2"))]
+                    for name, entry in zip(names, entries, strict=True)
+                ],
+            )
+    if metrics.power is not None:
+        power = metrics.power
+        note(
+            f"bus power: RMSE {power['rmse']:.2f} W ({power['rmse_percent']:.1f} % of range), "
+            f"energy error {power['energy_error_percent']:+.2f} %"
+        )
+    note(
+        "the model was fitted to trajectory A alone; the tables are those of Clochiatti et al. 2024"
+    )
+    note(f"samples lost by the logger: {result.lost}")
+    total, bus = TOTAL_ENERGY, BUS_ENERGY
+    if total.name in live:
+        note(
+            f"live {total.absolute_name} ended at {live[total.name]:.0f} J, "
+            f"{bus.absolute_name} at {live.get(bus.name, float('nan')):.0f} J "
+            f"({live['messages']:.0f} messages received)"
+        )
+
+
+def _energy_row(name: str, mech: float, true_mech: float, elec: float, true: float) -> list[Any]:
+    return [
+        name,
+        *(round(float(x), 1) for x in (mech, true_mech, elec, true)),
+        _percent(elec, true),
+        f"{mech / elec:.3f}" if elec > 0 else None,
+    ]
+
+
+def _percent(value: float | None, truth: float) -> str | None:
+    return None if value is None or not np.isfinite(truth) else f"{100 * (value / truth - 1):+.2f}"
+
+
+# Child processes that are monitored and always ended.
+
+STOP_TIMEOUT = 10.0
+"""Longest time a child may take to end after SIGINT before it is killed [s]."""
+
+
+class ChildError(UrEnergyError):
+    """A child process ended unexpectedly or was not ready in time.
+
+    Attributes:
+        name: name of the child.
+        log: file with its output.
+    """
+
+    def __init__(self, name: str, problem: str, log: Path) -> None:
+        self.name, self.log = name, log
+        super().__init__(f"{name} {problem}; its output is in {log}")
+
+
+class Processes:
+    """Context manager that ends its child processes, last started first.
+
+    Args:
+        logs: folder for one log file per child.
+        environment: additional environment variables of the children.
+    """
+
+    def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:
+        self._logs = logs
+        self._environment = {**os.environ, **environment}
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, command: Sequence[str]) -> None:
+        """Start a console script of this package, or any command, in a new session.
+
+        In a new session, Ctrl-C of the terminal does not reach the child; this process decides the
+        order in which the children end.
+        """
+        script = Path(sysconfig.get_path("scripts")) / command[0]
+        program = str(script) if script.is_file() else command[0]
+        self._logs.mkdir(parents=True, exist_ok=True)
+        with self.log(name).open("ab") as log:
+            self._children[name] = subprocess.Popen(
+                [program, *command[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+            )
+
+    def log(self, name: str) -> Path:
+        """Log file of a child."""
+        return self._logs / f"{name}.log"
+
+    def check(self) -> None:
+        """Check that every child is running.
+
+        Raises:
+            ChildError: a child has ended.
+        """
+        for name, child in self._children.items():
+            if child.poll() is not None:
+                raise ChildError(name, f"ended with exit code {child.returncode}", self.log(name))
+
+    def wait_until(self, ready: Callable[[], bool], name: str, timeout: float) -> None:
+        """Wait at most `timeout` s until a child is ready.
+
+        Raises:
+            ChildError: a child ended, or this one was not ready in time.
+        """
+        end = time.monotonic() + timeout
+        while not ready():
+            self.check()
+            if time.monotonic() > end:
+                raise ChildError(name, f"was not ready within {timeout:g} s", self.log(name))
+            time.sleep(0.05)
+
+    def stop(self, name: str) -> int:
+        """End one child with SIGINT, as Ctrl-C does, and return its exit code."""
+        child = self._children.pop(name)
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
+            try:
+                child.wait(STOP_TIMEOUT)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+        return child.returncode
+
+    def __enter__(self) -> Self:
+        """Handle SIGTERM like Ctrl-C; its default would end this process but not the children."""
+        self._before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all children; a second Ctrl-C is ignored meanwhile."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            for name in reversed(list(self._children)):
+                self.stop(name)
+        finally:
+            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGTERM, self._before)
+
+
+# Subscriber of the whole-arm topics of the estimator.
+
+TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY))
+
+
+class EnergyMonitor:
+    """Latest values of the whole-arm topics, received in a separate ROS context.
+
+    Args:
+        domain: ROS domain of the estimator.
+
+    Attributes:
+        latest: latest value by topic, W or J.
+        messages: number of received messages.
+    """
+
+    def __init__(self, domain: int) -> None:
+        self.latest: dict[str, float] = {}
+        self.messages = 0
+        self._context = Context()
+        rclpy.init(context=self._context, domain_id=domain)
+        self._node = rclpy.create_node("ur_energy_demo", context=self._context)
+        for topic in TOPICS:
+            self._node.create_subscription(
+                Float64,
+                topic,
+                partial(self._keep, topic),
+                QoSProfile(depth=10),
+            )
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+
+    def receive(self, seconds: float) -> None:
+        """Receive messages for this time [s]."""
+        end = self._node.get_clock().now().nanoseconds + int(seconds * 1e9)
+        while (left := end - self._node.get_clock().now().nanoseconds) > 0:
+            self._executor.spin_once(timeout_sec=left / 1e9)
+
+    def _keep(self, topic: str, message: Float64) -> None:
+        self.latest[topic] = message.data
+        self.messages += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._executor.shutdown()
+        self._node.destroy_node()
+        rclpy.try_shutdown(context=self._context)
+
 
 START_TIMEOUT = 90.0
 """Longest time for a node to start [s]; the simulated arm is compiled on first use."""
@@ -160,7 +525,7 @@ class _Demo:
 
     def _watch(self, report: ProgressReport, domain: int) -> None:
         """Show the output of the estimator while the trajectory runs."""
-        from ur_energy_model.demo.energy_monitor import EnergyMonitor  # needs ROS
+        # needs ROS
 
         with EnergyMonitor(domain) as monitor:
             self._wait(

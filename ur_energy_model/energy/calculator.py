@@ -8,33 +8,43 @@ bus_capacitor.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., E
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ur_energy_model.energy.arm_state import ArmState, arm_states
-from ur_energy_model.energy.channels import QUANTITIES, Channels
-from ur_energy_model.energy.gaps import GapRule
-from ur_energy_model.energy.operating_conditions import OperatingConditions
-from ur_energy_model.energy.power_options import PowerOptions
-from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
-from ur_energy_model.energy.powers.measured_powers import MeasuredPowers
-from ur_energy_model.energy.powers.mode_power import mode_power
-from ur_energy_model.energy.powers.motion_powers import MotionPowers
-from ur_energy_model.energy.rated_limits import most_power, rated_limits
-from ur_energy_model.energy.recording_checks import check_joints
-from ur_energy_model.energy.session.session_model import SessionModel
-from ur_energy_model.energy.session.standby_correction import StandbyCorrection
-from ur_energy_model.energy.session.standby_tracker import Standby, StandbyTracker
-from ur_energy_model.energy.usable_samples import UsableSamples
+from ur_energy_model.energy.joint_powers import (
+    BusCapacitor,
+    MeasuredPowers,
+    MotionPowers,
+    mode_power,
+)
+from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.powers import (
+    QUANTITIES,
+    ArmState,
+    Channels,
+    PowerOptions,
+    PowerTable,
+    arm_states,
+)
+from ur_energy_model.energy.session import SessionModel, Standby, StandbyCorrection, StandbyTracker
+from ur_energy_model.energy.telemetry_checks import (
+    OperatingConditions,
+    UsableSamples,
+    check_joints,
+    most_power,
+    rated_limits,
+)
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.model.drive_powers import DrivePowers
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.sessions import SessionFriction
-from ur_energy_model.telemetry.runs import changes
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.telemetry.samples import Telemetry, changes
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.drives import DrivePowers
+    from ur_energy_model.model.dynamics import ArmDynamics
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.model.sessions import SessionFriction
+    from ur_energy_model.typing import Array, Indices, Mask
 
 _STANDSTILL = int(ArmState.STANDSTILL)
 SENSITIVITY_PERIOD = 0.05

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ur_energy_model.energy.joint_energies import JointEnergies
+from ur_energy_model.energy.joint_powers import PlanPowers
 from ur_energy_model.energy.meter import EnergyMeter, interval
-from ur_energy_model.energy.powers.plan_powers import PlanPowers
-from ur_energy_model.energy.rated_limits import rated_limits
+from ur_energy_model.energy.powers import JointEnergies
+from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory.plan import Motion, Plan
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.dynamics import ArmDynamics
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

@@ -7,32 +7,326 @@ efficiency their ratio. Integrals are trapezoidal on the controller's clock; gap
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import replace
+import csv
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
 
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.energy_summary import EnergySummary, summarise
-from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
-from ur_energy_model.energy.power_csv import new_power_csv
-from ur_energy_model.energy.power_options import FIELDS, PowerOptions
-from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.energy.recording_checks import (
+from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, interval
+from ur_energy_model.energy.powers import (
+    FIELDS,
+    QUANTITIES,
+    ArmState,
+    Channels,
+    JointEnergies,
+    PowerOptions,
+    PowerTable,
+)
+from ur_energy_model.energy.telemetry_checks import (
     check_robot,
     check_width,
     doubt_about_arm,
     model_of_arm,
     serials,
 )
-from ur_energy_model.errors import RecordingError
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.errors import InputError, RecordingError
+from ur_energy_model.files import new_file
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
-from ur_energy_model.telemetry.clock_check import ClockCheck
-from ur_energy_model.telemetry.offline_simulator import REASON, REMEDY, OfflineSimulatorCheck
+from ur_energy_model.telemetry.clock import ClockCheck
+from ur_energy_model.telemetry.plausibility import REASON, REMEDY, OfflineSimulatorCheck
 from ur_energy_model.telemetry.samples import repetition
-from ur_energy_model.typing import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array, Progress
+
+# Energies of a recording: per joint, whole arm, by state, beside the measured bus energy.
+
+
+@dataclass(frozen=True)
+class SessionStandby:
+    """Standby power of a session.
+
+    Attributes:
+        anchored: whether it was measured at standstill; else it is the model's.
+        power, std: W.
+        still_seconds: settled standstill in the average [s].
+    """
+
+    anchored: bool
+    power: float
+    std: float
+    still_seconds: float
+
+
+@dataclass(frozen=True)
+class EnergySummary(JointEnergies):
+    """Energies of a recording.
+
+    Attributes:
+        duration: time integrated over, gaps left out [s].
+        unaccounted: time in gaps [s].
+        refused: number of samples left out because of values that are not finite or impossible.
+        repeated: number of samples left out because the recording has them twice.
+        electrical_total_std: of the sum of the joints' electrical energies [J].
+        copper, friction: losses per joint [n], J.
+        regenerated: electrical energy returned by each joint [n], J.
+        driver, standby: of the whole arm [J].
+        regeneration: what the supply cannot take back, stored or burnt [J].
+        supply, supply_std: modelled energy at the supply, the sum of all these parts [J].
+        bus: measured energy at the supply [J], None without bus power.
+        state_time, state_energy: of the whole arm by state [s], [J].
+        session: the session's standby power.
+        warnings: for the user, one line each.
+        serials: of the arms of model and recording, see `recording_checks.serials`.
+    """
+
+    duration: float
+    unaccounted: float
+    refused: int
+    repeated: int
+    electrical_total_std: float
+    copper: Array
+    friction: Array
+    regenerated: Array
+    driver: float
+    standby: float
+    regeneration: float
+    supply: float
+    supply_std: float
+    bus: float | None
+    state_time: dict[ArmState, float]
+    state_energy: dict[ArmState, float]
+    session: SessionStandby
+    warnings: tuple[str, ...] = ()
+    serials: Mapping[str, str | None] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of `ur_energy estimate --json`."""
+        joints = {
+            "electrical_energy_interval": interval(self.electrical, self.electrical_std),
+            "copper_energy": self.copper,
+            "friction_energy": self.friction,
+            "regenerated_energy": self.regenerated,
+        }
+        total: dict[str, float | Array] = {
+            "electrical_energy_std": self.electrical_total_std,
+            "driver_energy": self.driver,
+            "standby_energy": self.standby,
+            "regeneration_energy": self.regeneration,
+            "supply_energy": self.supply,
+            "supply_energy_std": self.supply_std,
+            "supply_energy_interval": interval(self.supply, self.supply_std),
+        }
+        return {
+            "duration": self.duration,
+            "unaccounted_time": self.unaccounted,
+            "refused_samples": self.refused,
+            "repeated_samples": self.repeated,
+            **self.energy_json(joints, total),
+            "bus_energy": self.bus,
+            "states": {
+                state.name.lower(): {
+                    "time": self.state_time[state],
+                    "energy": self.state_energy[state],
+                }
+                for state in ArmState
+            },
+            "session": {
+                "anchored": self.session.anchored,
+                "standby": self.session.power,
+                "standby_std": self.session.std,
+                "still_seconds": self.session.still_seconds,
+            },
+            "warnings": self.warnings,
+            "serials": dict(self.serials),
+        }
+
+
+def summarise(
+    calculator: EnergyCalculator, meter: EnergyMeter, bus_complete: bool
+) -> EnergySummary:
+    """Energies that a meter has counted.
+
+    Args:
+        calculator: whose powers were integrated.
+        meter: with all of them.
+        bus_complete: whether the bus power was measured throughout.
+    """
+    channels, reading = calculator.channels, meter.reading
+    net, joint, arm = reading.net, channels.per_joint, channels.arm
+    joint_std, supply_std = channels.deviations(net)
+    standby = calculator.standby
+    return EnergySummary(
+        duration=reading.accounted,
+        unaccounted=reading.unaccounted,
+        refused=calculator.refused,
+        repeated=calculator.repeated,
+        names=channels.joints,
+        mechanical=net[joint["mechanical_power"]],
+        electrical=net[joint["electrical_power"]],
+        electrical_std=joint_std,
+        electrical_total_std=channels.deviation_of_joints(net),
+        copper=net[joint["copper_loss"]],
+        friction=net[joint["friction_loss"]],
+        regenerated=reading.regenerated[joint["electrical_power"]],
+        driver=float(net[arm["driver"]]),
+        standby=float(net[arm["standby"]]),
+        regeneration=float(net[arm["regeneration"]]),
+        supply=float(net[arm["total"]]),
+        supply_std=supply_std,
+        bus=float(net[arm["bus"]]) if bus_complete else None,
+        state_time=channels.by_state(net, channels.state_time),
+        state_energy=channels.by_state(net, channels.state_energy),
+        session=SessionStandby(standby.anchored, standby.power, standby.std, standby.still_seconds),
+    )
+
+
+# Energies of several recordings together.
+
+
+def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
+    """Sums over recordings of one model, in the form of `EnergySummary.as_json`.
+
+    Standard deviations are summed too: the model's errors are the same in all recordings. The
+    measured energy is None where any recording lacks it. There is no entry "session". A serial
+    number that differs between the recordings is None.
+
+    Args:
+        summaries: of one recording or more.
+    """
+    bus = [summary.bus for summary in summaries]
+    total = replace(
+        summaries[0],
+        mechanical=_sum(s.mechanical for s in summaries),
+        electrical=_sum(s.electrical for s in summaries),
+        electrical_std=_sum(s.electrical_std for s in summaries),
+        duration=sum(s.duration for s in summaries),
+        unaccounted=sum(s.unaccounted for s in summaries),
+        refused=sum(s.refused for s in summaries),
+        repeated=sum(s.repeated for s in summaries),
+        electrical_total_std=sum(s.electrical_total_std for s in summaries),
+        copper=_sum(s.copper for s in summaries),
+        friction=_sum(s.friction for s in summaries),
+        regenerated=_sum(s.regenerated for s in summaries),
+        driver=sum(s.driver for s in summaries),
+        standby=sum(s.standby for s in summaries),
+        regeneration=sum(s.regeneration for s in summaries),
+        supply=sum(s.supply for s in summaries),
+        supply_std=sum(s.supply_std for s in summaries),
+        bus=None if None in bus else sum(value for value in bus if value is not None),
+        state_time={state: sum(s.state_time[state] for s in summaries) for state in ArmState},
+        state_energy={state: sum(s.state_energy[state] for s in summaries) for state in ArmState},
+        warnings=tuple(dict.fromkeys(line for s in summaries for line in s.warnings)),
+        serials=common_serials([s.serials for s in summaries]),
+    ).as_json()
+    del total["session"]
+    return total
+
+
+def common_serials(serials: Sequence[Mapping[str, str | None]]) -> dict[str, str | None]:
+    """The serial numbers that several recordings have in common, None where they differ."""
+    found: dict[str, str | None] = {}
+    for name in ("model", "recording"):
+        values = {each.get(name) for each in serials}
+        found[name] = values.pop() if len(values) == 1 else None
+    return found
+
+
+def _sum(arrays: Iterable[Array]) -> Array:
+    return sum(arrays, start=0.0)  # type: ignore[arg-type]
+
+
+# Powers of a recording over time as a CSV file.
+
+ARM_COLUMNS = (
+    "driver_power",
+    "standby_power",
+    "regeneration_power",
+    "total_power",
+    "total_power_std",
+    "electrical_energy",
+    "bus_power",
+)
+
+
+@contextmanager
+def new_power_csv(path: str | Path, channels: Channels) -> Iterator[PowerCsv]:
+    """A CSV file of powers that appears only once it is complete.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    try:
+        with new_file(path) as file:
+            yield PowerCsv(file, channels)
+    except OSError as error:
+        raise InputError(
+            path, f"cannot be written ({error.strerror})", "choose another file for --csv"
+        ) from error
+
+
+class PowerCsv:
+    """Writes powers row by row, in order of time.
+
+    Args:
+        file: open for writing.
+        channels: layout of the powers.
+    """
+
+    def __init__(self, file: IO[str], channels: Channels) -> None:
+        self._writer = csv.writer(file, lineterminator="\n")
+        self._channels = channels
+        joints = [f"{kind}_{j}" for kind in QUANTITIES for j in range(len(channels.joints))]
+        self._writer.writerow(["timestamp", *joints, *ARM_COLUMNS])
+
+    def append(self, table: PowerTable, meter: EnergyMeter) -> None:
+        """Append the rows of a batch.
+
+        Args:
+            table: powers of its samples.
+            meter: that has integrated it last.
+        """
+        channels, power = self._channels, table.power
+        arm = channels.arm
+        n_errors = channels.errors[1]
+        total = power[:, arm["total"]]
+        columns = np.column_stack(
+            [
+                table.samples.time,
+                power[:, : arm["total"]],
+                power[:, arm["driver"]],
+                power[:, arm["standby"]],
+                power[:, arm["regeneration"]],
+                total,
+                np.linalg.norm(power[:, -n_errors:], axis=1),
+                energy_at(table.steps.bridged, total, meter.reading.net[arm["total"]]),
+                power[:, arm["bus"]] if table.bus_measured else np.full(len(total), np.nan),
+            ]
+        )
+        self._writer.writerows(
+            [["" if np.isnan(value) else f"{value:.9g}" for value in row] for row in columns]
+        )
+
+
+def energy_at(steps: Array, power: Array, end: float) -> Array:
+    """Energy up to every sample [samples], J, where it is `end` at the last one.
+
+    Args:
+        steps: bridged steps to the samples [samples], s.
+        power: [samples], W.
+        end: energy counted up to the last sample [J].
+    """
+    gains = 0.5 * (power[1:] + power[:-1]) * steps[1:]
+    return np.asarray(end - np.append(np.cumsum(gains[::-1])[::-1], 0.0))
+
 
 _CONTRADICTION = 3.0
 """Standard deviations between measured and modelled energy that indicate another arm."""

@@ -2,45 +2,292 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ur_energy_model import __version__
-from ur_energy_model.identification.arm_prior import (
-    EVIDENCE,
-    Evidence,
-    inertia_evidence,
-    torque_constant_evidence,
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics import (
+    DynamicsEstimate,
+    RecordingDynamics,
+    inertia_with_currents,
 )
-from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
-from ur_energy_model.identification.dynamics.dynamics_stage import inertia_with_currents
-from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
-from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
-from ur_energy_model.identification.friction.joint_estimate import JointEstimate
-from ur_energy_model.identification.friction.torque_constants import (
+from ur_energy_model.identification.evaluation import Metrics, measure
+from ur_energy_model.identification.payload_check import PayloadCheck, check_payload
+from ur_energy_model.identification.power_stage import fit_sessions
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.torque_constants import (
+    JointEstimate,
     TorqueConstantPrior,
+    own_deviation,
     stated_deviation,
     with_shared_sizes,
 )
-from ur_energy_model.identification.many_recordings import longest_first
-from ur_energy_model.identification.power.power_fit import PowerFit
-from ur_energy_model.identification.power.power_fit_result import PowerFitResult
-from ur_energy_model.identification.power.power_stage import fit_sessions
-from ur_energy_model.identification.recording import Recording
+from ur_energy_model.many_bags import BagResult, ForEachBag, Result
+from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.joint_model import JointModel
-from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import (
     FRICTION_SPREAD,
     STANDBY_SPREAD,
     SessionSpread,
     scaled_parameters,
 )
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ur_energy_model.identification.parts import KeptTime
+    from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
+    from ur_energy_model.identification.reflected_inertia import InertiaEstimate
+    from ur_energy_model.identification.setup_prior import StatedSetup
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array, Progress
+
+# What is known of an arm's constants before its own recordings, and what these say alone.
+
+EVIDENCE = "evidence"
+"""Key of `Evidence` in the provenance of a model."""
+_LEAST_GAIN = 0.01
+"""Information of the data, over that of the prior, below which they say nothing."""
+
+
+@dataclass(frozen=True)
+class ArmPrior:
+    """Prior of an arm with n joints, from other arms.
+
+    Attributes:
+        torque_constant: of the torque constants; None for that of the type.
+        inertia: reflected inertias, joint side; None for those of the type.
+    """
+
+    torque_constant: TorqueConstantPrior | None = None
+    inertia: InertiaEstimate | None = None
+
+
+OF_TYPE = ArmPrior()
+"""Prior of an arm without others: that of its type."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the recordings of an arm with n joints say without any prior; NaN where nothing.
+
+    Attributes:
+        torque_constant, torque_constant_std: [n], N m/A. The deviation does not include the error
+            of the links' weight, which all arms of a type have in common.
+        inertia, inertia_std: reflected inertia, joint side [n], kg m^2.
+        from_links: 1 where that error is in the torque constant, 0 where bus power decides [n].
+    """
+
+    torque_constant: Array
+    torque_constant_std: Array
+    inertia: Array
+    inertia_std: Array
+    from_links: Array
+
+    def as_json(self) -> dict[str, list[float | None]]:
+        """Entry of the provenance; None stands for NaN."""
+        return {
+            name: [float(value) if np.isfinite(value) else None for value in values]
+            for name, values in vars(self).items()
+        }
+
+
+def torque_constant_evidence(
+    regressed: tuple[JointEstimate, ...],
+    shared: tuple[JointEstimate, ...],
+    found: tuple[JointEstimate, ...],
+) -> tuple[Array, Array, Array]:
+    """What data alone say of the torque constants: value, std, from_links of `Evidence` [n] each.
+
+    Args:
+        regressed: from the currents.
+        shared: with the prior and the information of joints of the same size.
+        found: with that of bus power.
+    """
+    own = np.array([own_deviation(fit) for fit in regressed])
+    told = np.array([fit.regressed_constant for fit in regressed])
+    usable = np.isfinite(own) & np.isfinite(told)
+    precision = np.where(usable, 1.0 / np.square(np.where(usable, own * told, 1.0)), 0.0)
+    product = precision * np.where(usable, told, 0.0)
+    links = np.ones(len(regressed))
+    for j, (before, after) in enumerate(zip(shared, found, strict=True)):
+        gained = after.torque_constant_std**-2 - before.torque_constant_std**-2
+        if after.source["torque_constant"] != before.source["torque_constant"] and gained > 0.0:
+            precision[j] += gained
+            links[j] = 0.0
+            product[j] += after.torque_constant * after.torque_constant_std**-2
+            product[j] -= before.torque_constant * before.torque_constant_std**-2
+    return (*_from_information(precision, product), links)
+
+
+def inertia_evidence(before: InertiaEstimate, after: InertiaEstimate) -> tuple[Array, Array]:
+    """Reflected inertias from the data alone, and standard deviations [n], kg m^2.
+
+    Args:
+        before: the prior, or from target_moment, which has no prior to speak of.
+        after: with the currents.
+    """
+    direct = np.array([source == "target_moment" for source in before.source])
+    least = _LEAST_GAIN * before.std**-2.0
+    gained = after.std**-2.0 - before.std**-2.0
+    gained = np.where(gained > least, gained, 0.0)
+    product = after.value * after.std**-2.0 - before.value * before.std**-2.0
+    value, std = _from_information(gained, np.where(gained > 0.0, product, 0.0))
+    return np.where(direct, after.value, value), np.where(direct, after.std, std)
+
+
+def _from_information(precision: Array, product: Array) -> tuple[Array, Array]:
+    known = precision > 0.0
+    safe = np.where(known, precision, 1.0)
+    return np.where(known, product / safe, np.nan), np.where(known, safe**-0.5, np.nan)
+
+
+# What an identification does with each recording, wherever a `ForEachBag` works.
+
+OwnDynamics: TypeAlias = tuple[Recording, RecordingDynamics]
+"""A recording and its dynamics."""
+
+
+class ManyRecordings:
+    """Reads the bags of an identification, checks their payloads and compares a model with them.
+
+    Args:
+        each: does so for every bag; if None it is done here, and a bag that fails is an error.
+        progress: called with fraction (NaN if unknown) and text.
+
+    Attributes:
+        failed: bags that were left out, with reasons.
+    """
+
+    def __init__(self, each: ForEachBag | None, progress: Progress | None) -> None:
+        self._each, self._progress = each, progress
+        self.failed: list[BagResult[Any]] = []
+
+    def read(
+        self,
+        bags: Sequence[Path],
+        robot: RobotDescription,
+        opened: ExitStack,
+        kept: KeptTime | None = None,
+    ) -> list[Recording]:
+        """Recordings that identification can use, in the order of the bags.
+
+        Args:
+            bags: to read, perhaps none.
+            robot: the arm.
+            opened: closes the recordings.
+            kept: time that is kept of long recordings, see `read_recording`.
+
+        Raises:
+            IdentificationError: there are bags, but none can be used.
+            UrEnergyError: a bag fails, and no bag may be left out.
+        """
+        work = partial(_read, robot, kept, None if self._each else self._progress)
+        recordings = []
+        for result in self._results(work, bags):
+            if result.value is not None:
+                recording = opened.enter_context(closing(result.value))
+                recordings.append(recording.renamed(result.bag))
+        if bags and not recordings:
+            others = f" (and {len(bags) - 1} more bags)" if len(bags) > 1 else ""
+            raise IdentificationError(f"no bag can be used: {self.failed[0].reason}{others}")
+        return recordings
+
+    def check_payloads(
+        self, model: EnergyModel, robot: RobotDescription, fitted: Sequence[OwnDynamics]
+    ) -> tuple[PayloadCheck, ...]:
+        """Payloads of recordings, see `check_payload`.
+
+        Raises:
+            UrEnergyError: a bag fails, and no bag may be left out.
+        """
+        bags = [recording.path for recording, _ in fitted]
+        given = [(recording.motion_only(), own.alone()) for recording, own in fitted]
+        checks = self._results(partial(_check, model, robot), bags, given)
+        return tuple(
+            replace(check, source=str(result.bag))
+            for result in checks
+            for check in result.value or ()
+        )
+
+    def measure(
+        self, model: EnergyModel, compared: Sequence[OwnDynamics], anchored: Sequence[bool]
+    ) -> list[Metrics | None]:
+        """METRICS of recordings, in their order; None for those that failed.
+
+        Args:
+            model: of the arm.
+            compared: recordings and their dynamics.
+            anchored: whether the model is anchored on each of them.
+
+        Raises:
+            UrEnergyError: a bag fails, and no bag may be left out.
+        """
+        bags = [recording.path for recording, _ in compared]
+        given = [
+            (recording, own.alone(), anchor)
+            for (recording, own), anchor in zip(compared, anchored, strict=True)
+        ]
+        return [
+            None if result.value is None else replace(result.value, bag=str(result.bag))
+            for result in self._results(partial(_measure, model), bags, given)
+        ]
+
+    def _results(
+        self, work: partial[Result], bags: Sequence[Path], given: Sequence[Any] | None = None
+    ) -> Iterator[BagResult[Result]]:
+        """Results of the work; those without a value are noted as failed."""
+        if self._each is None:
+            for number, bag in enumerate(bags):
+                yield BagResult(bag, work(bag) if given is None else work(bag, given[number]))
+            return
+        for result in self._each(work, bags, self._progress, given):
+            if result.value is None:
+                self.failed.append(result)
+            yield result
+
+
+def longest_first(recordings: Sequence[Recording]) -> list[Recording]:
+    """Recordings by number of samples, those of equal number by hash.
+
+    In this order sums are rounded, blocks of cross-validation cut, and what a single recording
+    decides is decided, so that results do not depend on the order in which bags are named.
+    """
+    return sorted(recordings, key=lambda recording: (-recording.samples, recording.sha256))
+
+
+def _read(
+    robot: RobotDescription, kept: KeptTime | None, progress: Progress | None, path: Path
+) -> Recording:
+    recording = read_recording(path, robot, kept=kept, progress=progress)
+    try:
+        recording.quality.require_usable()
+    except IdentificationError:
+        recording.close()
+        raise
+    return recording
+
+
+def _check(
+    model: EnergyModel, robot: RobotDescription, path: Path, fitted: OwnDynamics
+) -> tuple[PayloadCheck, ...]:
+    return check_payload(model, robot, *fitted)
+
+
+def _measure(
+    model: EnergyModel, path: Path, compared: tuple[Recording, RecordingDynamics, bool]
+) -> Metrics:
+    recording, dynamics, anchor = compared
+    return measure(model, recording.renamed(path), dynamics, anchor=anchor)
+
 
 _SETUP_SOURCES = {"configured": "given"}
 PRIOR_FREEDOM = 4.0

@@ -2,53 +2,189 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.energy.recording_checks import serials
-from ur_energy_model.identification.arm_prior import OF_TYPE, ArmPrior
+import numpy as np
+
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.identification.assembly import (
+    OF_TYPE,
+    ArmPrior,
     BodyResults,
+    ManyRecordings,
     assemble,
     fit_drives,
+    longest_first,
     recorded_provenance,
 )
-from ur_energy_model.identification.dynamics.dynamics_estimate import DynamicsEstimate
-from ur_energy_model.identification.dynamics.dynamics_stage import (
+from ur_energy_model.identification.dynamics import (
+    DynamicsEstimate,
+    RecordingDynamics,
     estimate_setups,
     inertia_from_torque,
 )
-from ur_energy_model.identification.dynamics.mounting_search import FoundMounting, find_mounting
-from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
-from ur_energy_model.identification.dynamics.reflected_inertia import InertiaEstimate
-from ur_energy_model.identification.dynamics.stated_setup import StatedSetup
-from ur_energy_model.identification.evaluation.evaluation import Metrics
-from ur_energy_model.identification.friction.current_stage import fit_currents, with_presliding
-from ur_energy_model.identification.friction.joint_estimate import JointEstimate
-from ur_energy_model.identification.friction.law_selection import AUTO
-from ur_energy_model.identification.friction.torque_constants import with_load_error
-from ur_energy_model.identification.identifiability_warnings import identifiability_warnings
-from ur_energy_model.identification.long_recordings.part_pool import KeptTime
-from ur_energy_model.identification.long_recordings.used_time import used_time_notes
-from ur_energy_model.identification.many_recordings import ManyRecordings, longest_first
-from ur_energy_model.identification.payload.payload_check import (
-    IDENTIFIED,
-    PayloadCheck,
-    fit_with_payload,
-)
-from ur_energy_model.identification.power.power_fit_result import PowerFitResult
-from ur_energy_model.identification.power.power_stage import with_capacitor_energy
-from ur_energy_model.identification.quality.recording_quality import MOTION_WORDS
-from ur_energy_model.identification.recording import Recording
-from ur_energy_model.many_bags import BagResult, ForEachBag
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.identification.friction_data import AUTO
+from ur_energy_model.identification.friction_stages import fit_currents, with_presliding
+from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
+from ur_energy_model.identification.parts import KeptTime
+from ur_energy_model.identification.payload_check import IDENTIFIED, PayloadCheck, fit_with_payload
+from ur_energy_model.identification.power_stage import with_capacitor_energy
+from ur_energy_model.identification.power_structures import expected_resistance
+from ur_energy_model.identification.quality import MOTION_WORDS
+from ur_energy_model.identification.setup_prior import StatedSetup
+from ur_energy_model.identification.torque_constants import JointEstimate, with_load_error
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.telemetry.arm_identity import same_serial
-from ur_energy_model.typing import Progress
+from ur_energy_model.telemetry.samples import same_serial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ur_energy_model.identification.evaluation import Metrics
+    from ur_energy_model.identification.power_fit import PowerFitResult
+    from ur_energy_model.identification.recording import Recording
+    from ur_energy_model.identification.reflected_inertia import InertiaEstimate
+    from ur_energy_model.many_bags import BagResult, ForEachBag
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.setup import Payload, Setup
+    from ur_energy_model.typing import Mask, Progress
+
+# Warnings about what the recordings do not determine: priors used in place of data.
+
+_VAGUE = 0.3
+"""Relative standard deviation from which a constant counts as not identifiable."""
+_UNEXPLAINED = 0.8
+"""R2 of a current in motion below which the stated setup is probably wrong."""
+_MOUNTINGS = {
+    "default": "are assumed, upright and without payload",
+    "rtde": "are assumed upright and as recorded",
+    "given": "are as stated",
+}
+
+
+def identifiability_warnings(
+    model: EnergyModel, robot: RobotDescription, *, torque: bool, mounting: FoundMounting | None
+) -> Iterator[str]:
+    """Lines for the user, one for each quantity that these recordings do not determine.
+
+    Args:
+        model: with the metrics of the fitted recordings.
+        robot: its arm.
+        torque: whether target_moment was recorded.
+        mounting: searched in the currents; None where it was not.
+    """
+    if mounting is not None and mounting.contradicted:
+        vector = ", ".join(f"{value:.2f}" for value in mounting.setup.gravity)
+        yield (
+            "no target_moment recorded; currents show the base tilted by "
+            f"{np.degrees(mounting.tilt):.0f} degrees from what was stated or assumed (gravity "
+            f"{vector} m/s^2, payload {mounting.setup.payload.mass:.1f} kg); "
+            + (
+                "the setup stated with --gravity and --payload is used all the same: check it"
+                if model.setup_source == "given"
+                else "that is used; state what you know with --gravity and --payload"
+            )
+        )
+    elif not torque:
+        yield (
+            "no target_moment recorded: mounting and payload "
+            f"{_MOUNTINGS.get(model.setup_source, model.setup_source)} (others: --gravity and "
+            "--payload), motor inertias come from currents or priors"
+        )
+    if not torque:
+        yield from _poor_fits(model)
+    yield from _inertias(model, robot)
+    vague = np.array([j.std["torque_constant"] > _VAGUE * j.torque_constant for j in model.joints])
+    if vague.any():
+        yield (
+            f"{_names(model, vague)}: torque constant not identifiable from these recordings (the "
+            "links need too little torque); record target_moment or add it to the robot file"
+        )
+    if model.bus.source != "bus_power":
+        yield from _supply(robot)
+
+
+def _inertias(model: EnergyModel, robot: RobotDescription) -> Iterator[str]:
+    prior = np.array([joint.source["reflected_inertia"] == "prior" for joint in model.joints])
+    nominal = np.isfinite(robot.reflected_inertia)
+    if (prior & nominal).any():
+        yield (
+            f"{_names(model, prior & nominal)}: motor inertia not identifiable; the robot "
+            f"file's value is used, {_intervals(model, prior & nominal)}"
+        )
+    if (prior & ~nominal).any():
+        yield (
+            f"{_names(model, prior & ~nominal)}: motor inertia not identifiable and not in the "
+            f"robot file; a typical one is used, {_intervals(model, prior & ~nominal)}"
+        )
+
+
+def _supply(robot: RobotDescription) -> Iterator[str]:
+    yield (
+        "no bus power recorded: winding resistances, driver losses and standby power are priors "
+        "(source prior), so electrical energy has wide intervals"
+    )
+    missing = ~np.isfinite(robot.winding_resistance)
+    if missing.any():
+        value, spread = expected_resistance(robot)
+        share = 100 * CONFIDENCE * float((spread / value)[missing].max())
+        yield (
+            f"robot file {robot.name} has no winding resistance: typical ones are used, "
+            f"± {share:.0f} %"
+        )
+
+
+def _poor_fits(model: EnergyModel) -> Iterator[str]:
+    for entry in model.fit:
+        rows = entry["current"] or []
+        poor = np.array([row["r2"] is not None and row["r2"] < _UNEXPLAINED for row in rows])
+        if poor.any():
+            yield (
+                f"{entry['bag']}: {_names(model, poor)}: the model explains little of the current; "
+                "is the arm mounted and loaded as assumed? State both with --gravity and --payload"
+            )
+
+
+def _names(model: EnergyModel, which: Mask | Sequence[bool]) -> str:
+    return ", ".join(j.name for j, named in zip(model.joints, which, strict=True) if named)
+
+
+def _intervals(model: EnergyModel, which: Mask) -> str:
+    shares = [
+        100 * CONFIDENCE * joint.std["reflected_inertia"] / max(joint.reflected_inertia, 1e-9)
+        for joint, named in zip(model.joints, which, strict=True)
+        if named
+    ]
+    low, high = min(shares), max(shares)
+    return f"± {high:.0f} %" if high - low < 1 else f"± {low:.0f} to {high:.0f} %"
+
+
+# What a user is told of a long recording: how much of it the fits use.
+
+_MINUTE = 60.0
+_WHOLE = 0.99
+"""Share of a recording that counts as all of it: steps between its parts are not counted."""
+
+
+def used_time_notes(recordings: Iterable[Recording]) -> Iterator[str]:
+    """A line for each recording that is longer than what the fits use of it."""
+    for recording in recordings:
+        kept, whole = recording.kept, recording.duration
+        if kept is not None and kept.samples < _WHOLE * whole:
+            yield (
+                f"{recording.path}: uses {_minutes(kept.motions)} of {_minutes(whole)} minutes for "
+                f"torque constants and friction, {_minutes(kept.samples)} for the bus capacitor "
+                "and the errors of the fit: parts spread over the recording and those with the "
+                "most varied motion and temperature; standby and winding losses use all of it"
+            )
+
+
+def _minutes(seconds: float) -> str:
+    minutes = seconds / _MINUTE
+    return f"{minutes:.0f}" if minutes >= 9.5 else f"{minutes:.1f}"
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,257 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import pickle
+import tempfile
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ur_energy_model.identification.long_recordings.part_pool import KeptTime
-from ur_energy_model.identification.power.power_columns import power_rows
-from ur_energy_model.identification.power.power_fit import PowerFit
-from ur_energy_model.identification.quality.recording_quality import Quality
-from ur_energy_model.identification.recording_buffers import (
-    MotionBuffer,
-    SampleBuffer,
-    TorqueBuffer,
-    TorqueReference,
-)
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.telemetry.bag.bag_hash import bag_hash
-from ur_energy_model.telemetry.modes import BRAKES_RELEASED
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.typing import Array
+from ur_energy_model.energy.telemetry_checks import PAYLOAD
+from ur_energy_model.identification.filtered_motion import FilteredMotion, usable_samples
+from ur_energy_model.identification.power_structures import power_rows
+from ur_energy_model.identification.target_moment_data import TARGET_RATE
+from ur_energy_model.robot_modes import BRAKES_RELEASED
+from ur_energy_model.telemetry.bag.metadata import bag_hash
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from ur_energy_model.identification.parts import KeptTime
+    from ur_energy_model.identification.power_fit import PowerFit
+    from ur_energy_model.identification.quality import Quality
+    from ur_energy_model.typing import Array
+
+# Buffers that keep samples of a recording for further passes, in memory or a temporary file.
+
+_TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
+_ACTUALS = ("actual_q", "actual_qd", "target_moment")
+_ENOUGH_TARGETS = 3000
+"""Noise-free samples of target_moment that suffice."""
+_MOST_TARGETS = 12_000
+"""Samples above which every second one is dropped."""
+_BLOCK_ROWS = 20_000
+"""Rows of target_moment that are read back together."""
+
+IN_MEMORY = 1_000_000
+"""Bytes kept in memory before a temporary file is used."""
+
+TorqueReference = Literal["none", "target", "actual"]
+
+
+class RowBuffer:
+    """Blocks of rows [n, width], written once and read back in order any number of times.
+
+    The temporary file has no name and is deleted with the object. Pickled, a buffer carries its
+    rows.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.rows = 0
+        self._lengths: list[int] = []
+        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+
+    def append(self, block: Array) -> None:
+        """Append a block [n, width].
+
+        Raises:
+            ValueError: the block has another width.
+        """
+        if block.ndim != 2 or block.shape[1] != self.width:
+            raise ValueError(f"block has shape {block.shape}, expected [n, {self.width}]")
+        self._file.seek(0, 2)
+        self._file.write(np.ascontiguousarray(block, dtype=float).tobytes())
+        self._lengths.append(len(block))
+        self.rows += len(block)
+
+    def __iter__(self) -> Iterator[Array]:
+        offset = 0
+        for length in self._lengths:
+            size = length * self.width * 8
+            self._file.seek(offset)
+            yield np.frombuffer(self._file.read(size)).reshape(length, self.width)
+            offset += size
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._file.seek(0)
+        return {"width": self.width, "lengths": self._lengths, "rows": self._file.read()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__init__(saved["width"])  # type: ignore[misc]
+        self._file.write(saved["rows"])
+        self._lengths = list(saved["lengths"])
+        self.rows = sum(self._lengths)
+
+    def close(self) -> None:
+        """Release the memory or file; the buffer is empty afterwards."""
+        self._file.close()
+        self._lengths, self.rows = [], 0
+
+
+class MotionBuffer:
+    """Filtered motions of n joints, in order."""
+
+    def __init__(self, dof: int) -> None:
+        self.dof = dof
+        self._rows = RowBuffer(FilteredMotion.row_width(dof))
+
+    def append(self, motion: FilteredMotion) -> None:
+        """Append a motion."""
+        self._rows.append(motion.rows)
+
+    def __iter__(self) -> Iterator[FilteredMotion]:
+        return map(FilteredMotion.from_rows, self._rows)
+
+    def close(self) -> None:
+        """Release the memory or file."""
+        self._rows.close()
+
+
+class SampleBuffer:
+    """Parts of a recording as recorded, read back in order any number of times.
+
+    The temporary file has no name and is deleted with the object. Pickled, a buffer carries its
+    parts.
+    """
+
+    def __init__(self) -> None:
+        self._lengths: list[int] = []
+        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+
+    def append(self, part: Telemetry) -> None:
+        """Append a part."""
+        self._file.seek(0, 2)
+        self._lengths.append(self._file.write(pickle.dumps(part, pickle.HIGHEST_PROTOCOL)))
+
+    def __iter__(self) -> Iterator[Telemetry]:
+        offset = 0
+        for length in self._lengths:
+            self._file.seek(offset)
+            yield pickle.loads(self._file.read(length))  # written by this object
+            offset += length
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._file.seek(0)
+        return {"lengths": self._lengths, "parts": self._file.read()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+        self._file.write(saved["parts"])
+        self._lengths = saved["lengths"]
+
+    def close(self) -> None:
+        """Release the memory or file; the buffer is empty afterwards."""
+        self._file.close()
+        self._lengths = []
+
+
+class TorqueBuffer:
+    """target_moment with the motion it belongs to and the payload told to the controller.
+
+    Args:
+        longest: time of measured motion that is kept [s]. Targets, free of noise, are kept at a
+            lower rate the longer the recording is.
+    """
+
+    def __init__(self, longest: float = np.inf) -> None:
+        self._rows: RowBuffer | None = None
+        self._widths: dict[str, int] = {}
+        self._target_rate, self._last_tick = TARGET_RATE, -np.inf
+        self._longest, self._seconds = longest, 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the motion of the whole recording is kept."""
+        return self._from_targets or self._seconds <= self._longest
+
+    @property
+    def reference(self) -> TorqueReference:
+        """Whether the motion is that of recorded targets or the measured one."""
+        if self._rows is None or not self._rows.rows:
+            return "none"
+        return "target" if self._from_targets else "actual"
+
+    def append(self, batch: Telemetry) -> None:
+        """Append the usable samples of a batch; targets at TARGET_RATE or less."""
+        if self._rows is None:
+            needed = next((names for names in (_TARGETS, _ACTUALS) if _has(batch, names)), None)
+            if needed is None:
+                return
+            told = [name for name in PAYLOAD if name in batch]
+            self._widths = {name: batch[name][:1].size for name in (*needed, *told)}
+            self._rows = RowBuffer(1 + sum(self._widths.values()))
+        self._seconds += batch.duration
+        if not self.complete:
+            return
+        keep = usable_samples(batch, *(_TARGETS if self._from_targets else _ACTUALS))
+        if self._from_targets:
+            tick = np.floor(batch.time * self._target_rate)
+            keep &= np.diff(tick, prepend=self._last_tick) != 0
+            self._last_tick = float(tick[-1])
+        columns = [batch[name][keep] for name in self._widths]
+        self._rows.append(np.column_stack([batch.time[keep], *columns]))
+        if self._from_targets and self._rows.rows > _MOST_TARGETS:
+            self._halve(self._rows)
+
+    def _halve(self, rows: RowBuffer) -> None:
+        """Keep every second sample, and record further ones at half the rate."""
+        self._rows = RowBuffer(rows.width)
+        for block in rows:
+            self._rows.append(block[::2])
+        rows.close()
+        self._target_rate, self._last_tick = 0.5 * self._target_rate, 0.5 * self._last_tick
+
+    def telemetry(self, info: RecordingInfo, rate: float) -> Iterator[Telemetry]:
+        """Samples as recorded, in parts; noise-free targets thinned to those that suffice.
+
+        Args:
+            info: of the recording.
+            rate: samples per second [Hz], to find gaps.
+        """
+        if self._rows is None:
+            return
+        thin = max(1, self._rows.rows // _ENOUGH_TARGETS) if self._from_targets else 1
+        edges = np.cumsum([1, *self._widths.values()])[:-1]
+        for block in _joined(self._rows):
+            time, *parts = np.split(block[::thin], edges, axis=1)
+            columns = {
+                name: part[:, 0] if name == "payload" else part
+                for name, part in zip(self._widths, parts, strict=True)
+            }
+            gaps = () if self._from_targets else find_gaps(time[:, 0], 1 / rate)
+            yield Telemetry(time[:, 0], columns, info, gaps)
+
+    def close(self) -> None:
+        """Release the memory or file."""
+        if self._rows is not None:
+            self._rows.close()
+
+    @property
+    def _from_targets(self) -> bool:
+        return "target_q" in self._widths
+
+
+def _has(batch: Telemetry, names: tuple[str, ...]) -> bool:
+    """Whether a batch has these columns with finite values."""
+    return all(name in batch and np.isfinite(batch[name]).any() for name in names)
+
+
+def _joined(buffer: RowBuffer) -> Iterator[Array]:
+    """Blocks of a buffer joined to _BLOCK_ROWS or more."""
+    waiting: list[Array] = []
+    for block in buffer:
+        if len(block):
+            waiting.append(block)
+        if sum(map(len, waiting)) >= _BLOCK_ROWS:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,27 +4,125 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.energy.recording_checks import check_batch, check_robot
+from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
+from ur_energy_model.energy.telemetry_checks import check_batch, check_robot
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.fields import FIELDS
-from ur_energy_model.identification.long_recordings.kept_parts import KeptParts
-from ur_energy_model.identification.long_recordings.part_pool import KeptTime
-from ur_energy_model.identification.power.power_fit import PowerFit
-from ur_energy_model.identification.quality.inspector import Inspector
-from ur_energy_model.identification.quality.verdict import judge
-from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_buffers import TorqueBuffer
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion, merged_ranges
-from ur_energy_model.identification.regression.motion_stream import MotionStream
-from ur_energy_model.identification.regression.narrow_filter import choose_cutoff, sample_period
-from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.identification.filtered_motion import (
+    FilteredMotion,
+    MotionStream,
+    choose_cutoff,
+    merged_ranges,
+    sample_period,
+)
+from ur_energy_model.identification.parts import LENGTH, KeptTime, Part, PartPool
+from ur_energy_model.identification.power_fit import PowerFit
+from ur_energy_model.identification.quality import Inspector
+from ur_energy_model.identification.recording import (
+    MotionBuffer,
+    Recording,
+    SampleBuffer,
+    TorqueBuffer,
+)
+from ur_energy_model.identification.verdict import judge
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.clock_check import checked_clock
+from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
-from ur_energy_model.typing import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Progress
+
+# RTDE fields that identification and learning use.
+
+FIELDS: tuple[str, ...] = (
+    "target_q", "target_qd", "target_qdd", "target_moment", "target_current",
+    "actual_q", "actual_qd", "actual_current", "joint_temperatures", "joint_mode",
+    "actual_robot_voltage", "actual_robot_current", "actual_main_voltage",
+    "payload", "payload_cog", "payload_inertia",
+    "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction",
+)  # fmt: skip
+"""Fields that identification can use; the rest of a bag is not read."""
+SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment")
+"""Fields of the samples that are kept as recorded."""
+
+# What a reader keeps of the parts of a recording: filtered motions, and samples as recorded.
+
+
+class KeptParts:
+    """Gathers batches and the motions filtered from them into parts.
+
+    Args:
+        dof: number of joints.
+        limit: time to keep; None for all motions and no samples.
+
+    Attributes:
+        motions, samples: what is kept, complete after `finish`.
+        told_payload: first payload told to the controller, mass and centre [4]; NaN if unknown.
+    """
+
+    def __init__(self, dof: int, limit: KeptTime | None) -> None:
+        self.motions, self.samples = MotionBuffer(dof), SampleBuffer()
+        self.told_payload = np.full(4, np.nan)
+        self._dof, self._begun = dof, False
+        self._pools = None if limit is None else (PartPool(limit.motions), PartPool(limit.samples))
+        self._waiting: list[Telemetry] = []
+        self._filtered: list[FilteredMotion] = []
+
+    def add(self, batch: Telemetry | None, motions: Sequence[FilteredMotion]) -> None:
+        """Add a batch, None at the end, and the motions that it completed."""
+        if motions and not self._begun:
+            self.told_payload, self._begun = motions[0].payload[0], True
+        if self._pools is None:
+            for motion in motions:
+                self.motions.append(motion)
+            return
+        self._filtered += motions
+        if batch is not None:
+            columns = {name: batch[name] for name in SAMPLE_FIELDS if name in batch}
+            self._waiting.append(
+                Telemetry(batch.time, columns, batch.info, batch.gaps, batch.stamp)
+            )
+        if sum(part.duration for part in self._waiting) > LENGTH:
+            self._complete()
+
+    def finish(self) -> None:
+        """Choose among the parts and write those kept into the buffers."""
+        if self._pools is None:
+            return
+        self._complete()
+        filtered, recorded = self._pools
+        for part in filtered.finished():
+            for motion in part.motions:
+                self.motions.append(motion)
+        for part in recorded.finished():
+            if part.samples is not None:
+                self.samples.append(part.samples)
+
+    @property
+    def covered(self) -> KeptTime | None:
+        """Time kept of motions and samples; None without a limit."""
+        if self._pools is None:
+            return None
+        filtered, recorded = self._pools
+        return KeptTime(filtered.kept, recorded.kept)
+
+    def _complete(self) -> None:
+        """Put what is waiting into the pools as one part."""
+        assert self._pools is not None
+        filtered, recorded = self._pools
+        motions = tuple(self._filtered)
+        if motions:
+            filtered.add(Part(self._dof, motions, None))
+        if self._waiting:
+            recorded.add(Part(self._dof, motions, concatenate(self._waiting)))
+        self._waiting, self._filtered = [], []
+
 
 CURRENT, TORQUE = "actual_current", "actual_current_as_torque"
 """Measured effort of the joints: motor current, or joint torque where an arm measures that."""

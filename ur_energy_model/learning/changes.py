@@ -3,30 +3,86 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
 from ur_energy_model.learning.drift_filter import DriftNoise
-from ur_energy_model.learning.friction_clock import TYPICAL_SPEED, FrictionClock
-from ur_energy_model.learning.history import Change
-from ur_energy_model.learning.level_watch import (
+from ur_energy_model.learning.friction_clock import (
+    TYPICAL_SPEED,
+    FrictionClock,
     LevelChange,
     LevelWatch,
     WatchLimits,
     part_of,
 )
-from ur_energy_model.learning.minute import Minute, MinuteMeter
-from ur_energy_model.learning.next_model import NextModel
-from ur_energy_model.learning.standby_minutes import StandbyMinutes
-from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.learning.history import NEEDS, Change, Need, change_from_json
+from ur_energy_model.learning.minute import SETUP, Minute, MinuteMeter, StandbyMinutes
+from ur_energy_model.learning.needs import Coverage, ReferenceWork, needs, reference_work
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import SESSION_GAP, SessionFriction
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ur_energy_model.identification.filtered_motion import FilteredMotion
+    from ur_energy_model.learning.information import ArmMotion
+    from ur_energy_model.model.dynamics import ArmDynamics
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.telemetry.samples import Telemetry
+    from ur_energy_model.typing import Array
+
+# Change-over of a monitor to another model: the difference between both over the same work.
+
+
+class NextModel:
+    """Measures minutes with the next model beside the present one, until one is complete.
+
+    Args:
+        model: the next one, n joints.
+
+    Attributes:
+        model: the next one.
+        meter: that goes on with it.
+        level: levels of friction by the next model minus those by the present one [n]; NaN where
+            not known yet.
+        setup: the same of the deviations from the stated setup [3].
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.model = model
+        self.meter = MinuteMeter(model)
+        self.level = np.full(model.dof, np.nan)
+        self.setup = np.zeros(len(SETUP))
+        self._whole = False
+        """Whether the minute in progress began with this meter."""
+
+    def observe(
+        self, motion: FilteredMotion, dynamics: ArmDynamics, present: Sequence[Minute]
+    ) -> bool:
+        """Use a motion that the present model's meter has seen.
+
+        Args:
+            motion: of the arm.
+            dynamics: of the arm in the setup that the controller was told.
+            present: minutes that the present model's meter completed with this motion.
+
+        Returns:
+            whether the difference between the models is known.
+        """
+        for own in self.meter.observe(motion, dynamics):
+            before = [minute for minute in present if minute.time == own.time]
+            if self._whole and before:
+                self.level = own.level - before[0].level
+                self.setup = own.setup - before[0].setup
+                return True
+            self._whole = True
+        return False
+
 
 _UNKNOWN_DAYS = 0.5
 """Time between sessions if the controller restarted and no host time states it [days]."""
@@ -272,3 +328,73 @@ def _side(size: float) -> str:
 
 def _percent(ratio: float) -> str:
     return f"{100.0 * abs(ratio):.0f} % {_side(ratio)}"
+
+
+# What a learner notices besides the model: changes of the arm, and what work has not shown.
+
+
+class ArmWatch:
+    """Follows an arm beside the learning of its model, in constant memory.
+
+    Args:
+        robot: the arm, n joints.
+        model: in use.
+
+    Attributes:
+        coverage: what work has shown so far.
+        monitor: of changes; its `friction` predicts the friction of today and of a cold start.
+    """
+
+    def __init__(self, robot: RobotDescription, model: EnergyModel) -> None:
+        self._robot, self._model = robot, model
+        self._work: ReferenceWork | None = None
+        """By that model; None before it is needed."""
+        self.coverage = Coverage(robot.dof)
+        self.monitor = ChangeMonitor(model)
+
+    def observe(self, window: Telemetry, motions: Sequence[ArmMotion]) -> None:
+        """Use a window of possible samples and its motions."""
+        self.coverage.observe(window)
+        self.monitor.observe(window, [(part.motion, part.dynamics) for part in motions])
+
+    def use_model(self, model: EnergyModel) -> EnergyModel:
+        """Go on with another model of the arm; returns it with the needs in its provenance."""
+        self._model, self._work = model, None
+        self.monitor.use_model(model)
+        provenance = {**model.provenance, NEEDS: [need.as_json() for need in self.needs()]}
+        self._model = replace(model, provenance=provenance)
+        return self._model
+
+    def needs(self) -> tuple[Need, ...]:
+        """What ordinary work has not shown yet, the most important first."""
+        if self._work is None:
+            self._work = reference_work(self._model, self._robot)
+        return needs(self._model, self.coverage, self._work)
+
+    def take_changes(self) -> tuple[Change, ...]:
+        """Changes of the arm since the last call."""
+        return self.monitor.take()
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue with the same model."""
+        return {
+            "coverage": self.coverage.state(),
+            "monitor": self.monitor.state(),
+            "changes": [change.as_json() for change in self.monitor.changes],
+        }
+
+    @classmethod
+    def restored(
+        cls, saved: Mapping[str, Any], robot: RobotDescription, model: EnergyModel
+    ) -> ArmWatch:
+        """The watch that `saved` describes.
+
+        Raises:
+            ValueError: it is of another arm, or damaged.
+            KeyError: a part is missing.
+        """
+        out = cls(robot, model)
+        out.coverage.restore(saved["coverage"])
+        out.monitor.restore(saved["monitor"])
+        out.monitor.changes = [change_from_json(values) for values in saved["changes"]]
+        return out

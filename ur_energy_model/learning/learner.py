@@ -4,33 +4,185 @@ from __future__ import annotations
 
 import zipfile
 from collections import deque
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.energy.rated_limits import rated_limits
-from ur_energy_model.errors import IdentificationError, InputError, ModelFileError
-from ur_energy_model.identification.recording_reader import REQUIRED
-from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED
-from ur_energy_model.learning.arm_watch import ArmWatch
+from ur_energy_model import __version__
+from ur_energy_model.energy.telemetry_checks import check_robot, check_width, rated_limits
+from ur_energy_model.errors import (
+    IdentificationError,
+    InputError,
+    ModelFileError,
+    RecordingError,
+    WrongRobotError,
+)
+from ur_energy_model.identification.assembly import BodyResults, assemble, fit_drives
+from ur_energy_model.identification.dynamics import RecordingDynamics
+from ur_energy_model.identification.filtered_motion import MOVING_SPEED
+from ur_energy_model.identification.friction_fit import CurrentRegression
+from ur_energy_model.identification.power_fit import PowerFit
+from ur_energy_model.identification.recording_reader import FIELDS, REQUIRED
+from ur_energy_model.identification.reflected_inertia import expected_inertia
+from ur_energy_model.learning.changes import ArmWatch
 from ur_energy_model.learning.history import Attempt, Change, Need, attempt_from_json
 from ur_energy_model.learning.information import ArmInformation
-from ur_energy_model.learning.model_record import ModelRecord
-from ur_energy_model.learning.options import LearningOptions, next_refit
-from ur_energy_model.learning.provenance import LearnedTime, with_provenance
-from ur_energy_model.learning.saved_samples import restored_samples, saved_samples
-from ur_energy_model.learning.state_codec import decoded, encoded
-from ur_energy_model.learning.trial import Trial, Verdict
-from ur_energy_model.learning.windows import Windows
+from ur_energy_model.learning.minute import Windows
+from ur_energy_model.learning.state import (
+    ORIGIN,
+    decoded,
+    encoded,
+    learned_digest,
+    restored_samples,
+    saved_samples,
+)
+from ur_energy_model.learning.trial import ModelRecord, Trial, Verdict
+from ur_energy_model.model.document import document
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.document import document
-from ur_energy_model.model.file.model_file import model_from_document
-from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.generic import generic_model, generic_models
+from ur_energy_model.model.model_file import model_from_document
 from ur_energy_model.model.sessions import SessionFriction, begins_session
-from ur_energy_model.telemetry.clock_check import possible_times
-from ur_energy_model.telemetry.modes import BRAKES_RELEASED
+from ur_energy_model.robot_modes import BRAKES_RELEASED
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.clock import checked_clock, possible_times
 from ur_energy_model.telemetry.plausibility import possible
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Progress
+
+# Model of an arm not yet identified: robot file and typical values.
+
+
+def first_model(robot: RobotDescription) -> EnergyModel:
+    """The generic model of the arm type; without one, that of the robot file.
+
+    Raises:
+        IdentificationError: neither a generic model nor torque constants.
+    """
+    known = robot.source in generic_models()
+    return generic_model(robot) if known else prior_model(robot)
+
+
+def prior_model(robot: RobotDescription) -> EnergyModel:
+    """The model that the identification's priors give without any data.
+
+    Raises:
+        IdentificationError: the robot file has no torque constant for a joint.
+    """
+    joints = CurrentRegression(robot).from_priors()
+    stated = RecordingDynamics(robot, RecordingInfo(), None, None).stated(np.full(4, np.nan))
+    body = BodyResults(robot, None, stated, expected_inertia(robot))
+    results = fit_drives(body, joints, [PowerFit(robot)], "physical")
+    return assemble(results, {"origin": "prior"})
+
+
+# Options of learning.
+
+SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
+"""Learned time at which the model is fitted again [s]; every LATER seconds after the last."""
+LATER = 600.0
+
+
+@dataclass(frozen=True)
+class LearningOptions:
+    """How a model is learned.
+
+    Attributes:
+        serial: serial number of the arm; samples of another arm are left out. None takes that of
+            the first samples that state one.
+        friction: law of friction by name, or "auto" to choose one per joint.
+    """
+
+    serial: str | None = None
+    friction: str = "auto"
+
+
+def next_refit(learned: float) -> float:
+    """Learned time of the next refit after `learned` [s]."""
+    for time in SCHEDULE:
+        if time > learned + 1e-6:
+            return time
+    return LATER * (learned // LATER + 1)
+
+
+# Where a learned model comes from.
+
+
+@dataclass
+class LearnedTime:
+    """The samples that were learned from.
+
+    Attributes:
+        samples: their number.
+        seconds: work among them [s].
+        since, until: host times of the first and last, ISO 8601; None where none was recorded.
+    """
+
+    samples: int = 0
+    seconds: float = 0.0
+    since: str | None = None
+    until: str | None = None
+
+    def add(self, window: Telemetry, seconds: float) -> None:
+        """Count a window with some work [s]."""
+        self.samples += len(window)
+        self.seconds += seconds
+        if window.stamp is not None:
+            self.since = self.since or _date(int(window.stamp[0]))
+            self.until = _date(int(window.stamp[-1]))
+
+
+def with_provenance(
+    model: EnergyModel,
+    previous: EnergyModel,
+    learned: LearnedTime,
+    version: int,
+    info: RecordingInfo,
+) -> EnergyModel:
+    """A learned model with its provenance.
+
+    Args:
+        model: learned.
+        previous: that it may replace.
+        learned: what it was learned from.
+        version: its number.
+        info: of the arm.
+    """
+    return replace(
+        model,
+        provenance={
+            "origin": ORIGIN,
+            "package_version": __version__,
+            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "serial": info.serial,
+            "firmware": info.controller_version,
+            "simulated": info.simulated,
+            "version": version,
+            "learned": {
+                "minutes": learned.seconds / 60.0,
+                "samples": learned.samples,
+                "since": learned.since,
+                "until": learned.until,
+            },
+            "previous": {
+                "origin": str(previous.provenance.get("origin", "identified")),
+                "sha256": learned_digest(previous),
+            },
+        },
+    )
+
+
+def _date(stamp: int) -> str:
+    return datetime.fromtimestamp(stamp / 1e9, timezone.utc).isoformat(timespec="seconds")
+
 
 _MOST_QUEUED = 12
 """Windows that wait for `step`; older ones are left out."""
@@ -287,3 +439,68 @@ class Learner:
 
 def _refusal(problem: str) -> InputError:
     return InputError("the state of learning", problem, "move it away to learn from the start")
+
+
+# Learning from recordings, as the estimator would learn live.
+
+
+@dataclass(frozen=True)
+class LearningHistory:
+    """What learning did and noticed.
+
+    Attributes:
+        attempts: in order of time.
+        changes: of the arm.
+    """
+
+    attempts: tuple[Attempt, ...]
+    changes: tuple[Change, ...]
+
+
+def learn(
+    learner: Learner, bags: Sequence[str | Path], *, progress: Progress | None = None
+) -> LearningHistory:
+    """Let a learner go through recordings in order, in constant memory.
+
+    Args:
+        learner: of the arm; its model is the result.
+        bags: recordings; each is a session of its own.
+        progress: called with fraction (NaN if unknown) and text.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    attempts: list[Attempt] = []
+    changes: list[Change] = []
+    for bag in map(Path, bags):
+        samples = 0
+        for batch in checked_clock(iterate_bag(bag, FIELDS), bag):
+            if not len(batch):
+                continue
+            if not samples:
+                check_robot(bag, batch.info, learner.robot)
+                check_width(bag, batch, REQUIRED, learner.robot.dof)
+                _check_serial(bag, batch.info.serial, learner.serial)
+            samples += len(batch)
+            learner.update(batch)
+            attempts += learner.attempts()
+            changes += learner.take_changes()
+            if progress is not None:
+                progress(float("nan"), f"learning from {bag.name}: {samples} samples")
+        if not samples:
+            raise RecordingError(bag, "holds no samples", "record again")
+        learner.finish()
+        attempts += learner.attempts()
+        changes += learner.take_changes()
+    return LearningHistory(tuple(attempts), tuple(changes))
+
+
+def _check_serial(bag: Path, found: str | None, known: str | None) -> None:
+    """Refuse a recording of another arm of the same type."""
+    if None not in (found, known) and found != known:
+        raise WrongRobotError(
+            bag,
+            f"was recorded on the arm {found}, the recordings before on {known}",
+            "learn a model of each arm from its own recordings",
+            field="serial",
+        )

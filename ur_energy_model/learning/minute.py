@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.energy.session.friction_anchor import ANCHOR_SPEED, CORRELATION_TIME
-from ur_energy_model.energy.session.friction_split import FrictionSplit
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.telemetry.runs import time_blocks
-from ur_energy_model.typing import Array
+from ur_energy_model.energy.powers import ArmState, arm_states
+from ur_energy_model.energy.session import (
+    ANCHOR_SPEED,
+    CORRELATION_TIME,
+    FrictionSplit,
+    StandbyTracker,
+)
+from ur_energy_model.telemetry.samples import (
+    Telemetry,
+    concatenate,
+    find_gaps,
+    slices_between,
+    time_blocks,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ur_energy_model.identification.filtered_motion import FilteredMotion
+    from ur_energy_model.model.dynamics import ArmDynamics
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array
 
 MINUTE = 60.0
 """Length of a minute of the controller's clock [s]."""
@@ -223,3 +238,129 @@ def _tilts(gravity: Array) -> Array:
     first /= np.linalg.norm(first)
     axes = np.stack([first, np.cross(down, first)])
     return np.asarray(np.cross(axes, gravity).T)
+
+
+# Samples cut into windows of the controller's clock, whatever batches they arrive in.
+
+WINDOW = 5.0
+"""Length of a window [s]."""
+
+
+class Windows:
+    """Collects batches and returns the windows that are complete.
+
+    A window ends WINDOW seconds of the controller's clock after the first one began, twice
+    WINDOW seconds after, and so on, or where the clock goes back, from where it counts anew.
+    """
+
+    def __init__(self) -> None:
+        self.origin = 0.0
+        """Time at which the first window began [s]."""
+        self.pending: list[Telemetry] = []
+        """Batches of the window that is not complete yet."""
+
+    def add(self, batch: Telemetry) -> list[Telemetry]:
+        """Windows completed by a batch with finite times."""
+        if not len(batch):
+            return []
+        done = []
+        for run in slices_between(
+            (np.flatnonzero(np.diff(batch.time) < 0) + 1).tolist(), len(batch)
+        ):
+            done += self._add_run(batch.cut(run))
+        return done
+
+    def _add_run(self, batch: Telemetry) -> list[Telemetry]:
+        """Windows completed by a batch whose clock does not go back."""
+        done: list[Telemetry] = []
+        if self.pending and batch.time[0] < self.pending[-1].time[-1]:
+            done += self.finish()
+        if not self.pending:
+            self.origin = float(batch.time[0])
+        last = self.pending[-1].time[-1] if self.pending else batch.time[0]
+        number = np.floor((np.append(last, batch.time) - self.origin) / WINDOW)
+        cuts = np.flatnonzero(np.diff(number)).tolist()
+        for part in slices_between(cuts, len(batch)):
+            if part.start in cuts:
+                done.append(_joined(self.pending))
+                self.pending = []
+            self.pending.append(batch.cut(part))
+        return done
+
+    @property
+    def open(self) -> Telemetry | None:
+        """The samples of the window that is not complete."""
+        return _joined(self.pending) if self.pending else None
+
+    def finish(self) -> list[Telemetry]:
+        """The window that is not complete, if there is one."""
+        done = [_joined(self.pending)] if self.pending else []
+        self.pending = []
+        return done
+
+
+def _joined(parts: list[Telemetry]) -> Telemetry:
+    """Batches as one, with the gaps of the clock."""
+    window = concatenate(parts)
+    rate = window.info.rate
+    return replace(window, gaps=find_gaps(window.time, None if rate is None else 1.0 / rate))
+
+
+# Standby power minute by minute, from the bus power at standstill.
+
+_LEAST_STILL = 2.0
+"""Settled standstill in a minute from which its standby power is stated [s]."""
+_FIELDS = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
+_LONGEST_STEP = 0.5
+
+
+class StandbyMinutes:
+    """Mean standby power of each minute with enough standstill.
+
+    Args:
+        model: of the arm.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self._model = model
+        self._tracker = StandbyTracker(model.bus.standby, model.sessions.standby)
+        self._number: float | None = None
+        self._before = 0.0
+
+    def observe(self, window: Telemetry) -> list[tuple[float, float, float]]:
+        """Use samples that follow those of the last call.
+
+        Returns:
+            controller time at the end [s], power and its standard deviation [W], of each minute
+            that is complete.
+        """
+        if any(name not in window for name in _FIELDS) or len(window) < 2:
+            return []
+        out = []
+        for part in time_blocks(window.time, MINUTE):
+            number = float(np.floor(window.time[part.start] / MINUTE))
+            if self._number is not None and number != self._number:
+                out += self._finished(self._number)
+            self._number = number
+            self._use(window.cut(part))
+        return out
+
+    def _use(self, part: Telemetry) -> None:
+        qd, current = part["actual_qd"], part["actual_current"]
+        still = arm_states(part, qd) == ArmState.STANDSTILL
+        unexplained = np.full(len(part), np.nan)
+        bus = part.bus_power
+        if bus is None:
+            return
+        if still.any():
+            powers = self._model.joint_power(qd[still], current[still], std=False)
+            unexplained[still] = bus[still] - powers.demand + powers.standby_power
+        steps = np.clip(np.diff(part.time, prepend=part.time[:1]), 0.0, _LONGEST_STEP)
+        self._tracker.update(part.time, steps, still, unexplained)
+
+    def _finished(self, number: float) -> list[tuple[float, float, float]]:
+        gained = self._tracker.still_seconds - self._before
+        self._before = self._tracker.still_seconds
+        if gained < _LEAST_STILL or self._tracker.measured is None:
+            return []
+        return [((number + 1) * MINUTE, self._tracker.measured, self._tracker.std)]

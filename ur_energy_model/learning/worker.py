@@ -14,18 +14,62 @@ import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.learning.cpu_budget import CpuBudget
-from ur_energy_model.learning.history import Attempt
-from ur_energy_model.learning.messages import (
+from ur_energy_model.learning.process import (
     BeginLearning,
     FinishLearning,
     LearnerState,
     Progress,
     Trouble,
 )
-from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ur_energy_model.learning.history import Attempt
+    from ur_energy_model.telemetry.samples import Telemetry
+
+# CpuBudget: keeps the computing time of a background process below a share of a core.
+
+
+class CpuBudget:
+    """Counts computing time against a budget that grows with the time that passes.
+
+    Args:
+        share: of one core that may be used on average.
+        reserve: computing time that may be used in advance [s].
+        used: returns the computing time of the process [s].
+        now: returns the time [s].
+    """
+
+    def __init__(
+        self,
+        share: float,
+        reserve: float,
+        *,
+        used: Callable[[], float] = time.process_time,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._share, self._reserve = share, reserve
+        self._used, self._now = used, now
+        self._used_before, self._began = used(), now()
+
+    @property
+    def spent(self) -> float:
+        """Computing time so far [s]."""
+        return self._used() - self._used_before
+
+    @property
+    def mean_share(self) -> float:
+        """Share of one core that was used on average."""
+        return self.spent / max(self._now() - self._began, 1.0)
+
+    @property
+    def left(self) -> float:
+        """Computing time that may be used now [s]; negative if too much was used."""
+        return self._reserve + self._share * (self._now() - self._began) - self.spent
+
 
 CPU_SHARE = 0.05
 """Mean share of a core that learning may use."""

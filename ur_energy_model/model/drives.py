@@ -11,16 +11,440 @@ and for the whole arm (Heredia et al., EcBot, eq. 13-21)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ur_energy_model.model.bus_model import BusErrors, BusModel
-from ur_energy_model.model.current_errors import CurrentDeviations
-from ur_energy_model.model.drive_powers import DrivePowers
-from ur_energy_model.model.joint_arrays import JointArrays
-from ur_energy_model.typing import Array
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.friction import STILL_SPEED, Friction, FrictionBank
+from ur_energy_model.model.sessions import COMMON_FRICTION, Session, scaled_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
+
+# JointModel: identified constants of one joint.
+
+
+@dataclass(frozen=True)
+class JointModel:
+    """Identified constants of one joint.
+
+    Attributes:
+        name: joint name.
+        gear_ratio: motor turns per joint turn.
+        reflected_inertia: of motor and reducer, joint side [kg m^2].
+        torque_constant: motor torque per RTDE ampere [N m/A].
+        winding_resistance: copper loss per RTDE ampere squared [ohm].
+        back_emf_constant: converted power per RTDE ampere and motor speed [V s/rad].
+        friction: law and parameters, motor side.
+        std: standard deviations by quantity (the names above and the friction parameters).
+        source: the stage each quantity comes from: "target_moment", "current", "bus_power",
+            "prior" or "given".
+        current_covariance: covariance [1 + p, 1 + p] of (1/k_t, friction parameters / k_t), the
+            coefficients that give current from torque.
+        current_residual: RMS of the measured minus the modelled current while moving [A].
+        friction_reason: why this friction law was chosen.
+    """
+
+    name: str
+    gear_ratio: float
+    reflected_inertia: float
+    torque_constant: float
+    winding_resistance: float
+    back_emf_constant: float
+    friction: Friction
+    std: Mapping[str, float] = field(default_factory=dict)
+    source: Mapping[str, str] = field(default_factory=dict)
+    current_covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    current_residual: float = 0.0
+    friction_reason: str = ""
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """The constants other than friction, by attribute name."""
+        return {
+            "gear_ratio": self.gear_ratio,
+            "reflected_inertia": self.reflected_inertia,
+            "torque_constant": self.torque_constant,
+            "winding_resistance": self.winding_resistance,
+            "back_emf_constant": self.back_emf_constant,
+        }
+
+    @property
+    def current_root(self) -> Array:
+        """Square root [1 + p, 1 + p] of `current_covariance`; zeros if it is unknown."""
+        size = 1 + len(self.friction.law.parameters)
+        if self.current_covariance.size == 0:
+            return np.zeros((size, size))
+        return square_root(self.current_covariance)
+
+    def with_friction_scaled(self, factor: float) -> JointModel:
+        """The joint with the session-dependent part of its friction times a factor."""
+        names = self.friction.law.parameters
+        factors = np.where(scaled_parameters(names), factor, 1.0)
+        by_name = dict(zip(names, factors.tolist(), strict=True))
+        covariance = self.current_covariance
+        if covariance.size:
+            each = np.append(1.0, factors)
+            covariance = covariance * np.outer(each, each)
+        parameters = {
+            name: by_name[name] * value for name, value in self.friction.parameters.items()
+        }
+        return replace(
+            self,
+            friction=replace(self.friction, parameters=parameters),
+            std={name: by_name.get(name, 1.0) * value for name, value in self.std.items()},
+            current_covariance=covariance,
+        )
+
+
+def square_root(covariance: Array) -> Array:
+    """R [m, m] with R R' = covariance [m, m]."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None)))
+
+
+# The constants of all joints as arrays, which the equations of a model work on.
+
+
+@dataclass(frozen=True)
+class JointArrays:
+    """Constants of n joints; units and sides as in `JointModel`.
+
+    Attributes:
+        gear_ratio, reflected_inertia, torque_constant, winding_resistance, back_emf_constant: [n].
+        presliding: travel within which Coulomb friction turns around [n], rad; 0 if unknown.
+        friction: of all joints.
+    """
+
+    gear_ratio: Array
+    reflected_inertia: Array
+    torque_constant: Array
+    winding_resistance: Array
+    back_emf_constant: Array
+    presliding: Array
+    friction: FrictionBank
+
+    @classmethod
+    def from_joints(cls, joints: Sequence[JointModel]) -> JointArrays:
+        """Collect the constants of joint models."""
+        gear_ratio = np.array([joint.gear_ratio for joint in joints])
+        return cls(
+            gear_ratio=gear_ratio,
+            reflected_inertia=np.array([joint.reflected_inertia for joint in joints]),
+            torque_constant=np.array([joint.torque_constant for joint in joints]),
+            winding_resistance=np.array([joint.winding_resistance for joint in joints]),
+            back_emf_constant=np.array([joint.back_emf_constant for joint in joints]),
+            presliding=np.array([joint.friction.presliding for joint in joints]),
+            friction=FrictionBank([joint.friction for joint in joints], gear_ratio),
+        )
+
+
+# The motor constant k_m, and the drive constants that Clochiatti et al. 2024 (S0) assume.
+
+KT_OVER_KB = 0.89
+"""k_t/k_b that S0 takes from the catalogue."""
+CATALOGUE_MOTOR_CONSTANT = {3: 0.27426, 1: 0.06632}
+"""Motor constants k_m that S0 takes from the catalogue, by joint size [N m/sqrt(W)]."""
+
+_RATED_TORQUE = {3: 150.0, 1: 28.0}
+"""Rated torque of these joint sizes [N m]: S0 finds the catalogue motors by it."""
+
+
+def catalogue_motor_constants(robot: RobotDescription) -> Array:
+    """Motor constants [n] that S0 takes from the catalogue, N m/sqrt(W).
+
+    Raises:
+        InputError: a joint has none of the two sizes of a UR5e.
+    """
+    known = {_RATED_TORQUE[size]: value for size, value in CATALOGUE_MOTOR_CONSTANT.items()}
+    rated = robot.max_torque.tolist()
+    if any(torque not in known for torque in rated):
+        raise InputError(
+            "--power-model catalogue",
+            f"the paper chose motors for joints of 150 and 28 N m only, not for a {robot.name}",
+            "use physical or ecbot",
+        )
+    return np.array([known[torque] for torque in rated])
+
+
+def motor_constant(torque_constant: float, winding_resistance: float) -> float:
+    """k_m = k_t / sqrt(R): torque per square root of copper loss [N m/sqrt(W)]; NaN without R."""
+    if not winding_resistance > 0:
+        return float("nan")
+    return float(torque_constant / np.sqrt(winding_resistance))
+
+
+# BusModel: the power model of the whole arm, from its motors to the supply.
+
+
+class BusErrors(NamedTuple):
+    """Parameter changes of k independent errors, one standard deviation each, for n joints.
+
+    Attributes:
+        standby: [k], W.
+        resistance: of the windings [k, n], ohm.
+        back_emf: constants [k, n], V s/rad.
+        driver: losses [k, n], W/A.
+    """
+
+    standby: Array
+    resistance: Array
+    back_emf: Array
+    driver: Array
+
+
+@dataclass(frozen=True)
+class BusModel:
+    """From the motors to the supply, for n joints.
+
+    Attributes:
+        kind: "physical", "ecbot" or "catalogue".
+        standby: power at standstill, brakes released [W].
+        driver: driver loss per ampere [n], W/A.
+        inductance: of the windings [n], H (EcBot's L I dI/dt; zero in the physical model).
+        capacitor_energy: largest regenerated energy that the bus capacitance stores [J]
+            (energy/powers/bus_capacitor.py).
+        floor: lowest power that the supply delivers [W]; it cannot take power back.
+        std: standard deviations of "standby" and of "driver", one for all joints.
+        errors: see `split_errors` [k, 1 + 3 n].
+        mode_power: mean recorded power in robot modes other than running, by mode name [W].
+        residual: RMS of measured minus modelled power [W]; NaN without a recorded bus power.
+        source: "bus_power" or "prior".
+        reason: the terms of the model, and why they were chosen.
+    """
+
+    kind: str
+    standby: float
+    driver: Array
+    inductance: Array
+    capacitor_energy: float = 0.0
+    floor: float = 0.0
+    std: Mapping[str, float] = field(default_factory=dict)
+    errors: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    mode_power: Mapping[str, float] = field(default_factory=dict)
+    residual: float = float("nan")
+    source: str = "prior"
+    reason: str = ""
+
+    def torque_constant_errors(self, back_emf: Array) -> Array:
+        """Relative errors of the torque constants that `errors` contains [k, n].
+
+        Zeros where bus power determined the back-EMF constants; else they follow from the torque
+        constants and have their errors.
+
+        Args:
+            back_emf: constants [n], V s/rad.
+        """
+        errors = self.split_errors(len(back_emf)).back_emf
+        if self.source != "prior":
+            return np.zeros_like(errors)
+        return np.divide(errors, back_emf, out=np.zeros_like(errors), where=back_emf > 0)
+
+    def split_errors(self, n: int) -> BusErrors:
+        """Columns of `errors` by parameter; without rows if there are no errors.
+
+        Args:
+            n: number of joints.
+        """
+        errors = self.errors if self.errors.size else np.zeros((0, 1 + 3 * n))
+        return BusErrors(errors[:, 0], *np.split(errors[:, 1:], 3, axis=1))
+
+
+# DrivePowers: torques, currents and powers of an arm over samples, with their uncertainty.
+
+
+@dataclass(frozen=True)
+class DrivePowers:
+    """Torques, currents and powers over samples; [samples, n] unless stated otherwise.
+
+    Attributes:
+        motor_torque: motor side [N m].
+        current: [A].
+        mechanical_power: motor speed times motor torque, friction included [W].
+        copper_loss: [W].
+        friction_loss: friction's part of the mechanical power [W].
+        electrical_power: of the motors [W].
+        driver_power, standby_power: whole arm [samples], W; EcBot's inductive term is the drivers'.
+        demand: of the whole arm, negative while it regenerates [samples], W.
+        total_power: at the supply, which takes no power back [samples], W; `SupplyStore` models
+            what the bus capacitance stores of it.
+        sensitivity: change of each electrical power per standard deviation of each independent
+            parameter error [samples, n, errors], W. The standard deviation of an energy is the
+            norm over the errors of the time integral of this; that of a power the norm of this
+            itself. No errors if they were not requested.
+        total_sensitivity: the same for the total power [samples, all errors], W.
+        current_std: standard deviation of predicted currents, scatter of single samples included
+            [samples, n], A; empty for measured currents or if not requested.
+    """
+
+    motor_torque: Array
+    current: Array
+    mechanical_power: Array
+    copper_loss: Array
+    friction_loss: Array
+    electrical_power: Array
+    driver_power: Array
+    standby_power: Array
+    demand: Array
+    total_power: Array
+    sensitivity: Array
+    total_sensitivity: Array
+    current_std: Array = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def total_power_std(self) -> Array:
+        """Standard deviation of the total power from the model's parameters [samples], W."""
+        return np.asarray(np.linalg.norm(self.total_sensitivity, axis=-1))
+
+
+# Uncertainty of the motor currents that a model predicts from motion.
+
+PREDICTION_ERROR = 0.01
+"""Error of the current of an unrecorded motion as a share of it, beyond the parameters' standard
+deviations: nominal masses, the form of the friction law."""
+STANDSTILL_ERROR = 0.5
+"""Unknown share of a joint's Coulomb friction at standstill."""
+
+
+@dataclass(frozen=True)
+class CurrentDeviations:
+    """Change of predicted currents per independent error, one standard deviation each.
+
+    Attributes:
+        own: of each of n joints [samples, p + 5], A.
+        shared: of all joints per error of the bus model, which also changes the converted power
+            [samples, n, k], A.
+        scatter: RMS of the measured minus the modelled current [n], A.
+    """
+
+    own: list[Array]
+    shared: Array
+    scatter: Array
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of single samples of the currents [samples, n], A."""
+        squares = np.stack([np.square(part).sum(axis=1) for part in self.own], axis=1)
+        squares += np.square(self.shared).sum(axis=2)
+        return np.asarray(np.sqrt(squares + np.square(self.scatter)))
+
+
+class CurrentErrors:
+    """Independent errors of the currents of n joints, one standard deviation each.
+
+    They come from the parameters and the reflected inertia, the model's form, the session's
+    friction, and the friction that remains in a joint at rest. Their number does not depend on the
+    session.
+
+    Without measured bus power, the back-EMF constants follow from the torque constants, so that
+    both have the same errors: a motor with a larger torque constant takes less current for the same
+    torque, and the converted power, speed times torque, hardly changes.
+
+    Args:
+        joints: n joint models, p friction parameters each.
+        arrays: their constants.
+        session: its friction deviates from that of the joints.
+        bus: its k errors are shared by all joints; the last is the friction that the joints have in
+            common (`with_session_errors`).
+    """
+
+    def __init__(
+        self, joints: Sequence[JointModel], arrays: JointArrays, session: Session, bus: BusModel
+    ) -> None:
+        self._arrays = arrays
+        self._residual = np.array([joint.current_residual for joint in joints])
+        inertia = np.array([joint.std.get("reflected_inertia", 0.0) for joint in joints])
+        self._inertia = inertia / (arrays.gear_ratio * arrays.torque_constant)
+        constant_errors = bus.torque_constant_errors(arrays.back_emf_constant)
+        anchored = session.moving_seconds > 0
+        self._roots, self._shared = [], []
+        for joint, errors in zip(joints, constant_errors.T, strict=True):
+            response = _response(joint, measured_friction=anchored)
+            self._roots.append(_root(joint, response, float(errors @ errors)))
+            self._shared.append(np.outer(response, errors))
+        relative = session.friction_std / session.friction_scale
+        common = 0.0 if anchored else COMMON_FRICTION
+        self._session = []
+        for j, (joint, share) in enumerate(zip(joints, relative.tolist(), strict=True)):
+            scaled = scaled_parameters(joint.friction.law.parameters)
+            per_ampere = share / joint.torque_constant
+            error = np.where(scaled, joint.friction.values * per_ampere, 0.0)
+            self._session.append(np.sqrt(1.0 - common) * error)
+            self._shared[j][1:, -1] = np.sqrt(common) * error
+
+    def __call__(
+        self,
+        qd: Array,
+        qdd: Array,
+        load: Array,
+        current: Array,
+        temperature: Array | None,
+        direction: Array | None,
+    ) -> CurrentDeviations:
+        """Changes of the currents of a motion.
+
+        Args:
+            qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
+            load: torque without friction, joint side [samples, n], N m.
+            current: predicted [samples, n], A.
+            temperature: see `FrictionBank.torque`.
+            direction: see `FrictionBank.torque`.
+        """
+        arrays = self._arrays
+        terms = arrays.friction.regressors(qd, load, temperature, direction)
+        breakaway = arrays.friction.torque(np.full_like(qd, STILL_SPEED), load, temperature)
+        standing = np.exp(-np.square(qd / STILL_SPEED))
+        rest = STANDSTILL_ERROR * standing * breakaway / arrays.torque_constant
+        motor = load / arrays.gear_ratio
+        errors, shared = [], []
+        for j, root in enumerate(self._roots):
+            columns = np.column_stack([motor[:, j], terms[j]])
+            parameters = columns @ root
+            shared.append(columns @ self._shared[j])
+            form, session = PREDICTION_ERROR * current[:, j], terms[j] @ self._session[j]
+            inertia = self._inertia[j] * qdd[:, j]
+            errors.append(np.column_stack([parameters, inertia, form, session, rest[:, j]]))
+        return CurrentDeviations(errors, np.stack(shared, axis=1), self._residual)
+
+
+def _response(joint: JointModel, *, measured_friction: bool) -> Array:
+    """Change of (1/k_t, friction parameters / k_t) per relative change of k_t [1 + p].
+
+    Args:
+        joint: of the model.
+        measured_friction: whether the currents that friction takes were measured in the session.
+    """
+    covariance = joint.current_covariance
+    names = joint.friction.law.parameters
+    if not covariance.size or covariance[0, 0] <= 0:
+        return np.zeros(1 + len(names))
+    response = -covariance[:, 0] / covariance[0, 0] / joint.torque_constant
+    if measured_friction:
+        response[1:][scaled_parameters(names)] = 0.0
+    return np.asarray(response)
+
+
+def _root(joint: JointModel, response: Array, variance: float) -> Array:
+    """Root of current_covariance [1 + p, 1 + p] without what a shared error of k_t explains.
+
+    Args:
+        joint: of the model.
+        response: to a relative change of k_t [1 + p].
+        variance: relative, of the shared error of k_t.
+    """
+    covariance = joint.current_covariance
+    if not covariance.size or not response.any() or not variance:
+        return joint.current_root
+    whole = covariance[:, 0] / np.sqrt(covariance[0, 0])  # what any error of k_t explains
+    known = min(variance * response[0] ** 2 / covariance[0, 0], 1.0)
+    return square_root(covariance - known * np.outer(whole, whole))
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,131 @@ trajectory with coal, the collision library of pinocchio, for the values in repo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import coal
 import numpy as np
 import pinocchio as pin
 
-from ur_energy_model.model.capsules import TABLE, Capsule, Wall, load_capsules
+from ur_energy_model.errors import RobotFileError
+from ur_energy_model.files import config_file
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.typing import Array
+from ur_energy_model.ranges import LENGTH
+from ur_energy_model.yaml_reader import (
+    Quantity,
+    Record,
+    YamlTree,
+    array,
+    excerpt,
+    integer,
+    list_of,
+    mapping_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
+
+# Collision bodies: the links of an arm as capsules, table and walls as half-spaces.
+
+SCHEMA = 1
+_CAPSULE = mapping_of(
+    {
+        "link": integer(0, 100),
+        "from": array(LENGTH, 3),
+        "to": array(LENGTH, 3),
+        "radius": Quantity("m", 0, 2, positive=True),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """All points within `radius` of a segment, fixed to a link.
+
+    Attributes:
+        link: 0 is the base, i the link that joint i moves.
+        start, end: ends of the segment [3], m, in the link's DH frame (base frame for link 0).
+        radius: m.
+    """
+
+    link: int
+    start: Array
+    end: Array
+    radius: float
+
+
+@dataclass(frozen=True)
+class Wall:
+    """A half-space that the arm must not enter: all points with normal . x < offset (base frame).
+
+    Attributes:
+        name: such as "table".
+        normal: unit vector towards the free side [3].
+        offset: m.
+    """
+
+    name: str
+    normal: Array
+    offset: float
+
+
+TABLE = Wall("table", np.array([0.0, 0.0, 1.0]), 0.0)
+"""The plane of the base flange; a pedestal is a table with a negative offset."""
+
+
+def load_capsules(robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
+    """Capsules of an arm that comes with the package, and the pairs of links not to check.
+
+    Raises:
+        RobotFileError: the arm has no geometry file, or the file is damaged.
+    """
+    path = config_file("geometry", f"{robot}.yaml")
+    if not path.is_file() or path.parent != config_file("geometry"):
+        raise RobotFileError(
+            path,
+            "this arm has no capsule geometry",
+            "write one like config/geometry/ur5e.yaml",
+        )
+    return read_capsules(path, robot)
+
+
+def read_capsules(path: Path, robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
+    """Capsules of a geometry file, and the pairs of links not to check.
+
+    Args:
+        path: of the file.
+        robot: name of the arm that the file must describe.
+
+    Raises:
+        RobotFileError: the file is damaged; names the line.
+    """
+    root = YamlTree.read(path, RobotFileError, "correct the line or restore the file")
+    with Record(root) as keys:
+        keys.schema(SCHEMA)
+        name = keys["robot"]
+        if name.text() != robot:
+            raise name.refuse(f"'{excerpt(name.text())}' must be {robot}, like the file name")
+        capsules = tuple(_capsule(**entry) for entry in list_of(_CAPSULE)(keys["capsules"]))
+        last = max(capsule.link for capsule in capsules)
+        pair = list_of(integer(0, last), 2)
+        ignored = set()
+        for item in keys["never_touching"].items():
+            low, high = sorted(pair(item))
+            if low == high:
+                raise item.refuse("must name two links")
+            ignored.add((low, high))
+    return capsules, frozenset(ignored)
+
+
+def _capsule(link: int, radius: float, **ends: Array) -> Capsule:
+    return Capsule(link, ends["from"], ends["to"], radius)
+
 
 LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")
 _NEARLY = 0.005

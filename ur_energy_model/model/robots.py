@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from ur_energy_model import ranges
 from ur_energy_model.errors import RobotFileError
+from ur_energy_model.files import config_file
 from ur_energy_model.model.urdf_import import robot_content
-from ur_energy_model.reading import ranges
-from ur_energy_model.reading.readers import Quantity, array, choice, text, unique_names
-from ur_energy_model.reading.record import Record
-from ur_energy_model.reading.yaml_tree import Origin, YamlTree
-from ur_energy_model.resources import config_file
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.yaml_reader import (
+    Origin,
+    Quantity,
+    Record,
+    YamlTree,
+    array,
+    choice,
+    text,
+    unique_names,
+)
+
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Array, Mask
 
 SCHEMA = 1
 CONVENTIONS = ("standard", "modified", "urdf")

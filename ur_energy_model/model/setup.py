@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.typing import Array
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,61 @@ def gravity_of_mounting(tilt: float, rotation: float, magnitude: float = 9.82) -
     cos, sin = np.cos(-rotation), np.sin(-rotation)
     turn = np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
     return np.asarray(magnitude * turn @ tilted)
+
+
+# The ten inertial parameters of a rigid body as a vector, in pinocchio's order.
+#
+# Mass, first moment of mass m c (3), and the six entries (xx, xy, yy, xz, yz, zz) of the inertia
+# tensor about the origin of the frame: torque is linear in these (Khalil and Dombre, "Modeling,
+# Identification and Control of Robots", 2002, ch. 9).
+
+MASS = 0
+"""Place of the mass [kg] in the vector."""
+FIRST_MOMENT = slice(1, 4)
+"""Places of the first moment of mass [kg m]."""
+TENSOR = slice(4, 10)
+"""Places of the tensor's entries [kg m^2]."""
+COUNT = 10
+"""Parameters of a body."""
+
+
+def tensor_of(entries: Array) -> Array:
+    """Symmetric tensor [3, 3] from its entries [6] (xx, xy, yy, xz, yz, zz)."""
+    xx, xy, yy, xz, yz, zz = entries
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def entries_of(tensor: Array) -> Array:
+    """Entries [6] (xx, xy, yy, xz, yz, zz) of a symmetric tensor [3, 3]."""
+    return np.array(
+        [tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2]]
+    )
+
+
+def point_tensor(mass: float, center: Array) -> Array:
+    """Tensor [3, 3] about the origin of a point mass [kg] at `center` [3], m (Steiner), kg m^2."""
+    return np.asarray(mass * ((center @ center) * np.eye(3) - np.outer(center, center)))
+
+
+def inertial_parameters(mass: float, center: Array, inertia: Array) -> Array:
+    """The vector [10] of a body given about its centre of mass.
+
+    Args:
+        mass: kg.
+        center: centre of mass in the frame [3], m.
+        inertia: tensor entries about the centre of mass [6], kg m^2.
+    """
+    tensor = entries_of(point_tensor(mass, center)) + inertia
+    return np.concatenate([[mass], mass * center, tensor])
+
+
+def inertial_slopes(mass: float, center: Array) -> Array:
+    """Change of `inertial_parameters` with mass, centre and tensor's entries [10, 10]."""
+    out = np.eye(COUNT)
+    out[FIRST_MOMENT, 0] = center
+    out[TENSOR, 0] = entries_of(point_tensor(1.0, center))
+    for i, unit in enumerate(np.eye(3)):
+        turn = np.outer(unit, center)
+        out[FIRST_MOMENT, 1 + i] = mass * unit
+        out[TENSOR, 1 + i] = entries_of(mass * (2.0 * center[i] * np.eye(3) - turn - turn.T))
+    return out

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import numpy as np
 import yaml
 from scipy.spatial.transform import Rotation
 
+from ur_energy_model import ranges
 from ur_energy_model.errors import RobotFileError
-from ur_energy_model.reading import ranges
-from ur_energy_model.reading.readers import Quantity
-from ur_energy_model.reading.yaml_nodes import ReadingLimits, UnreadableError, read_bytes
-from ur_energy_model.reading.yaml_tree import excerpt
-from ur_energy_model.typing import Array
+from ur_energy_model.yaml_reader import (
+    Quantity,
+    ReadingLimits,
+    UnreadableError,
+    excerpt,
+    read_bytes,
+)
+
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Array
 
 _MOVING = ("revolute", "continuous")
 _LIMITS = ReadingLimits(size=16_000_000)

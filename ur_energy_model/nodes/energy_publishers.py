@@ -2,40 +2,151 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from builtin_interfaces.msg import Time
+from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecyclePublisher
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64
+from std_msgs.msg import ColorRGBA, Float64, Header
 from trajectory_msgs.msg import JointTrajectory
-from visualization_msgs.msg import MarkerArray
+from visualization_msgs.msg import Marker, MarkerArray
 
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.energy_topics.arm_energies import energy_names, energy_values, stamped_order
-from ur_energy_model.energy_topics.joint_interfaces import joint_interfaces
-from ur_energy_model.energy_topics.numbers import number_topics, other_numbers, total_numbers
-from ur_energy_model.energy_topics.statuses import (
+from ur_energy_model.energy.topics import (
+    FULL_SCALE,
+    color,
     cycle_status,
+    diameter,
+    energy_names,
+    energy_values,
+    joint_interfaces,
+    level_of,
+    number_topics,
+    other_numbers,
     prediction_statuses,
     refusal_statuses,
+    stamped_order,
     summary_statuses,
+    total_numbers,
 )
-from ur_energy_model.nodes.conversions import SerializedJointStates, serialized_number
-from ur_energy_model.nodes.diagnostics import diagnostic_array, ros_statuses
-from ur_energy_model.nodes.dynamic_joint_states import DynamicJointStates
-from ur_energy_model.nodes.plan_answer import PlanAnswer
-from ur_energy_model.nodes.power_markers import PowerMarkers
-from ur_energy_model.nodes.subscribers import has_subscribers
-from ur_energy_model.telemetry.decimation import Decimator
-from ur_energy_model.typing import Array
+from ur_energy_model.nodes.ros import (
+    SerializedJointStates,
+    diagnostic_array,
+    has_subscribers,
+    ros_statuses,
+    serialized_number,
+)
+from ur_energy_model.telemetry.source import Decimator
+
+if TYPE_CHECKING:
+    from ur_energy_model.energy.cycles import Cycle
+    from ur_energy_model.energy.live import Snapshot
+    from ur_energy_model.energy.powers import Channels
+    from ur_energy_model.nodes.plan_predictions import PlanAnswer
+    from ur_energy_model.typing import Array
+
+# control_msgs/DynamicJointState, which is published only if that package is installed.
+
+
+class DynamicJointStates:
+    """Makes DynamicJointState messages.
+
+    Attributes:
+        message_type: the message class, None where control_msgs is not installed.
+    """
+
+    def __init__(self) -> None:
+        self.message_type: Any = None
+        try:
+            messages = importlib.import_module("control_msgs.msg")
+        except ImportError:
+            return
+        self.message_type = messages.DynamicJointState
+        self._interface_type = messages.InterfaceValue
+
+    def message(self, stamp: Time, values: Mapping[str, Mapping[str, float]]) -> Any:
+        """A message of values by joint name and interface name.
+
+        Raises:
+            RuntimeError: control_msgs is not installed.
+        """
+        if self.message_type is None:
+            raise RuntimeError("control_msgs is not installed")
+        return self.message_type(
+            header=Header(stamp=stamp),
+            joint_names=list(values),
+            interface_values=[
+                self._interface_type(
+                    interface_names=list(each), values=[float(value) for value in each.values()]
+                )
+                for each in values.values()
+            ],
+        )
+
+
+# Markers for rviz: power as coloured spheres at the joints, total power as text.
+
+LIFETIME = Duration(sec=2)
+"""Markers vanish this long after the estimator has ended."""
+
+
+class PowerMarkers:
+    """One sphere per joint, coloured by its power, and the total power as text above the arm.
+
+    The message is made once and updated, since making Marker messages takes most of the time.
+
+    Args:
+        frame: base frame of the arm.
+        joints: number of joints.
+        full_scale: power at which a sphere is red [W].
+    """
+
+    def __init__(self, frame: str, joints: int, full_scale: float = FULL_SCALE) -> None:
+        self._full_scale = full_scale
+        self._spheres = [
+            Marker(ns="joint_power", id=i, type=Marker.SPHERE, action=Marker.ADD, lifetime=LIFETIME)
+            for i in range(joints)
+        ]
+        self._text = Marker(
+            ns="total_power",
+            type=Marker.TEXT_VIEW_FACING,
+            action=Marker.ADD,
+            lifetime=LIFETIME,
+            color=ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0),
+        )
+        self._text.scale.z = 0.12
+        self._array = MarkerArray(markers=[*self._spheres, self._text])
+        for marker in self._array.markers:
+            marker.header.frame_id = frame
+
+    def message(self, stamp: Time, positions: Array, power: Array, total: float) -> MarkerArray:
+        """The updated message; the next call updates the same object.
+
+        Args:
+            stamp: time of the sample.
+            positions: joint origins in the base frame [n, 3], m.
+            power: electrical power of each joint [n], W.
+            total: power of the whole arm [W].
+        """
+        for sphere, (x, y, z), watt in zip(
+            self._spheres, positions.tolist(), power.tolist(), strict=True
+        ):
+            level = level_of(watt, self._full_scale)
+            position, scale = sphere.pose.position, sphere.scale
+            position.x, position.y, position.z = x, y, z
+            scale.x = scale.y = scale.z = diameter(level)
+            sphere.color.r, sphere.color.g, sphere.color.b, sphere.color.a = color(level)
+        self._text.text = f"{total:.0f} W"
+        self._text.pose.position.z = float(positions[:, 2].max()) + 0.25
+        for marker in self._array.markers:
+            marker.header.stamp = stamp
+        return self._array
+
 
 MARKER_RATE = 10.0
 """Rate of energy/markers [Hz]."""

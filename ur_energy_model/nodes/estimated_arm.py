@@ -2,26 +2,437 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.energy.live.cycles import Cycle, Marks
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
-from ur_energy_model.missing_packages import needed_here
-from ur_energy_model.model.generic import model_words
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.nodes.estimator_options import first_model, live_options
-from ur_energy_model.nodes.model_learning import ModelLearning
-from ur_energy_model.nodes.terminal.line import Line
-from ur_energy_model.nodes.watched_model import WatchedModel
-from ur_energy_model.plant.history.source_keys import model_key
-from ur_energy_model.telemetry.samples import RecordingInfo
+import numpy as np
+
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.powers import PowerOptions, PowerTable
+from ur_energy_model.errors import (
+    ControllerError,
+    InputError,
+    ModelFileError,
+    RobotFileError,
+    UrEnergyError,
+    WrongRobotError,
+    needed_here,
+)
+from ur_energy_model.files import user_path
+from ur_energy_model.learning.background import BackgroundLearning, LearningNews
+from ur_energy_model.learning.needs import next_needed
+from ur_energy_model.learning.state import StateStore, save_learned
+from ur_energy_model.model.generic import generic_model, model_words
+from ur_energy_model.model.model_file import load_model
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.nodes.lines import (
+    Level,
+    Line,
+    ProblemLines,
+    RateLimit,
+    RepeatedLines,
+    without_numbers,
+)
+from ur_energy_model.plant.schema import model_key
 
 if TYPE_CHECKING:
-    from ur_energy_model.plant.history.live_history import LiveHistory
+    import threading
+    from collections.abc import Callable
+
+    from ur_energy_model.energy.cycles import Cycle, Marks
+    from ur_energy_model.learning.history import Change
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.sessions import SessionFriction
+    from ur_energy_model.plant.live_history import LiveHistory
+    from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+# The first model of a running estimator: a file, loaded again after each change, or generic.
+
+
+class WatchedModel:
+    """A model file that is checked for changes, or the generic model of an arm.
+
+    Args:
+        path: path of the model file; None for the generic model.
+        robot: name or path of the robot description; empty for the robot of the model file.
+        period: shortest time between two checks of the file [s]; 0 for no checks.
+        to_be_written: a file that does not exist is no error: the model is the generic one until
+            a learned one is written.
+
+    Attributes:
+        path: path of the model file, None for the generic model.
+        first: the model as first loaded.
+        robot: description of its arm.
+        problem: why the present content of the file is not used; None if it is used.
+
+    Raises:
+        ModelFileError: the file cannot be used, or the robot has no generic model.
+        WrongRobotError: the model is of another arm than `robot`.
+    """
+
+    def __init__(
+        self, path: Path | None, robot: str, period: float, *, to_be_written: bool = False
+    ) -> None:
+        self.path = path
+        self.problem: str | None = None
+        self._period = period
+        self._due = 0.0
+        self._modified = self._modification_time()
+        if path is None or (to_be_written and self._modified is None):
+            self.robot = load_robot(robot)
+            self.first = generic_model(self.robot)
+            return
+        self.first = load_model(path)
+        self.robot = load_robot(robot or self.first.robot)
+        self._check_robot(self.first, path)
+
+    def note_written(self) -> None:
+        """The file was written by this process: it is no change to be loaded."""
+        self._modified = self._modification_time()
+
+    def load_if_changed(self) -> EnergyModel | None:
+        """Returns the new model if the file has changed, else None.
+
+        If the new file cannot be used, returns None and sets `problem`.
+        """
+        now = time.monotonic()
+        if self.path is None or self._period == 0 or now < self._due:
+            return None
+        self._due = now + self._period
+        modified = self._modification_time()
+        if modified is None or modified == self._modified:
+            return None
+        self._modified = modified
+        try:
+            model = load_model(self.path)
+            self._check_robot(model, self.path)
+        except UrEnergyError as error:
+            self.problem = str(error)
+            return None
+        self.problem = None
+        return model
+
+    def _check_robot(self, model: EnergyModel, path: Path) -> None:
+        """Raises WrongRobotError if the model is of another arm.
+
+        A model may name the path of a robot file that has been moved since.
+        """
+        try:
+            same = model.robot == self.robot.name or model.robot_name == self.robot.name
+        except RobotFileError:
+            same = True  # the file was moved; the estimator compares the joints
+        if not same:
+            raise WrongRobotError(
+                path,
+                f"is a model of {model.robot}, not of {self.robot.name}",
+                "give a model of this robot",
+            )
+
+    def _modification_time(self) -> int | None:
+        if self.path is None:
+            return None
+        try:
+            return self.path.stat().st_mtime_ns
+        except OSError:
+            return None
+
+
+# Options of the live estimator from the parameters of its node, and checks of these.
+
+
+def check_parameters(value: Callable[[str], Any]) -> None:
+    """Refuse parameters without which the estimator cannot work.
+
+    Args:
+        value: returns the value of a parameter by its name.
+
+    Raises:
+        InputError: bag is empty where the source is a bag, model_file where a learned model is to
+            be kept in it, or nothing names the arm.
+    """
+    if value("source") == "bag" and not value("bag").strip():
+        remedy = "give the path of the bag to play, or another source"
+        raise InputError("estimator", "is not set, but source is bag", remedy, field="bag")
+    if value("model_file"):
+        return
+    if value("learn") == "keep":
+        remedy = "give the path where the learned model is to be kept, or learn:=on"
+        raise InputError("estimator", "is not set, but learn is keep", remedy, field="model_file")
+    if value("source") == "joint_states" and not value("robot_model"):
+        problem = "is not set, and neither is model_file: joint_states does not tell the arm"
+        raise InputError("estimator", problem, "name the arm, such as ur5e", field="robot_model")
+
+
+def first_model(value: Callable[[str], Any], robot: str) -> WatchedModel | None:
+    """The model that the estimator begins with; None if the arm must be known first.
+
+    Args:
+        value: returns the value of a parameter by its name.
+        robot: name of the arm or path of its robot file; empty if it is not known.
+
+    Raises:
+        ModelFileError: the file cannot be used, or the robot has no generic model.
+        WrongRobotError: the model is of another arm.
+        RobotFileError: no such robot.
+    """
+    path = user_path(value("model_file")) if value("model_file") else None
+    keep = value("learn") == "keep"
+    if not robot and (path is None or (keep and not path.exists())):
+        return None
+    return WatchedModel(path, robot, value("reload_period"), to_be_written=keep)
+
+
+def live_options(value: Callable[[str], Any]) -> LiveOptions:
+    """Options of the live estimator.
+
+    Args:
+        value: returns the value of a parameter by its name.
+    """
+    by_motion = value("source") == "joint_states" and value("cycle_trigger") != "none"
+    return LiveOptions(
+        power=PowerOptions(
+            method=value("method"),
+            track_standby=value("track_standby"),
+            standby_limit=value("standby_limit"),
+            idle_power=value("idle_power") or None,
+            gap_limit=value("gap_limit"),
+        ),
+        drift_alarm=value("drift_alarm"),
+        drift_time=value("drift_time"),
+        # A driver's joint_states carry neither program state nor outputs, but the motion.
+        cycle_trigger="auto" if by_motion else value("cycle_trigger"),
+        cycle_output=value("cycle_output"),
+        state_file=Path(value("state_file")) if value("state_file") else None,
+        cycle_log=Path(value("cycle_log")) if value("cycle_log") else None,
+        same_arm=value("same_arm"),
+    )
+
+
+# LearningLines: what an operator needs to know of a model that learns.
+
+
+class LearningLines:
+    """Lines about learned models, what they lack, changes of the arm and problems of learning.
+
+    Args:
+        clock: time [s].
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = RateLimit(clock)
+        self._lacking: str | None = None
+        """What the last line about it names, without numbers."""
+        self._models = RepeatedLines()
+        self._troubles = RepeatedLines(Level.WARN)
+        self._file = ProblemLines("learned models are written again", Level.WARN)
+        self._disk = ProblemLines("what is learned is saved again", Level.WARN)
+
+    def taken_over(self, version: int, minutes: float, reason: str | None) -> list[Line]:
+        """The line about a learned model that is used from now on, if it is due.
+
+        Args:
+            version: number of the model.
+            minutes: of the arm's work that it was learned from.
+            reason: why it is better, in words; None where it was learned before a restart.
+        """
+        text = f"model version {version} is used, learned from {minutes:.1f} min of work"
+        return self._models.happened(text if reason is None else f"{text}: {reason}")
+
+    def lacks(self, need: str, minutes: float) -> list[Line]:
+        """The line about what would improve the model most: when it changes, once a minute at most.
+
+        Args:
+            need: in words, "nothing" included.
+            minutes: of the arm's work that were learned from.
+        """
+        subject = without_numbers(need)
+        if not minutes or subject == self._lacking or not self._limit.ready("lacks", again=True):
+            return []
+        self._lacking = subject
+        text = f"after {minutes:.1f} min of work the model lacks: {need}"
+        return [self._limit.line("lacks", Level.INFO, text)]
+
+    def change(self, change: Change) -> Line:
+        """The line about a change of the arm, which comes once each."""
+        return Line(Level.WARN, f"change of the arm: {change.words}")
+
+    def trouble(self, text: str) -> list[Line]:
+        """The line about what went wrong, if it is due; the energy counters are not concerned."""
+        return self._troubles.happened(f"{text}; energies are counted as before")
+
+    def problems(self, model_file: str | None, state: str | None) -> list[Line]:
+        """Lines due now about files that cannot be written, None for no problem."""
+        if model_file is not None:
+            model_file = f"the learned model is not kept: {model_file}"
+        if state is not None:
+            state = f"what is learned is not saved: {state}"
+        return [*self._file.update(model_file), *self._disk.update(state)]
+
+
+# ModelLearning: the parameter `learn` of the estimator: what is learned, kept and reported.
+
+CHANGE_SHOWN = 60.0
+"""Time for which a change of the arm is a warning on /diagnostics [s]."""
+
+
+class ModelLearning:
+    """Learning beside the estimator, as the parameters say.
+
+    Args:
+        model: that learning begins with.
+        value: returns the value of a parameter by its name.
+    """
+
+    def __init__(self, model: WatchedModel, value: Callable[[str], Any]) -> None:
+        self._model, self._keep = model, value("learn") == "keep"
+        state_file, played = value("state_file"), value("source") == "bag"
+        # A bag that is played again would count twice.
+        store = None if played or not state_file else StateStore(Path(state_file))
+        self._once = played
+        self._background = BackgroundLearning(model.robot, model.first, store=store)
+        self._lines = LearningLines()
+        self._reason: str | None = None
+        self._minutes = 0.0
+        """Work that the model in use was learned from [min]."""
+        self._change: str | None = None
+        self._change_until = 0.0
+        self._write_problem: str | None = None
+        # Serial number of the arm of the model file.
+        self._owner: object = model.first.provenance.get("serial")
+
+    @property
+    def words(self) -> str:
+        """What was learned, to be added to the words about the first model; empty for nothing."""
+        version = self._background.version
+        if version == 0:
+            return ""
+        return f", version {version} learned from {self._minutes:.1f} min of work"
+
+    @property
+    def version(self) -> int:
+        """Of the model in use; 0 while nothing was learned."""
+        return self._background.version
+
+    @property
+    def friction(self) -> SessionFriction | None:
+        """Friction at present, over that of the model in use; None before it is known."""
+        return self._background.friction
+
+    @property
+    def warning(self) -> str | None:
+        """A change of the arm that was noticed a moment ago, in words."""
+        return self._change if time.monotonic() < self._change_until else None
+
+    def offer(self, batch: Telemetry, attempt: int) -> None:
+        """Learn from samples; never waits.
+
+        Args:
+            batch: follows the previous one.
+            attempt: number of times that the source was opened; a bag is learned from once.
+        """
+        if not self._once or attempt <= 1:
+            self._background.offer(batch)
+
+    def look(self, base: EnergyModel) -> tuple[EnergyModel | None, list[Line]]:
+        """The model to use from now on, None for the present one, and lines about the news.
+
+        Args:
+            base: the model that is not learned.
+        """
+        news = self._background.look()
+        model = news.model
+        if model is None and news.other_arm:
+            model = base
+        lines = self._told(news)
+        new = any(attempt.accepted for attempt in news.attempts)  # not one of before a restart
+        if news.model is not None and new and self._keep:
+            self._write(news.model)
+        lines += self._lines.problems(self._write_problem, self._background.disk_problem)
+        return model, lines
+
+    def begin_again(self, model: EnergyModel) -> None:
+        """Learn from another first model from now on: the model file was changed."""
+        self._owner = model.provenance.get("serial")
+        self._background.begin_again(model)
+
+    def stop(self) -> None:
+        """End the process and save the state."""
+        self._background.stop()
+
+    def values(self) -> dict[str, object]:
+        """Figures for /diagnostics."""
+        learning = self._background
+        return {
+            "model_version": learning.version,
+            "learned_minutes": learning.learned_minutes,
+            "next_needed": next_needed(learning.needs),
+            "learned_because": self._because(),
+            "friction_now": self._friction_words(),
+            "last_change": self._change or "none",
+            "learning_cpu_percent": 100.0 * learning.cpu_share,
+            "learning_left_out": learning.left_out,
+            "learning_restarts": learning.failures,
+            "learning_problem": learning.problem or self._write_problem or "none",
+        }
+
+    def _because(self) -> str:
+        if self._background.version == 0:
+            return "nothing learned yet"
+        return self._reason or "learned before the last start"
+
+    def _friction_words(self) -> str:
+        friction = self.friction
+        if friction is None or np.isnan(friction.scale).all():
+            return "that of the model"
+        percent = zip(100.0 * friction.scale, 100.0 * CONFIDENCE * friction.std, strict=True)
+        return ", ".join(
+            "unknown" if np.isnan(scale) else f"{scale:.0f} +-{half:.0f} %"
+            for scale, half in percent
+        )
+
+    def _told(self, news: LearningNews) -> list[Line]:
+        lines: list[Line] = []
+        for trouble in news.troubles:
+            lines += self._lines.trouble(trouble)
+        for change in news.changes:
+            self._change = change.words
+            self._change_until = time.monotonic() + CHANGE_SHOWN
+            lines.append(self._lines.change(change))
+        accepted = [attempt for attempt in news.attempts if attempt.accepted]
+        if accepted:
+            self._reason = accepted[-1].reason
+        if news.model is not None:
+            self._minutes = _minutes(news.model, self._background.learned_minutes)
+            lines += self._lines.taken_over(self._background.version, self._minutes, self._reason)
+        need = next_needed(self._background.needs)
+        lines += self._lines.lacks(need, self._background.learned_minutes)
+        return lines
+
+    def _write(self, model: EnergyModel) -> None:
+        """Write a learned model to the model file."""
+        path = self._model.path
+        assert path is not None  # see check_parameters
+        owner, serial = self._owner, self._background.serial
+        if None not in (owner, serial) and str(owner) != serial:
+            self._write_problem = f"{path} is the model of arm {owner}, and this is arm {serial}"
+            return
+        try:
+            save_learned(model, path)
+            written = load_model(path)
+        except ModelFileError as error:
+            self._write_problem = str(error)
+            return
+        self._write_problem, self._owner = None, serial or owner
+        self._model.note_written()
+        self._background.note_written(written)
+
+
+def _minutes(model: EnergyModel, default: float) -> float:
+    """Work that a learned model states to be learned from, else the default [min]."""
+    learned = model.provenance.get("learned")
+    return float(learned["minutes"]) if isinstance(learned, dict) else default
 
 
 class EstimatedArm:
@@ -56,7 +467,7 @@ class EstimatedArm:
         self.history: LiveHistory | None = None
         if value("history_store"):
             with needed_here():
-                from ur_energy_model.plant.history.live_history import LiveHistory
+                from ur_energy_model.plant.live_history import LiveHistory
 
             self.history = LiveHistory(
                 value("history_store"),

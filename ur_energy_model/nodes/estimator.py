@@ -2,48 +2,221 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from builtin_interfaces.msg import Time
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model import topics_and_services as names
-from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.energy.live.source_reader import SourceReader
-from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.energy.source_reader import SourceReader
+from ur_energy_model.errors import UrEnergyError, printable
+from ur_energy_model.files import user_path
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.model.urdf_export import urdf
-from ur_energy_model.nodes.conversions import time_message
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
-from ur_energy_model.nodes.energy_services import EnergyServices
-from ur_energy_model.nodes.estimated_arm import EstimatedArm, arm_of
-from ur_energy_model.nodes.estimator_health import EstimatorHealth
-from ur_energy_model.nodes.estimator_options import check_parameters, first_model, live_options
-from ur_energy_model.nodes.estimator_outlets import EstimatorOutlets
-from ur_energy_model.nodes.estimator_sources import joint_states_source, source_of
-from ur_energy_model.nodes.joint_states_source import DEPTH
-from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.estimated_arm import (
+    EstimatedArm,
+    WatchedModel,
+    arm_of,
+    check_parameters,
+    first_model,
+    live_options,
+)
+from ur_energy_model.nodes.estimator_health import EstimatorHealth, EstimatorLines
+from ur_energy_model.nodes.lines import Level, Line, ProblemLines
+from ur_energy_model.nodes.managed_node import ManagedNode, explain
 from ur_energy_model.nodes.node_process import run_nodes
-from ur_energy_model.nodes.parameter_wording import explain
-from ur_energy_model.nodes.plan_answer import PlanAnswer, header_of
-from ur_energy_model.nodes.plan_predictions import PlanPredictions
-from ur_energy_model.nodes.terminal.estimator_lines import EstimatorLines
-from ur_energy_model.nodes.watched_model import WatchedModel
-from ur_energy_model.sinks.estimator_reading import estimator_actions
-from ur_energy_model.telemetry.decimation import Decimator
-from ur_energy_model.telemetry.host_clock import HOST_CLOCK
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.telemetry.source import TelemetrySource
-from ur_energy_model.terminal_text import printable
+from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions, header_of
+from ur_energy_model.nodes.ros import OK, WARN, status, time_message
+from ur_energy_model.nodes.sources import DEPTH, joint_states_source, source_of
+from ur_energy_model.sinks.estimator_reading import About, estimator_actions, estimator_reading
+from ur_energy_model.sinks.live_arm import Outlets, open_sinks
+from ur_energy_model.sinks.options import SinkOptions
+from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading, SinkStatus
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from builtin_interfaces.msg import Time
+    from diagnostic_msgs.msg import DiagnosticStatus
+
+    from ur_energy_model.energy.cycles import Cycle
+    from ur_energy_model.energy.live import LiveEstimator, Snapshot
+    from ur_energy_model.telemetry.samples import Telemetry
+
+# Services of the estimator: reset, interval reading, start of a cycle.
+
+
+class EnergyServices:
+    """Answers the services with the present estimator.
+
+    Args:
+        add_service: adds a Trigger service to the node.
+        estimator: returns the estimator, or raises an error of this package while there is none.
+        lock: guards the estimator against the thread that reads the samples.
+        actions: what sinks may ask for too.
+    """
+
+    def __init__(
+        self,
+        add_service: Callable[[names.Service, Callable[[], str]], None],
+        estimator: Callable[[], LiveEstimator],
+        lock: threading.Lock,
+        actions: ArmActions,
+    ) -> None:
+        self._estimator, self._lock, self._actions = estimator, lock, actions
+        add_service(names.RESET_ENERGY, self._reset_energy)
+        add_service(names.READ_INTERVAL, self._read_interval)
+        add_service(names.START_CYCLE, self._start_cycle)
+
+    def _reset_energy(self) -> str:
+        self._actions.reset("service call")
+        problem = self._estimator().disk_problem
+        text = "energy counters are zero"
+        return text if problem is None else f"{text}, but not saved: {problem}"
+
+    def _read_interval(self) -> str:
+        return json.dumps(self._actions.read_interval())
+
+    def _start_cycle(self) -> str:
+        estimator = self._estimator()
+        with self._lock:
+            estimator.start_cycle()
+        return "a cycle starts with the next sample"
+
+
+# EstimatorOutlets: the sinks of the estimator node, by its parameters.
+
+
+def options_of_sinks(value: Callable[[str], Any]) -> SinkOptions:
+    """Sinks by the parameters of the node.
+
+    Args:
+        value: returns the value of a parameter by its name.
+    """
+
+    def texts(name: str) -> tuple[str, ...]:
+        return tuple(text for text in value(name) if text)
+
+    return SinkOptions(
+        foxglove=texts("foxglove"),
+        foxglove_origins=texts("foxglove_origins"),
+        mcap=tuple(user_path(text) for text in texts("mcap")),
+        prometheus=texts("prometheus"),
+        mqtt=texts("mqtt"),
+        opcua=texts("opcua"),
+        rate=value("sink_rate"),
+        allow_network=value("allow_network"),
+        credentials=user_path(value("credentials")) if value("credentials") else None,
+        mqtt_group=value("mqtt_group"),
+        mqtt_node=value("mqtt_node"),
+        mqtt_json=value("mqtt_json"),
+    )
+
+
+class EstimatorOutlets:
+    """Updates the sinks and reports their status.
+
+    Args:
+        node: full name of the node.
+        joints: names of the joints, prefix included.
+        value: returns the value of a parameter by its name.
+        actions: what their clients may ask of the estimator.
+
+    Raises:
+        InputError: an address, a URL or a file that cannot be used.
+        MissingPackageError: the package of a sink is not installed.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        joints: tuple[str, ...],
+        value: Callable[[str], Any],
+        actions: ArmActions,
+    ) -> None:
+        self._node, self._joints = node, joints
+        options = options_of_sinks(value)
+        self._outlets = Outlets(open_sinks(options, actions), options.rate)
+        self._lines = {
+            each.name: ProblemLines(f"{each.name} works again", Level.WARN)
+            for each in self._outlets.statuses
+        }
+        self._worked: set[str] = set()
+        self._cycles: list[Cycle] = []
+        self._make: Callable[[], ArmReading | None] = lambda: None
+
+    def note_cycle(self, cycle: Cycle) -> None:
+        """Keep a completed cycle for the next reading."""
+        if self._lines:
+            self._cycles.append(cycle)
+
+    def offer(self, arm: EstimatedArm, batch: Telemetry, reader: SourceReader | None) -> None:
+        """Offer a reading to the sinks if one is due; the estimator's lock is held.
+
+        Args:
+            arm: of the estimator.
+            batch: last samples.
+            reader: that they come from.
+        """
+        self._make = partial(self._reading, arm, batch, reader)
+        self._outlets.offer(float(batch.time[-1]), self._make)
+
+    def offer_last(self) -> None:
+        """Offer a reading after the last samples of a recording; the estimator's lock is held."""
+        self._outlets.offer_at_once(self._make)
+
+    def _reading(
+        self, arm: EstimatedArm, batch: Telemetry, reader: SourceReader | None
+    ) -> ArmReading | None:
+        link = LinkStatus() if reader is None else reader.link
+        about = About(batch, link, arm.model_words, self._joints)
+        made = estimator_reading(arm.estimator, "sinks", about)
+        if made is None:
+            return None
+        made = replace(made, cycles=tuple(self._cycles))
+        self._cycles.clear()
+        return made
+
+    def lines(self) -> list[Line]:
+        """Lines due now: sinks that begin to work, fail, and work again."""
+        lines = list[Line]()
+        for each in self._outlets.statuses:
+            if each.problem is None and each.name not in self._worked:
+                self._worked.add(each.name)
+                lines.append(Line(Level.INFO, f"energies go to {each.name}"))
+            problem = None if each.problem is None else f"{each.name}: {each.problem}"
+            if each.name in self._worked or each.problem != NOT_OPEN:
+                lines += self._lines[each.name].update(problem)
+        return lines
+
+    def statuses(self) -> list[DiagnosticStatus]:
+        """One status for each sink."""
+        return [self._status(each) for each in self._outlets.statuses]
+
+    def _status(self, sink: SinkStatus) -> DiagnosticStatus:
+        values: dict[str, object] = {
+            "delivered": sink.delivered,
+            "dropped": sink.dropped,
+            "waiting": sink.waiting,
+            "clients": sink.clients,
+        }
+        level = OK if sink.problem is None else WARN
+        return status(f"{self._node}: sink {sink.name}", level, sink.problem or "works", values)
+
+    def close(self) -> None:
+        """Close the sinks."""
+        self._outlets.close()
+
 
 SWITCH_INTERVAL = 0.0002
 """Longest time for which another thread may delay the reading of a packet [s]."""

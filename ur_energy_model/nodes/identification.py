@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
@@ -14,12 +13,15 @@ from ur_energy_model.cli.model_option import recorded_robot
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import user_path
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.nodes.diagnostics import ERROR, OK, diagnostic_array, status
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.nodes.lines import Level, Line
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
-from ur_energy_model.nodes.terminal.line import Level, Line
+from ur_energy_model.nodes.ros import ERROR, OK, diagnostic_array, status
 from ur_energy_model.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class IdentificationNode(ManagedNode):

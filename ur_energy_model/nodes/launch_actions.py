@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
-from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 
-from ur_energy_model.files import user_path
+from ur_energy_model.files import PACKAGE, config_file, user_path
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
-from ur_energy_model.nodes.launch_arguments import LaunchArgument, common, of_parameters
-from ur_energy_model.nodes.launch_checks import check_names, ignored_arguments, parameters_of
-from ur_energy_model.nodes.node_command import EXECUTABLES, default_parameter_file
-from ur_energy_model.nodes.parameter import Value
-from ur_energy_model.resources import PACKAGE, config_file
+from ur_energy_model.nodes.launch_arguments import (
+    EXECUTABLES,
+    LaunchArgument,
+    check_names,
+    common,
+    default_parameter_file,
+    ignored_arguments,
+    of_parameters,
+    parameters_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from launch.events.process import ProcessExited
+
+    from ur_energy_model.nodes.parameters import Value
 
 
 def common_arguments(*names: str) -> list[DeclareLaunchArgument]:

@@ -5,10 +5,23 @@ An argument of a parameter has its name, default, description and choices from t
 
 from __future__ import annotations
 
+import difflib
+import os
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.nodes.parameter import Value
-from ur_energy_model.nodes.parameters import parameter
+import yaml
+from ament_index_python.packages import get_package_prefix
+
+from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.files import config_file, open_regular, user_path
+from ur_energy_model.model.model_file import load_model
+from ur_energy_model.nodes.parameters import NODES, Value, parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 SWITCH = ("true", "false")
 OUTLETS = (
@@ -83,3 +96,264 @@ def _text_of(value: Value) -> str:
     if isinstance(value, list):
         return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# Checks of launch arguments before anything is started; does not import launch.
+
+VIEWERS: Mapping[str, tuple[str, ...]] = {
+    "rviz": ("rviz2",),
+    "robot_description": ("robot_state_publisher",),
+}
+"""Packages that launch arguments need, by argument."""
+
+_OF_LOGGER: Mapping[str, object] = {
+    "bag_directory": parameter("logger", "bag_directory").default,
+    "composed": "false",
+}
+"""Arguments that only a logger uses, with their defaults."""
+
+
+def check_names(file: str, declared: Collection[str], command: Sequence[str]) -> None:
+    """Check that a launch file has the arguments that it was given on the command line.
+
+    Launch itself ignores the others. What another launch file includes is not checked: its command
+    line has arguments of its own.
+
+    Args:
+        file: path of the launch file.
+        declared: names of its arguments.
+        command: the command line.
+
+    Raises:
+        UrEnergyError: an argument is unknown.
+    """
+    words = [Path(word).name for word in command]
+    if Path(file).name not in words:
+        return
+    given = command[words.index(Path(file).name) + 1 :]
+    for name in (word.partition(":=")[0] for word in given if ":=" in word):
+        if name not in declared:
+            close = difflib.get_close_matches(name, declared, 1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise UrEnergyError(
+                f"nothing is started: {Path(file).name} has no argument {name}{hint}; --show-args "
+                f"lists them, and other parameters belong into params_file"
+            )
+
+
+def check_address(arguments: Mapping[str, str]) -> None:
+    """Check that the address of the controller is given where it is needed.
+
+    Args:
+        arguments: text of all launch arguments, by name: robot_ip, source, params_file.
+
+    Raises:
+        InputError: params_file cannot be read.
+        UrEnergyError: it is not given.
+    """
+    if arguments["robot_ip"] or arguments["source"] != "rtde":
+        return
+    if "robot_ip" in parameters_of(arguments):
+        return
+    raise UrEnergyError(
+        "nothing is started: robot_ip is missing; give the address of the controller, such as "
+        "robot_ip:=192.168.0.10"
+    )
+
+
+def parameters_of(arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters in the params_file.
+
+    Raises:
+        InputError: it cannot be read, or a value is not allowed.
+    """
+    if not arguments["params_file"]:
+        return {}
+    path = user_path(arguments["params_file"])
+    try:
+        with open_regular(path) as file:
+            content = yaml.safe_load(file.read())
+    except (OSError, ValueError, yaml.YAMLError, InputError) as error:
+        problem = f"cannot be read, nothing is started ({error})"
+        raise InputError(path, problem, "name a YAML file of parameters") from error
+    if misshapen := _misshapen(content):
+        raise InputError(
+            path, f"nothing is started: {misshapen}", "write `estimator: {ros__parameters: {...}}`"
+        )
+    found = {}
+    for nodes, name, value in _parameters(content):
+        entries = [entry for node in nodes for entry in NODES[node] if entry.name == name]
+        problems = [entry.problem(entry.normalized(value)) for entry in entries]
+        # Of two files with values of different types, ROS would take one without a word.
+        if problems and all(problems):
+            raise InputError(path, f"nothing is started: {problems[0]}", "correct it")
+        found[name] = value
+    return found
+
+
+def _misshapen(content: object) -> str | None:
+    """What is wrong with the form of a parameter file, with which no node would start."""
+    if content is not None and not isinstance(content, dict):
+        return "it has no parameters by name of the node"
+    for key, value in (content or {}).items():
+        if value is not None and not isinstance(value, dict):
+            if key == "ros__parameters":
+                return "ros__parameters are not names and values"
+            return f"{key} is not the name of a node with ros__parameters"
+        if key != "ros__parameters" and (problem := _misshapen(value)):
+            return problem
+    return None
+
+
+def _parameters(content: object, name: str = "") -> Iterator[tuple[Sequence[str], str, Any]]:
+    """Nodes of this package, and their parameters in a parameter file with names and values."""
+    for key, value in content.items() if isinstance(content, dict) else ():
+        if key == "ros__parameters" and isinstance(value, dict):
+            nodes = tuple(NODES) if "*" in name else tuple({name} & set(NODES))
+            yield from ((nodes, str(each), value[each]) for each in value if nodes)
+        else:
+            yield from _parameters(value, str(key).rpartition("/")[2])
+
+
+def check_packages(
+    arguments: Mapping[str, str], needed: Mapping[str, tuple[str, ...]] = VIEWERS
+) -> None:
+    """Check that the packages that arguments need are installed.
+
+    Args:
+        arguments: text of all launch arguments, by name.
+        needed: packages by the name of the argument; they are needed if it is "true".
+
+    Raises:
+        UrEnergyError: one is not; names the packages and the arguments.
+    """
+    missing = {
+        package: argument
+        for argument, packages in needed.items()
+        if arguments[argument] == "true"
+        for package in packages
+        if not _is_installed(package)
+    }
+    if missing:
+        switches = " ".join(f"{name}:=true" for name in dict.fromkeys(missing.values()))
+        distribution = os.environ.get("ROS_DISTRO", "$ROS_DISTRO")
+        names = " ".join(f"ros-{distribution}-{each.replace('_', '-')}" for each in missing)
+        raise UrEnergyError(
+            f"nothing is started: {switches} needs {' and '.join(missing)}, which is not "
+            f"installed; install it with 'sudo apt install {names}', or leave out {switches}"
+        )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        get_package_prefix(package)
+    except (LookupError, OSError):
+        return False
+    return True
+
+
+def ignored_arguments(arguments: Mapping[str, str], reason: str) -> Iterator[str]:
+    """Lines about what a cell lacks, and which arguments have no effect, without a logger.
+
+    Args:
+        arguments: text of all launch arguments, by name.
+        reason: argument because of which no logger is started.
+    """
+    if arguments["record"] == "true":
+        yield f"nothing is recorded: no logger is started with {reason}"
+    for name, default in _OF_LOGGER.items():
+        value = arguments.get(name, default)
+        if value != default:
+            yield f"{name}:={value} has no effect: no logger is started with {reason}"
+
+
+def described_robot(arguments: Mapping[str, str]) -> str:
+    """Name of the robot, or path of the robot file, that robot_state_publisher describes.
+
+    Args:
+        arguments: text of all launch arguments, by name: robot_model, model_file.
+
+    Raises:
+        ModelFileError: the model file cannot be used.
+        UrEnergyError: no argument names the robot.
+    """
+    if arguments["robot_model"]:
+        return arguments["robot_model"]
+    if arguments["model_file"]:
+        return load_model(user_path(arguments["model_file"])).robot
+    raise UrEnergyError(
+        "nothing is started: robot_description:=true needs robot_model, such as "
+        "robot_model:=ur5e, or model_file"
+    )
+
+
+# Launch arguments as node parameters; imports neither ROS nor launch.
+
+
+def changed_parameters(
+    node: str, arguments: Mapping[str, str], names: Iterable[str]
+) -> dict[str, Value]:
+    """Values of launch arguments that differ from the default of the parameter of that name.
+
+    The others are left out, so that a parameter file given by the user can set them.
+
+    Args:
+        node: name of the node.
+        arguments: text of all launch arguments, by name.
+        names: arguments that are parameters of the node.
+
+    Raises:
+        ValueError: an argument is not a number, or its value is not allowed.
+    """
+    values = {name: parameter(node, name).parse(arguments[name]) for name in names}
+    return {name: value for name, value in values.items() if value != parameter(node, name).default}
+
+
+# Command lines that start nodes without launch; imports neither ROS nor launch.
+
+EXECUTABLES: dict[str, str] = {node: f"{node}_node" for node in NODES}
+"""Programs in bin/ and lib/ur_energy_model/, by node name."""
+
+
+def default_parameter_file(node: str) -> Path:
+    """The installed parameter file with the default of every parameter of a node."""
+    return config_file(f"{node}.yaml")
+
+
+def node_command(node: str, parameters: Mapping[str, Value], *, namespace: str = "") -> list[str]:
+    """Command line that starts a node.
+
+    Args:
+        node: name of the node.
+        parameters: parameters that differ from their default.
+        namespace: such as "/cell_1"; "" for none.
+
+    Raises:
+        KeyError: no such node or parameter.
+        ValueError: a value that is not allowed.
+    """
+    command = [
+        str(Path(sys.executable).parent / EXECUTABLES[node]),
+        "--ros-args",
+        "--params-file",
+        str(default_parameter_file(node)),
+    ]
+    if namespace:
+        command += ["-r", f"__ns:={namespace}"]
+    for name, value in parameters.items():
+        problem = parameter(node, name).problem(value)
+        if problem is not None:
+            raise ValueError(problem)
+        command += ["-p", f"{name}:={_yaml(value)}"]
+    return command
+
+
+def _yaml(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(_yaml(item) for item in value) + "]"
+    if isinstance(value, str):
+        # Quoted, since rcl reads the value as YAML: unquoted, 1e3 or yes would not be a text.
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)

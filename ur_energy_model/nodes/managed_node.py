@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
-from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock as RosClock
 from rclpy.clock import ClockType
+from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.lifecycle import (
     LifecycleNode,
     LifecyclePublisher,
@@ -18,21 +23,134 @@ from rclpy.lifecycle import (
     TransitionCallbackReturn,
 )
 from rclpy.parameter import Parameter as RosParameter
-from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.nodes.declared_parameters import declare_parameters
-from ur_energy_model.nodes.diagnostics import diagnostic_array
-from ur_energy_model.nodes.log_lines import log_lines
-from ur_energy_model.nodes.parameter import Parameter
-from ur_energy_model.nodes.parameter_wording import explain
-from ur_energy_model.nodes.parameters import NODES, ignored
-from ur_energy_model.nodes.polled_subscription import PolledSubscription
-from ur_energy_model.nodes.quality_of_service import OVERRIDES, best_effort, latched, live
-from ur_energy_model.nodes.terminal.line import Level, Line
-from ur_energy_model.terminal_text import printable
+from ur_energy_model.errors import UrEnergyError, printable
+from ur_energy_model.nodes.lines import Level, Line
+from ur_energy_model.nodes.parameters import NODES, Parameter, ignored
+from ur_energy_model.nodes.ros import (
+    OVERRIDES,
+    PolledSubscription,
+    best_effort,
+    diagnostic_array,
+    latched,
+    live,
+    log_lines,
+)
 from ur_energy_model.topics_and_services import DIAGNOSTICS, Service, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from builtin_interfaces.msg import Time
+    from rclpy.node import Node
+    from rclpy.task import Future
+
+# ROS descriptors of the parameters in `parameters.NODES`.
+
+
+def descriptor(entry: Parameter) -> ParameterDescriptor:
+    """ROS descriptor of a parameter.
+
+    ROS checks the ranges of numbers. The node itself refuses to change read_only parameters while
+    it is configured; `read_only` of ROS would forbid changes in every state.
+    """
+    text = entry.description + (f" [{entry.unit}]" if entry.unit else "")
+    out = ParameterDescriptor(name=entry.name, description=text, dynamic_typing=entry.dynamic)
+    if entry.choices:
+        out.additional_constraints = "one of " + ", ".join(entry.choices)
+    if entry.address:
+        out.additional_constraints = "the address of a host"
+    if entry.minimum is not None and entry.maximum is not None:
+        if isinstance(entry.default, float):
+            out.floating_point_range = [
+                FloatingPointRange(from_value=float(entry.minimum), to_value=float(entry.maximum))
+            ]
+        else:
+            out.integer_range = [
+                IntegerRange(from_value=int(entry.minimum), to_value=int(entry.maximum), step=1)
+            ]
+    return out
+
+
+# Declares the parameters of a node, and refuses values of another type or outside their range.
+
+
+def declare_parameters(node: Node, entries: Iterable[Parameter]) -> dict[str, Any]:
+    """Declare parameters.
+
+    Args:
+        node: that gets them.
+        entries: to be declared.
+
+    Returns:
+        Their values at the start, by name.
+
+    Raises:
+        UrEnergyError: a value of another type, or one that is not allowed.
+    """
+    values: dict[str, Any] = {}
+    for entry in entries:
+        try:
+            value = node.declare_parameter(entry.name, entry.default, descriptor(entry)).value
+        except (InvalidParameterTypeException, InvalidParameterValueException):
+            raise UrEnergyError(f"{node.get_name()}: {entry.name} must be {entry.wanted}") from None
+        values[entry.name] = entry.normalized(value)
+        problem = entry.problem(values[entry.name])
+        if problem is not None:
+            raise UrEnergyError(f"{node.get_name()}: {problem}")
+        if values[entry.name] is not value:
+            node.set_parameters([RosParameter(entry.name, value=values[entry.name])])
+    return values
+
+
+# Error messages in the terms of a node: parameters instead of options of the command line.
+
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "--host": ("robot_ip", "host"),
+    "--robot": ("robot_model",),
+    "--model": ("model_file",),
+    "--validate": ("validation_bags",),
+    "--output": ("output",),
+    "--friction": ("friction",),
+    "--power-model": ("power_model",),
+    "--fields": ("fields",),
+    "--rate": ("rtde_rate",),
+    "--method": ("method",),
+    "--state-file": ("state_file",),
+    "--foxglove": ("foxglove",),
+    "--prometheus": ("prometheus",),
+    "--mqtt": ("mqtt",),
+    "--opcua": ("opcua",),
+    "--credentials": ("credentials",),
+    "--allow-network": ("allow_network",),
+}
+"""Parameters that say the same as an option; the first one that a node has."""
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_COMMAND = re.compile(r"(ur_energy \w+ |identify: )[^;,)']*")
+
+
+def explain(error: object, node: str) -> str:
+    """Text of an error, with options of the command line replaced by parameters of the node.
+
+    What follows the name of a command is left as it is, and so are options without a parameter.
+
+    Args:
+        error: an exception or a text.
+        node: key of NODES.
+    """
+    names = {entry.name for entry in NODES[node]}
+
+    def parameter(match: re.Match[str]) -> str:
+        own = (name for name in OPTIONS.get(match[0], ()) if name in names)
+        return next(own, match[0])
+
+    text, out, start = str(error), [], 0
+    for command in _COMMAND.finditer(text):
+        out += [_OPTION.sub(parameter, text[start : command.start()]), command[0]]
+        start = command.end()
+    return "".join([*out, _OPTION.sub(parameter, text[start:])])
+
 
 REPORT_PERIOD = 1.0
 """Period of /diagnostics [s]."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.nodes.diagnostics import OK, status
+from ur_energy_model.nodes.lines import Level, Line
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
-from ur_energy_model.nodes.terminal.line import Level, Line
+from ur_energy_model.nodes.ros import OK, status
 from ur_energy_model.simulation.simulation import Simulation
 
 

@@ -8,32 +8,36 @@ temperature may differ by widens the interval.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import t as student
 
-from ur_energy_model.energy.live.cycles import SAME_POINT
+from ur_energy_model.energy.cycles import SAME_POINT
 from ur_energy_model.energy.meter import integrate
-from ur_energy_model.energy.operating_conditions import OperatingConditions
+from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.optimization.cycle_search import find_cycles
 from ur_energy_model.optimization.moves import scaling_of
-from ur_energy_model.optimization.recorded_motion import read_motion
-from ur_energy_model.optimization.stops import STILL_TARGET, find_moves
-from ur_energy_model.telemetry.arm_identity import same_serial
+from ur_energy_model.optimization.recorded_motion import (
+    STILL_TARGET,
+    find_cycles,
+    find_moves,
+    read_motion,
+)
 from ur_energy_model.telemetry.bag.reader import read_info
-from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.samples import same_serial
 
 if TYPE_CHECKING:
-    from ur_energy_model.plant.history.database import HistoryDatabase
+    from collections.abc import Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from ur_energy_model.plant.database import HistoryDatabase
+    from ur_energy_model.typing import Array
 
 STANDBY_SPREAD = 2.0
 """Standard deviation of standby between sessions of one arm [W], where it cannot be corrected."""

@@ -5,39 +5,118 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError, RecordingError
-from ur_energy_model.identification.evaluation.evaluation import identify_session
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.optimization.cycle import WorkCycle
-from ur_energy_model.optimization.cycle_energy import CycleEnergies, Stretch, StretchEnergy
-from ur_energy_model.optimization.cycle_problem import CycleProblem
-from ur_energy_model.optimization.motion_limits import TOOL_SPEED, TOOL_SPEED_SHARE
-from ur_energy_model.optimization.moves import find_cycle
+from ur_energy_model.identification.evaluation import identify_session
+from ur_energy_model.optimization.cycle import (
+    CycleEnergies,
+    OptimizationOptions,
+    Stretch,
+    StretchEnergy,
+    WorkCycle,
+)
+from ur_energy_model.optimization.cycle_problem import SLOWEST, CycleProblem
+from ur_energy_model.optimization.moves import energy_std, find_cycle, saving_interval
 from ur_energy_model.optimization.optimized_cycle import (
     ArmLoad,
     Ceiling,
     OptimizedCycle,
     OptimizedMove,
 )
-from ur_energy_model.optimization.options import OptimizationOptions
-from ur_energy_model.optimization.pareto import pareto_curve
+from ur_energy_model.optimization.path import TOOL_SPEED, TOOL_SPEED_SHARE
 from ur_energy_model.optimization.pendant import (
     Step,
     as_recorded,
+    pendant_unit,
     sheet_notes,
     sheet_of,
     typed_stretches,
     with_locks,
 )
-from ur_energy_model.optimization.saving_interval import energy_std, saving_interval
-from ur_energy_model.optimization.switched_off import switched_off, with_long_waits
-from ur_energy_model.optimization.trapezoid_fit import pendant_unit
-from ur_energy_model.typing import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array, Progress
+
+# Energy of the cheapest cycle over its cycle time.
+
+WORTHS = np.geomspace(SLOWEST, 300.0, 16)
+"""What a second is worth more than waiting at the points of the curve [W]."""
+NEXT = 1.003
+"""Least ratio of consecutive cycle times."""
+LONGEST = 2.0
+"""Longest cycle time of the curve, relative to the recorded one."""
+
+
+def pareto_curve(problem: CycleProblem) -> Array:
+    """Cycle times [s] and least energies [J] [k, 2], from the time-optimal to twice the recorded.
+
+    Every point is an optimal cycle: one price of time for all moves. Beyond the time at which
+    moves have become as slow as is worthwhile, the rest of the time is waited.
+    """
+    longest = LONGEST * problem.cycle.duration
+    points = [(problem.shortest, problem.fastest())]
+    for worth in WORTHS[::-1].tolist():
+        laws = problem.allocator.at(worth)
+        duration = sum(law.duration for law in laws) + problem.kept
+        if NEXT * points[-1][0] < duration < longest:
+            points.append((duration, problem.stretches(laws)))
+    last = problem.allocate(longest)
+    points.append((longest, problem.stretches(last.laws, last.waiting)))
+    return np.array([(duration, problem.energies.total(cycle)) for duration, cycle in points])
+
+
+# Waits in which the arm is switched off, where that saves energy on this arm.
+
+
+def with_long_waits(problem: CycleProblem, duration: float) -> list[list[Stretch]]:
+    """The cycle whose moves are as fast as pays when waiting is done switched off, if allowed.
+
+    Args:
+        problem: with the option to switch off.
+        duration: of the cycle [s].
+    """
+    switching = problem.cycle.switching
+    if problem.options.power_off_after is None or switching is None:
+        return []
+    found = problem.allocate(duration, waiting=switching.power)
+    return [problem.stretches(found.laws, found.waiting)]
+
+
+def switched_off(
+    problem: CycleProblem, stretches: Sequence[Stretch], energies: Sequence[StretchEnergy]
+) -> tuple[list[StretchEnergy], list[str]]:
+    """Energies of a cycle whose long waits are spent switched off, and a note on it."""
+    after, switching = problem.options.power_off_after, problem.cycle.switching
+    if after is None:
+        return list(energies), []
+    if switching is None:
+        return list(energies), [
+            "Switching off is left out: the recording does not show what it takes on this arm "
+            "(record robot_mode and the bus while it is switched off and on once)."
+        ]
+    out, count = [], 0
+    for stretch, energy in zip(stretches, energies, strict=True):
+        wait = stretch.plan.duration
+        off = switching.wait_energy(wait)
+        if not stretch.moving and wait > after and off < energy.energy:
+            count += 1
+            energy = replace(energy, energy=off, motion=0.0, sensitivity=0.0 * energy.sensitivity)
+        out.append(energy)
+    return out, [
+        f"{count} of the waits are spent switched off; switching takes {switching.time:.1f} s and "
+        f"{switching.energy:.0f} J as recorded."
+        if count
+        else "No wait is long enough for switching off to save energy."
+    ]
+
 
 SHORTEST_STEP = 1e-3
 """Share of the cycle time that a cycle must be able to lose so that this is worth a figure."""

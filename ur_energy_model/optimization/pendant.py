@@ -12,31 +12,314 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pinocchio as pin
+from scipy.optimize import least_squares, minimize_scalar
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.optimization.cycle import Move, WorkCycle
-from ur_energy_model.optimization.cycle_energy import (
+from ur_energy_model.optimization.cycle import (
     SHORTEST_REST,
+    Kind,
+    Move,
+    OptimizationOptions,
     Stretch,
+    WorkCycle,
     dwelling,
     recorded_stretches,
     sampled_stretch,
 )
-from ur_energy_model.optimization.options import OptimizationOptions
-from ur_energy_model.optimization.programmed_path import programmed_path
-from ur_energy_model.optimization.trapezoid_fit import (
-    TYPED_DIGITS,
-    best_trapezoid,
-    fit_trapezoid,
-    pendant_unit,
+from ur_energy_model.simulation.kinematics import (
+    ArmKinematics,
+    LinePlanner,
+    ScriptError,
+    StraightLine,
+    matrix_of,
 )
-from ur_energy_model.trajectory.motions import Motion
-from ur_energy_model.typing import Array
+from ur_energy_model.simulation.sensors import pose_vector
+from ur_energy_model.trajectory.motions import Motion, Trapezoid
+from ur_energy_model.trajectory.motions import move as move_between
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.dynamics import ArmDynamics
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
+
+# How the path of a move can be programmed: moveJ, moveL or neither.
+
+JOINT_TOLERANCE = 1e-3
+"""Largest distance of a joint from the straight line of a moveJ [rad]."""
+TOOL_TOLERANCE, TURN_TOLERANCE = 5e-4, 2e-3
+"""Largest distance and angle of the tool from the straight line of a moveL [m, rad]."""
+SHORTEST = 1e-6
+"""Travel below which nothing moves [rad], or only the orientation of the tool [m]."""
+_CHECKED = 300
+"""Points of a path that are compared with a straight line."""
+
+
+@dataclass(frozen=True)
+class ProgrammedPath:
+    """The path of a moveJ or moveL, which has a speed and an acceleration.
+
+    Attributes:
+        kind: "moveJ" or "moveL".
+        distance: travel of the leading joint [rad]; of the tool for moveL [m], or its angle [rad]
+            if it only turns.
+        progress: travelled distance at the recorded samples [k], the unit of `distance`.
+        start, end: joint positions [n], rad.
+        line: the path of a moveL in joint space; None for moveJ.
+    """
+
+    kind: Kind
+    distance: float
+    progress: Array
+    start: Array
+    end: Array
+    line: StraightLine | None = None
+
+    def motion(self, speed: float, acceleration: float) -> Motion:
+        """The move as a controller runs it.
+
+        Args:
+            speed: of the leading joint [rad/s], or of the tool [m/s].
+            acceleration: the same, per s.
+        """
+        if self.line is None:
+            return move_between(self.start, self.end, speed, acceleration)
+        return self.line.with_profile(speed, acceleration)
+
+
+def programmed_path(
+    q: Array, robot: RobotDescription, tool: Array | None = None
+) -> ProgrammedPath | None:
+    """The moveJ or moveL that has a recorded path; None if it is neither.
+
+    A line that is straight in joint space counts as moveJ, even if the tool moves straight too.
+
+    Args:
+        q: target positions of the move [k, n], rad.
+        robot: the arm; its nominal kinematics are used.
+        tool: tool centre point in the flange frame [6]; the flange where None. It matters only
+            where the tool turns on its way.
+    """
+    joints = _along_joints(q)
+    if joints is not None:
+        return ProgrammedPath("moveJ", float(joints[-1]), joints, q[0], q[-1])
+    kinematics = ArmKinematics(robot)
+    tool = np.zeros(6) if tool is None else tool
+    progress = _along_tool(q, kinematics, tool)
+    if progress is None:
+        return None
+    line = _solved_line(q, kinematics, tool, robot.max_velocity)
+    if line is None:
+        return None
+    return ProgrammedPath("moveL", float(progress[-1]), progress, q[0], q[-1], line)
+
+
+def _along_joints(q: Array) -> Array | None:
+    """Travel of the leading joint [k], rad; None if the path is not straight in joint space."""
+    step = q[-1] - q[0]
+    leading = int(np.abs(step).argmax())
+    if abs(step[leading]) < SHORTEST:
+        return None
+    share = (q[:, leading] - q[0, leading]) / step[leading]
+    if np.abs(q - q[0] - share[:, None] * step).max() > JOINT_TOLERANCE:
+        return None
+    return np.asarray(_monotone(share) * abs(step[leading]))
+
+
+def _along_tool(q: Array, kinematics: ArmKinematics, tool: Array) -> Array | None:
+    """Travel of the tool [k], m (rad if it only turns); None if it does not move straight."""
+    poses = np.array([matrix_of(kinematics.forward(each, tool)) for each in _thinned(q)])
+    first, last = poses[0], poses[-1]
+    shift = last[:3, 3] - first[:3, 3]
+    turn = pin.log3(first[:3, :3].T @ last[:3, :3])
+    length, angle = float(np.linalg.norm(shift)), float(np.linalg.norm(turn))
+    turned = np.array([pin.log3(first[:3, :3].T @ pose[:3, :3]) for pose in poses])
+    moved = poses[:, :3, 3] - first[:3, 3]
+    if length > SHORTEST:
+        share = moved @ shift / length**2
+    elif angle > SHORTEST:
+        share = turned @ turn / angle**2
+    else:
+        return None
+    if np.linalg.norm(moved - share[:, None] * shift, axis=1).max() > TOOL_TOLERANCE:
+        return None
+    if np.linalg.norm(turned - share[:, None] * turn, axis=1).max() > TURN_TOLERANCE:
+        return None
+    distance = length if length > SHORTEST else angle
+    places = np.linspace(0, len(q) - 1, len(share))
+    return np.interp(np.arange(len(q)), places, _monotone(share)) * distance
+
+
+def _solved_line(
+    q: Array, kinematics: ArmKinematics, tool: Array, max_speed: Array
+) -> StraightLine | None:
+    """The straight line from first to last position, solved from the first one."""
+    goal = pose_vector(matrix_of(kinematics.forward(q[-1], tool)))
+    planner = LinePlanner(kinematics, q[0], goal, tool, 1.0, 1.0, max_speed)
+    try:
+        while (line := planner.advance()) is None:
+            pass
+    except ScriptError:
+        return None
+    return line
+
+
+def _thinned(q: Array) -> Array:
+    """At most `_CHECKED` of the positions, both ends included."""
+    if len(q) <= _CHECKED:
+        return q
+    return np.asarray(q[np.round(np.linspace(0, len(q) - 1, _CHECKED)).astype(int)])
+
+
+def _monotone(share: Array) -> Array:
+    """Progress from 0 to 1 that never decreases."""
+    return np.asarray(np.maximum.accumulate(np.clip(share, 0.0, 1.0)))
+
+
+# What to type for a move: the trapezoidal speed profile of a moveJ or moveL.
+#
+# A controller accelerates a move evenly to its speed and brakes it evenly. For a given distance
+# and duration, the speed alone determines such a profile: its acceleration follows.
+
+SPEEDS = 10
+"""Speeds that are tried before the search between the best one's neighbours."""
+TYPED_DIGITS = 3
+"""Significant digits of a typed speed or acceleration, in the units of the pendant."""
+
+WORTH = 0.05
+"""Share of a move's energy that an acceleration of twice the usual one must save: it is felt by
+tool and part."""
+
+Cost = Callable[[Motion], float]
+"""Energy of a motion [J]; infinite if it exceeds a limit."""
+
+
+@dataclass(frozen=True)
+class TypedMove:
+    """Speed and acceleration of a move, as typed on the pendant.
+
+    Attributes:
+        speed: of the leading joint [rad/s], or of the tool [m/s]; a round number on the pendant.
+        acceleration: the same, per s.
+        duration: of the move with them [s].
+        energy: of the move with them and the rest until the end of its slot, with the price of an
+            unusual acceleration [J].
+    """
+
+    speed: float
+    acceleration: float
+    duration: float
+    energy: float
+
+
+def fit_trapezoid(time: Array, progress: Array) -> Trapezoid:
+    """The trapezoid nearest to a recorded move, in the mean square of the travelled distance.
+
+    Args:
+        time: of the samples since the start of the move [k], s; increasing.
+        progress: travelled distance, from 0 to the whole one [k].
+    """
+    distance, duration = float(progress[-1]), float(time[-1])
+    slowest = distance / duration
+
+    def profile(parameters: Array) -> tuple[Trapezoid, float]:
+        speed, share, shift = parameters
+        ramp = share * distance / speed  # the ramp's longest, in a triangle, is distance / speed
+        return Trapezoid(distance, speed, speed / ramp), shift
+
+    def errors(parameters: Array) -> Array:
+        trapezoid, shift = profile(parameters)
+        return np.asarray(trapezoid.sample(time - shift)[0] - progress)
+
+    fastest = float(np.gradient(progress, time).max())
+    first = np.clip(fastest, 1.001 * slowest, 2.0 * slowest)
+    ramp = duration - distance / first
+    guess = [first, np.clip(ramp * first / distance, 0.02, 0.99), 0.0]
+    tick = duration / (len(time) - 1)
+    found = least_squares(
+        errors,
+        guess,
+        bounds=(
+            [0.5 * slowest, 0.01, -2.0 * tick],
+            [4.0 * slowest, 1.0, 0.1 * duration + 2.0 * tick],
+        ),
+        x_scale=[slowest, 1.0, tick],
+    )
+    return profile(found.x)[0]
+
+
+def best_trapezoid(
+    path: ProgrammedPath,
+    slot: float,
+    cost: Cost,
+    units: tuple[float, float] | None = None,
+    most: tuple[float, float] = (math.inf, math.inf),
+    usual: float = math.inf,
+) -> TypedMove | None:
+    """The speed and acceleration to type that fill a slot with the least energy.
+
+    Both are rounded up to numbers that a person types, so that the move is never longer than its
+    slot.
+
+    Args:
+        path: of the move.
+        slot: time for the move [s].
+        cost: energy of a motion that lasts the slot at most, with the rest after it [J].
+        units: of typed speeds and accelerations in SI; those of the pendant where None.
+        most: largest speed and acceleration.
+        usual: acceleration beyond which a profile must save `WORTH` to be chosen.
+
+    Returns:
+        None if no trapezoid in this slot keeps the limits.
+    """
+    slowest = path.distance / slot
+    unit = pendant_unit(path.kind)
+    units = (unit, unit) if units is None else units
+
+    def typed(ratio: float) -> TypedMove:
+        speed = ratio * slowest
+        ramp = slot - path.distance / speed
+        values = (
+            rounded_up(speed, units[0]),
+            rounded_up(speed / ramp, units[1]),
+        )
+        if values[0] > (1.0 + 1e-9) * most[0] or values[1] > (1.0 + 1e-9) * most[1]:
+            return TypedMove(*values, slot, math.inf)
+        motion = path.motion(*values)
+        if motion.duration > slot * (1.0 + 1e-9):
+            return TypedMove(*values, motion.duration, math.inf)
+        price = 1.0 + WORTH * max(values[1] / usual - 1.0, 0.0)
+        return TypedMove(*values, motion.duration, price * cost(motion))
+
+    ratios = np.linspace(1.05, 2.0, SPEEDS)
+    tried = [typed(ratio) for ratio in ratios]
+    best = int(np.argmin([move.energy for move in tried]))
+    if not math.isfinite(tried[best].energy):
+        return None
+    around = ratios[max(best - 1, 0)], ratios[min(best + 1, SPEEDS - 1)]
+
+    def energy(ratio: float) -> float:
+        tried.append(typed(float(ratio)))
+        return tried[-1].energy if math.isfinite(tried[-1].energy) else 1e12
+
+    minimize_scalar(energy, bounds=around, method="bounded", options={"maxiter": 8})
+    return min(tried, key=lambda move: move.energy)
+
+
+def pendant_unit(kind: str) -> float:
+    """The pendant's unit of speed in SI: degrees for moveJ, mm for moveL."""
+    return math.pi / 180.0 if kind == "moveJ" else 1e-3
+
+
+def rounded_up(value: float, unit: float) -> float:
+    """The next larger number of `TYPED_DIGITS` significant digits in a unit."""
+    there = value / unit
+    step = 10.0 ** (math.floor(math.log10(there)) + 1 - TYPED_DIGITS)
+    return math.ceil(there / step - 1e-6) * step * unit
+
 
 SLOW, SLOW_TOOL = 0.6, 0.25
 """Share of the typical speed of its kind, and of the typical speed of the tool, below which a move

@@ -2,19 +2,249 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.optimization.cycle_motion import TimedMoves
-from ur_energy_model.optimization.optimize_plan import LEAST_WAY, optimize_plan
+from ur_energy_model.optimization.cycle import Stretch, WorkCycle, recorded_stretches
+from ur_energy_model.optimization.cycle_problem import Allocator
+from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
+from ur_energy_model.optimization.path import (
+    JointPath,
+    PathDynamics,
+    PathLimits,
+    reached,
+    with_jerk_limit,
+)
+from ur_energy_model.optimization.pendant import typed_stretches
 from ur_energy_model.trajectory.motions import Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.model.dynamics import ArmDynamics
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+    from ur_energy_model.typing import Array
+
+# A planned trajectory with less energy: same path, same duration, another time law.
+
+PERIOD = 0.01
+"""Period of the points of the new plan [s]; quintics between them carry the motion."""
+REST = 1e-4
+"""Time between the points at which acceleration ends and a wait begins [s]."""
+LEAST_WAY = 1e-3
+"""Length of path below which a plan does not move [rad]."""
+
+
+def optimize_plan(
+    model: EnergyModel,
+    plan: Plan,
+    *,
+    duration: float | None = None,
+    dynamics: ArmDynamics | None = None,
+    temperature: Array | None = None,
+    limits: PathLimits | None = None,
+) -> Plan:
+    """The plan with the time law of least energy on its path; the plan itself if none is cheaper.
+
+    Args:
+        model: of the arm.
+        plan: from rest to rest.
+        duration: of the new plan [s]; that of the plan if None.
+        dynamics: of the arm in its setup; the model's where None.
+        temperature: of the joints [n], degC.
+        limits: to keep; None takes the robot file's, raised to what the plan itself needs.
+
+    Raises:
+        InputError: the plan does not move, or the duration is below the time-optimal one.
+    """
+    dynamics = model.dynamics() if dynamics is None else dynamics
+    parts = list(plan.motion())
+    time, q, qd, qdd = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("time", "q", "qd", "qdd")
+    )
+    if np.linalg.norm(np.diff(q, axis=0), axis=1).sum() < LEAST_WAY:
+        raise InputError(plan.source, "does not move", "give a trajectory that moves")
+    if limits is None:
+        ratio = np.array([joint.gear_ratio for joint in model.joints])
+        link = dynamics.inverse_dynamics(q, qd, qdd)
+        torque = model.from_link_torque(link, qd, qdd, temperature=temperature, std=False)
+        shown = reached(q, qd, qdd, torque.motor_torque * ratio, dynamics)
+        limits = PathLimits.of_robot(dynamics.robot).at_least([shown])
+    wanted = plan.duration if duration is None else duration
+    arm = PathDynamics(model, dynamics, JointPath.through(time, q, qd), temperature)
+    fastest = with_jerk_limit(fastest_law(arm, limits, plan.source), limits.jerk)
+    if wanted < fastest.duration:
+        raise InputError(
+            plan.source,
+            f"takes at least {fastest.duration:.3f} s within the limits, not {wanted:.3f} s",
+            "give it more time",
+        )
+    ends, zero = q[[0, -1]], np.zeros_like(q[[0, -1]])
+    holding = model.from_link_torque(
+        dynamics.gravity_torque(ends), zero, zero, temperature=temperature, std=False
+    ).total_power
+    allocator = Allocator([EnergyLaws(arm, limits)], float(holding.min()), [fastest], limits.jerk)
+    found = allocator.allocate(wanted)
+    new = _waiting(
+        Plan(*found.laws[0].sample(PERIOD), source=plan.source),
+        wanted,
+        first=bool(holding[0] < holding[1]),
+    )
+    if duration is not None and duration != plan.duration:
+        return new
+    before, after = (
+        predict_energy(model, each, dynamics=dynamics, temperature=temperature).total
+        for each in (plan, new)
+    )
+    return new if after < before else plan
+
+
+def _waiting(plan: Plan, duration: float, *, first: bool) -> Plan:
+    """The plan with a wait at its start or end that fills a duration [s]."""
+    assert plan.qd is not None
+    assert plan.qdd is not None
+    wait = duration - plan.duration
+    if wait < PERIOD:
+        return replace(plan, time=plan.time * (duration / plan.duration))
+    still = np.zeros((2, plan.q.shape[1]))
+    here = np.repeat(plan.q[:1] if first else plan.q[-1:], 2, axis=0)
+    own = (plan.time + wait, plan.q, plan.qd, plan.qdd)
+    if first:
+        added = (np.array([0.0, wait - REST]), here, still, still)
+        parts = zip(added, own, strict=True)
+    else:
+        own = (plan.time, *own[1:])
+        added = (np.array([plan.duration + REST, duration]), here, still, still)
+        parts = zip(own, added, strict=True)
+    time, q, qd, qdd = (np.concatenate(pair) for pair in parts)
+    return Plan(time, q, qd, qdd, plan.source)
+
+
+# A cycle as one continuous motion: moves along their paths, rest between them.
+
+CLOSED = 2e-3
+"""Largest joint distance between the end of a move and the start of the next one [rad]."""
+
+
+@dataclass(frozen=True)
+class TimedMoves:
+    """Moves at their times, at rest before, between and after them; a `Motion`.
+
+    Attributes:
+        starts: of the moves since the start of the cycle, increasing, s.
+        moves: from rest to rest; they do not overlap.
+        duration: of the whole cycle [s].
+    """
+
+    starts: tuple[float, ...]
+    moves: tuple[Motion, ...]
+    duration: float
+
+    def sample(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.sample`."""
+        which = np.searchsorted(self.starts, time, side="right") - 1
+        first = self.moves[0].sample(np.zeros(1))[0]
+        q = np.repeat(first, len(time), axis=0)
+        qd, qdd = np.zeros_like(q), np.zeros_like(q)
+        for index in np.unique(which[which >= 0]):
+            here = which == index
+            parts = self.moves[index].sample(time[here] - self.starts[index])
+            for whole, part in zip((q, qd, qdd), parts, strict=True):
+                whole[here] = part
+        return q, qd, qdd
+
+
+def recorded_motion(cycle: WorkCycle) -> TimedMoves:
+    """The motion of a cycle as recorded.
+
+    Raises:
+        InputError: a move does not start where the one before it ended.
+    """
+    return _in_turn(cycle.source, recorded_stretches(cycle))
+
+
+def typed_cycle(optimized: OptimizedCycle, robot: RobotDescription) -> TimedMoves:
+    """The motion of a cycle when exactly the sheet is typed.
+
+    Raises:
+        InputError: a move does not start where the one before it ended.
+    """
+    cycle = optimized.cycle
+    return _in_turn(cycle.source, typed_stretches(cycle, optimized.sheet, robot))
+
+
+def new_motion(optimized: OptimizedCycle) -> TimedMoves:
+    """The motion of an optimized cycle as set points, which need no trapezoids.
+
+    Raises:
+        InputError: a move does not start where the one before it ended.
+    """
+    moves = [(move.start, move.time, move.q, move.qd, move.qdd) for move in optimized.moves]
+    return _timed(optimized.cycle.source, moves, optimized.duration)
+
+
+def plan_at(motion: TimedMoves, rate: float, source: str) -> Plan:
+    """A motion at the controller's cycles.
+
+    Args:
+        motion: one cycle.
+        rate: cycles per second [Hz]; the last point is at the end of the motion.
+        source: for error messages.
+    """
+    time = np.arange(0.0, motion.duration, 1.0 / rate)
+    if motion.duration - time[-1] > 1e-6:
+        time = np.append(time, motion.duration)
+    return Plan(time, *motion.sample(time), source=source)
+
+
+def _in_turn(source: str, stretches: Sequence[Stretch]) -> TimedMoves:
+    moves, start = [], 0.0
+    for stretch in stretches:
+        plan = stretch.plan
+        if stretch.moving:
+            assert plan.qd is not None
+            qdd = np.gradient(plan.qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
+            moves.append((start, plan.time, plan.q, plan.qd, qdd))
+        start += plan.duration
+    return _timed(source, moves, start)
+
+
+def _timed(
+    source: str, moves: Sequence[tuple[float, Array, Array, Array, Array]], duration: float
+) -> TimedMoves:
+    """Moves from rest to rest that follow each other without jumps.
+
+    Args:
+        source: for error messages.
+        moves: start [s], time [k], q, qd and qdd [k, n] of each.
+        duration: of the cycle [s].
+    """
+    out: list[Motion] = []
+    here = moves[0][2][0]
+    for number, (_, time, q, qd, qdd) in enumerate(moves, 1):
+        gap = here - q[0]
+        if np.abs(gap).max() > CLOSED:
+            raise InputError(
+                source,
+                f"move {number} does not start where the one before it ended",
+                "record cycles whose moves end at rest",
+            )
+        here = q[-1]
+        left = 1.0 - time[:, None] / time[-1]
+        rest = np.ones_like(time)[:, None]
+        rest[[0, -1]] = 0.0
+        out.append(Sampled(time, q + left * gap, rest * qd, qdd))
+    return TimedMoves(tuple(start for start, *_ in moves), tuple(out), duration)
+
 
 LONGEST = 300.0
 """Longest plan that is optimized [s]; bounds time and memory."""

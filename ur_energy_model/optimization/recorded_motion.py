@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from ur_energy_model.energy.live.cycles import TRIGGER_FIELD
-from ur_energy_model.energy.operating_conditions import PAYLOAD
-from ur_energy_model.energy.recording_checks import check_batch, check_robot
+from ur_energy_model.energy.cycles import (
+    MOST,
+    OUTPUTS,
+    SAME_POINT,
+    TRIGGER_FIELD,
+    CycleDetector,
+    Repetition,
+    Trigger,
+)
+from ur_energy_model.energy.powers import STANDSTILL_SPEED
+from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.regression.usable_samples import freedrive_samples
+from ur_energy_model.identification.filtered_motion import freedrive_samples
 from ur_energy_model.low_pass import low_pass
-from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.robot_modes import BACKDRIVE, PLAYING
+from ur_energy_model.simulation.kinematics import matrix_of
+from ur_energy_model.simulation.sensors import pose_vector
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.clock_check import checked_clock
-from ur_energy_model.telemetry.modes import BACKDRIVE
-from ur_energy_model.telemetry.samples import Telemetry, concatenate
-from ur_energy_model.trajectory.smoothing import CUTOFF
-from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.clock import checked_clock
+from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs
+from ur_energy_model.trajectory.plan import CUTOFF
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array, Mask
 
 LONGEST = 900.0
 """Longest part of a recording that is read [s]; bounds memory and time."""
@@ -129,3 +146,331 @@ def _smoothed(telemetry: Telemetry, cut: bool) -> RecordedMotion:
     smooth = CubicSpline(grid, low_pass(even, step, CUTOFF, padding=1.5, padtype="even"))
     q, qd, qdd = (np.asarray(smooth(time, order)) for order in range(3))
     return RecordedMotion(telemetry, q, qd, qdd, measured=True, cut=cut)
+
+
+# Moves of a recording: stretches of motion between two instants of rest.
+
+STILL_TARGET = 1e-3
+"""Target speed below which a joint stands still [rad/s]; streamed targets tremble by less."""
+NEARLY_STILL = 0.03
+"""Speed with which a recording may begin or end so that its first or last move is complete
+[rad/s]."""
+SETTLING = 0.1
+"""Time for which a move may begin and end more slowly than that [s]."""
+SHORTEST_MOVE = 0.02
+"""Distance below which a motion is none, as a joint that settles [rad]."""
+TURN = 0.05
+"""Change of direction at which a slow instant counts as a stop between two moves [rad]."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Samples of one move, rest to rest.
+
+    Attributes:
+        first, last: samples at rest before and after the motion; consecutive moves without a
+            dwell share one.
+    """
+
+    first: int
+    last: int
+
+
+def find_moves(motion: RecordedMotion) -> list[Stretch]:
+    """Complete moves of a recording, in order; partial ones at its ends are left out.
+
+    A move ends where all joints stand still, also if only for an instant between two samples.
+    Blended moves, which do not stop, are one move.
+    """
+    still_speed = STANDSTILL_SPEED if motion.measured else STILL_TARGET
+    moving = np.abs(motion.qd).max(axis=1) > still_speed
+    moving[_instant_stops(motion)] = False
+    for end in (0, -1):
+        moving[end] &= np.abs(motion.qd[end]).max() > NEARLY_STILL
+    for gap in motion.telemetry.gaps:
+        moving[max(gap.index - 1, 0) : gap.index + 1] |= _travelled(motion, gap.index)
+    whole = [
+        Stretch(rows.start - 1, rows.stop)
+        for rows in equal_runs(moving)
+        if moving[rows.start] and rows.start > 0 and rows.stop < len(moving)
+    ]
+    broken = [gap.index for gap in motion.telemetry.gaps if gap.seconds > 0.1]
+    return [
+        move
+        for move in _to_full_rest(motion, whole)
+        if _reach(motion.q[move.first : move.last + 1]) > SHORTEST_MOVE
+        and not any(move.first < index <= move.last for index in broken)
+    ]
+
+
+def _to_full_rest(motion: RecordedMotion, moves: list[Stretch]) -> list[Stretch]:
+    """Moves whose slow beginnings and ends are included, so that each starts where one ended."""
+    speed = np.abs(motion.qd).max(axis=1)
+    most = round(SETTLING / motion.period)
+    out: list[Stretch] = []
+    for k, move in enumerate(moves):
+        lowest = max(move.first - most, out[-1].last if out else 0)
+        highest = min(
+            move.last + most, moves[k + 1].first if k + 1 < len(moves) else len(speed) - 1
+        )
+        first, last = move.first, move.last
+        while first > lowest and 0.0 < speed[first] <= speed[first + 1]:
+            first -= 1
+        while last < highest and 0.0 < speed[last] <= speed[last - 1]:
+            last += 1
+        out.append(Stretch(first, last))
+    return out
+
+
+def _travelled(motion: RecordedMotion, index: int) -> bool:
+    """Whether the arm moved during the gap in front of a sample."""
+    if not 0 < index < len(motion.q):
+        return False
+    return bool(np.abs(motion.q[index] - motion.q[index - 1]).max() > SHORTEST_MOVE)
+
+
+def _reach(q: Array) -> float:
+    """Largest travel of a joint in a stretch [rad]."""
+    return float(np.ptp(q, axis=0).max())
+
+
+def _instant_stops(motion: RecordedMotion) -> Mask:
+    """Samples nearest to an instant of rest that lies between two samples [k].
+
+    The speed falls to less than one sample's change of speed, and the arm leaves in another
+    direction than it came in.
+    """
+    speed = np.linalg.norm(motion.qd, axis=1)
+    out = np.zeros(len(speed), dtype=bool)
+    if len(speed) < 5:
+        return out
+    inner = speed[1:-1]
+    lowest = (inner <= speed[:-2]) & (inner < speed[2:]) & (inner > 0.0)
+    for k in (np.flatnonzero(lowest) + 1).tolist():
+        low, high = max(k - 2, 0), min(k + 2, len(speed) - 1)
+        before, after = motion.qd[low], motion.qd[high]
+        change = min(speed[low] - speed[k], speed[high] - speed[k]) / 2
+        if change <= 0.0 or speed[k] > 1.5 * change:
+            continue
+        cosine = before @ after / max(speed[low] * speed[high], 1e-12)
+        out[k] = cosine < np.cos(TURN)
+    return out
+
+
+# Finds the repeated work cycle among the moves of a recording.
+
+FoundBy = Literal["program", "digital_output", "int_register", "repetition", "whole"]
+
+SIGNAL_DELAY = 0.05
+"""Time by which a signal may come after the start of the motion that it announces [s]."""
+_WHAT_TO_RECORD = (
+    "record at least two whole cycles of the running program, from standstill to standstill"
+)
+
+
+@dataclass(frozen=True)
+class FoundCycles:
+    """Complete cycles of a recording.
+
+    Attributes:
+        found_by: what showed them; "whole" if the recording is one cycle.
+        moves: of each cycle, the same number in all.
+        ends: sample at which the dwell after the last move of each cycle ends.
+        closed: whether a cycle ends where it starts.
+        lead: standstill before the first move that belongs to the begin of the cycle [s].
+    """
+
+    found_by: FoundBy
+    moves: tuple[tuple[Stretch, ...], ...]
+    ends: tuple[int, ...]
+    closed: bool
+    lead: float = 0.0
+
+
+def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
+    """The repeated cycle: by a signal of the program, else by repetition of the points of rest.
+
+    A signal counts if at least two complete cycles between its events visit the same points.
+    Repetition (`Repetition`) begins with the first line of the program's loop where
+    `script_control_line` shows one. Without it the motion from first to last standstill is one
+    cycle.
+
+    Raises:
+        RecordingError: no move from standstill to standstill is in it.
+    """
+    if not moves:
+        raise RecordingError(
+            motion.telemetry.info.source,
+            "no cycle found: no move from standstill to standstill is in it",
+            _WHAT_TO_RECORD,
+        )
+    points = np.array([motion.q[move.first] for move in moves])
+    ends = np.array([motion.q[move.last] for move in moves])
+    for found_by, starts, lead in _signals(motion, moves):
+        if _alike(points, starts):
+            return _found(motion, moves, found_by, list(pairwise(starts)), lead)
+    cycles = _repetition(motion, moves)
+    if cycles:
+        return _found(motion, moves, "repetition", cycles, _first_wait(motion, moves, cycles[0][0]))
+    closed = bool(np.abs(points[0] - ends[-1]).max() < SAME_POINT)
+    return FoundCycles("whole", (tuple(moves),), (moves[-1].last,), closed)
+
+
+def line_of(motion: RecordedMotion, move: Stretch) -> int | None:
+    """Line of the program that a move is on; None where it was not recorded."""
+    lines = motion.telemetry.columns.get("script_control_line")
+    line = 0.0 if lines is None else lines[(move.first + move.last + 1) // 2]
+    return int(line) if np.isfinite(line) and line >= 1 else None
+
+
+def _found(
+    motion: RecordedMotion,
+    moves: list[Stretch],
+    found_by: FoundBy,
+    cycles: list[tuple[int, int]],
+    lead: float,
+) -> FoundCycles:
+    """Cycles of these first moves and those after their last, turned to begin as the program does.
+
+    That is with the first line of its loop or, where the lines show no loop, with the move after
+    its start, if that is a move of the cycle.
+    """
+    first, end = cycles[0]
+    points = np.array([motion.q[move.first] for move in moves])
+    lines = [line_of(motion, move) or 0 for move in moves[first:end]]
+    begin, first_wait = first + int(np.argmin(lines)), 0.0
+    if lines[0] <= lines[-1]:
+        begin = _started(motion, moves, first)
+        first_wait = _first_wait(motion, moves, begin)
+    count = end - first
+    turn = (begin - first) % count
+    whole = points[first + (turn + np.arange(count + 1)) % count]
+    if turn and np.abs(points[begin] - whole[0]).max() < SAME_POINT:
+        turned = {
+            (a + by, b + by)
+            for a, b in cycles
+            for by in (turn - count, turn)
+            if a + by >= 0
+            and b + by < len(moves)
+            and np.abs(points[a + by : b + by + 1] - whole).max() < SAME_POINT
+        }
+        if turned:
+            cycles, lead = sorted(turned), first_wait
+    return FoundCycles(
+        found_by,
+        tuple(tuple(moves[a:b]) for a, b in cycles),
+        tuple(moves[b].first for _, b in cycles),
+        True,
+        lead,
+    )
+
+
+def _first_wait(motion: RecordedMotion, moves: list[Stretch], first: int) -> float:
+    """Standstill from the start of the program, or an approach, to the first cycle [s]."""
+    end = moves[first].first
+    begin = moves[first - 1].last if first else 0
+    events = _starts_of_program(motion)
+    events = events[(events > begin) & (events <= end)]
+    if len(events):
+        return float(motion.time[end] - motion.time[events[-1]])
+    still = np.abs(motion.q[begin : end + 1] - motion.q[end]).max() < SAME_POINT
+    return float(motion.time[end] - motion.time[begin]) if first and still else 0.0
+
+
+def _started(motion: RecordedMotion, moves: list[Stretch], first: int) -> int:
+    """The first move after a start of the program; that of the first cycle without one."""
+    after = np.searchsorted([move.last for move in moves], _starts_of_program(motion))
+    return int(after[0]) if len(after) and after[0] < len(moves) else first
+
+
+def _starts_of_program(motion: RecordedMotion) -> np.ndarray:
+    """Samples at which the program starts."""
+    state = motion.telemetry.columns.get("runtime_state")
+    if state is None:
+        return np.empty(0, dtype=int)
+    return np.flatnonzero((state[1:] == PLAYING) & (state[:-1] != PLAYING)) + 1
+
+
+def _signals(
+    motion: RecordedMotion, moves: list[Stretch]
+) -> Iterator[tuple[FoundBy, list[int], float]]:
+    """Each signal with events, the first move after each, and the standstill between them [s]."""
+    late = max(2, round(SIGNAL_DELAY / motion.period))
+    rests = np.array([move.first for move in moves]) + late
+    kinds: list[tuple[Trigger, int]] = [
+        ("program", 0),
+        *(("digital_output", bit) for bit in range(OUTPUTS)),
+        ("int_register", 0),
+    ]
+    for trigger, output in kinds:
+        if TRIGGER_FIELD[trigger] not in motion.telemetry:
+            continue
+        events = np.array([*CycleDetector(trigger, output).find(motion.telemetry)], dtype=int)
+        after = np.searchsorted(rests, events)
+        starts = np.unique(after[after < len(moves)])
+        if len(starts) >= 3:
+            leads = [
+                motion.time[moves[k].first] - motion.time[events[after == k][-1]] for k in starts
+            ]
+            yield trigger, starts.tolist(), max(float(np.median(leads)), 0.0)  # type: ignore[misc]
+
+
+def _alike(points: Array, starts: list[int]) -> bool:
+    """Whether the cycles between starts have the same number of moves from the same points."""
+    lengths = set(np.diff(starts).tolist())
+    if len(lengths) != 1:
+        return False
+    each = lengths.pop()
+    groups = np.array([points[start : start + each] for start in starts[:-1]])
+    return bool(np.abs(groups - groups[0]).max() < SAME_POINT)
+
+
+def _repetition(motion: RecordedMotion, moves: list[Stretch]) -> list[tuple[int, int]]:
+    """First move of each complete cycle, and that after its last; none without repetition.
+
+    A cycle is complete if the next one has begun, which shows the length of its last dwell.
+    """
+    # A departure after the end lets the last cycle end where the recording does, at standstill.
+    time = np.append(motion.time, motion.time[-1] + motion.period)
+    q = np.concatenate([motion.q, motion.q[-1:]])
+    qd = np.concatenate([motion.qd, np.ones_like(motion.qd[-1:])])
+    marks = Repetition().update(time, q, qd, [], 1.0 / motion.period)
+    places, found = list(marks), list[tuple[int, int]]()
+    for number, ends in enumerate(marks.values()):
+        found += pairwise(places[number - back] for back in (*ends, 0))
+    firsts = np.array([move.first for move in moves])
+    edges = np.searchsorted(firsts, np.array(found, dtype=int).reshape(-1, 2), side="right") - 1
+    whole = edges[np.array([end < len(motion.time) for _, end in found], dtype=bool)]
+    count = np.diff(whole, axis=1).ravel()
+    usual = int(np.median(count)) if len(count) else 0
+    whole = whole[(count == usual) & (whole[:, 0] >= 0)]
+    covered = np.ptp(edges) if len(edges) else 0
+    if not usual or covered < MOST * (len(moves) - 1) or not len(whole):
+        return []
+    return [(int(a), int(b)) for a, b in whole]
+
+
+# The tool centre point that a recording was made with.
+
+
+def recorded_tool(telemetry: Telemetry, robot: RobotDescription) -> Array | None:
+    """Pose of the tool centre point in the flange frame [6], m and rad.
+
+    It is taken from the sample at which the arm is slowest, with the nominal kinematics: an arm's
+    own calibration makes it wrong by a millimetre or two, which does not change what is straight.
+
+    Args:
+        telemetry: with actual_q, actual_qd and actual_TCP_pose.
+        robot: the arm.
+
+    Returns:
+        None if a field is missing.
+    """
+    if any(name not in telemetry for name in ("actual_q", "actual_qd", "actual_TCP_pose")):
+        return None
+    at = int(np.argmin(np.abs(telemetry["actual_qd"]).max(axis=1)))
+    pose = telemetry["actual_TCP_pose"][at]
+    if not np.isfinite(pose).all():
+        return None
+    flange = ArmDynamics(robot).flange_pose(telemetry["actual_q"][at : at + 1])[0]
+    return pose_vector(np.linalg.inv(flange) @ matrix_of(pose))

@@ -1,24 +1,38 @@
-"""An optimized cycle with its powers over time, before it is laid out as a page."""
+"""The page of an optimized cycle: powers over time, what to type, what is saved."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.energy.powers.plan_powers import PlanPowers
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.optimization.cycle import WorkCycle
-from ur_energy_model.optimization.cycle_energy import (
-    CycleEnergies,
-    Stretch,
-    recorded_stretches,
-)
-from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+from ur_energy_model.energy.joint_powers import PlanPowers
+from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, WorkCycle, recorded_stretches
+from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.pendant import typed_stretches
+from ur_energy_model.report.chart import (
+    BarChart,
+    Bars,
+    Chart,
+    Line,
+    LineChart,
+    Panel,
+    Role,
+    Timeline,
+)
+from ur_energy_model.report.layout import arm_name
+from ur_energy_model.report.page import Cell, Item, Lock, Page, Section, Table, Tile
+from ur_energy_model.report.recording_charts import stacked_lines
 from ur_energy_model.report.tariff import Tariff
+from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
 from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array
 
 STEP = 0.01
 """Time between samples of the drawn powers [s]."""
@@ -130,3 +144,389 @@ def _scaled(energies: CycleEnergies, cycle: WorkCycle, longest: float) -> Array:
         factor = max((float(time) - kept) / moving, 1.0 + 1e-9)  # 1 would keep the slack
         out.append((float(time), energies.total(recorded_stretches(cycle, stretch=factor))))
     return np.array(out)
+
+
+# Charts of an optimized cycle: powers, joint speeds, energies of moves, energy over cycle time.
+
+_UNBROKEN = np.zeros(0, dtype=int)
+_GROUP = "cycle"
+
+
+def optimization_charts(report: OptimizationReport) -> list[Chart]:
+    """All charts in the order of the page."""
+    curve = cycle_time_chart(report)
+    first = [power_chart(report)] if curve is None else [power_chart(report), curve]
+    return [*first, moves_chart(report), speed_chart(report)]
+
+
+def power_chart(report: OptimizationReport) -> LineChart:
+    """Power of standby, drivers and joints over the cycle, before and after."""
+    panels = (
+        _stacked(report, report.before, "as recorded", report.optimized.energy),
+        _stacked(report, report.after, "as typed", report.optimized.typed_energy),
+    )
+    return LineChart(
+        key="cycle_power",
+        title="Power over the cycle",
+        caption="Predicted electrical power of standby, drivers and each joint, stacked, and the "
+        "total at the supply. Joints that feed power back lower the total below the top.",
+        x_label="time [s]",
+        y_label="power [W]",
+        panels=panels,
+        columns=1,
+        common_y=True,
+        group=_GROUP,
+    )
+
+
+def _stacked(report: OptimizationReport, powers: CyclePowers, title: str, energy: float) -> Panel:
+    timeline = Timeline(powers.time, _UNBROKEN)
+    lines = stacked_lines(
+        timeline, powers.standby, powers.driver, powers.electrical, report.joint_names
+    )
+    lines.append(timeline.curve("total", powers.total, role="truth"))
+    peak = float(powers.total.max())
+    return Panel(title, tuple(lines), note=f"{energy:.0f} J, peak {peak:.0f} W")
+
+
+def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
+    """Energy of a cycle over its duration: the optimum, speed scaling, and where the cycle is.
+
+    None if the curve of least energy was not computed.
+    """
+    found = report.optimized
+    if found.pareto is None or report.scaled is None:
+        return None
+    lines = [
+        Line("least energy", found.pareto[:, 0], found.pareto[:, 1]),
+        Line("speed scaling", report.scaled[:, 0], report.scaled[:, 1], "measured"),
+    ]
+    lines += [
+        _point("as recorded", found.cycle.duration, found.energy, "truth"),
+        _point(
+            "as fast as possible", found.time_optimal_duration, found.time_optimal_energy, "aside"
+        ),
+        _point("as typed", found.typed_duration, found.typed_energy, "model"),
+    ]
+    return LineChart(
+        key="cycle_time",
+        title="Energy and cycle time",
+        caption="Energy of one cycle at the supply over its duration. Speed scaling is the "
+        "recorded motion slowed down evenly to the new cycle time, without waiting.",
+        x_label="cycle time [s]",
+        y_label="energy of a cycle [J]",
+        panels=(Panel("", tuple(lines)),),
+        columns=1,
+    )
+
+
+def _point(label: str, x: float, y: float, role: Role) -> Line:
+    return Line(label, np.array([x]), np.array([y]), role, points=True)
+
+
+def moves_chart(report: OptimizationReport) -> BarChart:
+    """Energy of each move: as recorded, as typed, and as set points."""
+    moves = report.optimized.moves
+    bars = [
+        Bars("as recorded", np.array([move.move.energy for move in moves]), role="measured"),
+        Bars("as typed", np.array([move.typed_energy for move in moves])),
+        Bars("as set points", np.array([move.energy for move in moves]), role="aside"),
+    ]
+    return BarChart(
+        key="moves",
+        title="Energy of each move",
+        caption="A longer move includes standby power for longer; the waits between the moves are "
+        "shorter by the same time.",
+        y_label="energy [J]",
+        categories=tuple(f"move {number}" for number in range(1, len(moves) + 1)),
+        joints=(None,) * len(moves),
+        bars=tuple(bars),
+    )
+
+
+def speed_chart(report: OptimizationReport) -> LineChart:
+    """Joint speeds before and after."""
+    panels = [
+        Panel(
+            name,
+            (
+                _line(
+                    "as recorded", report.before, _shown(report.before.qd[:, j]), "measured", None
+                ),
+                _line("as typed", report.after, _shown(report.after.qd[:, j]), "model", j),
+            ),
+            joint=j,
+        )
+        for j, name in enumerate(report.joint_names)
+    ]
+    return LineChart(
+        key="joint_speeds",
+        title="Joint speeds",
+        caption="The path of every move stays as recorded; only its timing changes.",
+        x_label="time [s]",
+        y_label="speed [rad/s]",
+        panels=tuple(panels),
+        group=_GROUP,
+    )
+
+
+def _line(label: str, powers: CyclePowers, values: Array, role: Role, joint: int | None) -> Line:
+    return Timeline(powers.time, _UNBROKEN).curve(label, values, role=role, joint=joint)
+
+
+def _shown(speed: Array) -> Array:
+    """Joint speeds [k] without what no one can see, so that a joint at rest is a flat line."""
+    return np.asarray(np.round(speed, 3) + 0.0)
+
+
+# Tables of an optimized cycle: what to type, and what is saved.
+
+DAY = 86400.0
+"""Of a machine that never stops [s]."""
+
+
+def sheet_table(optimized: OptimizedCycle) -> Table:
+    """What to type, step by step; each move with its lock."""
+    energies = {k: (move.move.energy, move.typed_energy) for k, move in enumerate(optimized.moves)}
+    lines = any(step.line is not None for step in optimized.sheet)
+    rows: list[tuple[Cell, ...]] = []
+    for number, step in enumerate(optimized.sheet, 1):
+        wait = step.do == "wait"
+        before, after = energies[step.move]
+        rows.append(
+            (
+                f"{number} {step.do}",
+                Lock(number, step.kept) if not wait else "kept" if step.kept else "",
+                *((None if step.line is None else str(step.line),) if lines else ()),
+                "" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint),
+                "" if wait else step.text("speed"),
+                "" if wait else step.text("acceleration"),
+                step.text("wait") if wait else "",
+                "" if wait else f"{before:.1f} → {after:.1f}",
+            )
+        )
+    return Table(
+        "what_to_type",
+        "What to type",
+        (
+            "step",
+            "lock",
+            *(("line",) if lines else ()),
+            "waypoint [°]",
+            "speed",
+            "acceleration",
+            "wait",
+            "energy [J]",
+        ),
+        tuple(rows),
+        "Steps in the order of the program, as recorded → to type; all of them, and nothing else. "
+        "The waypoint is where the move ends. Speed and acceleration are those of the leading "
+        "joint for moveJ, of the tool for moveL; a step without values is neither straight in "
+        "joint space nor at the tool and stays. Ticked moves stay exactly as recorded; after a "
+        "change, compute the sheet anew with",
+        "ur_energy optimize MODEL.yaml BAG --no-keep-slow",
+    )
+
+
+def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
+    """Saving of one cycle, one day and one year."""
+    saved = optimized.energy - optimized.typed_energy
+    if optimized.measured is not None:
+        saved = optimized.measured.energy - optimized.measured.new_energy
+    daily = DAY / optimized.duration
+    columns = ["", "cycles", "energy"]
+    if tariff.price is not None:
+        columns.append(f"cost [{tariff.currency}]")
+    if tariff.co2 is not None:
+        columns.append("CO₂ [kg]")
+
+    def row(name: str, cycles: float) -> tuple[Cell, ...]:
+        energy = cycles * saved
+        text = f"{energy:.1f} J" if cycles == 1 else f"{tariff.kwh(energy):.2f} kWh"
+        cost, emission = tariff.cost(energy), tariff.emission(energy)
+        cells: list[Cell] = [name, f"{cycles:.0f}", text]
+        cells += [f"{cost:.4g}"] if cost is not None else []
+        cells += [f"{emission:.4g}"] if emission is not None else []
+        return tuple(cells)
+
+    basis = "measured" if optimized.measured is not None else "predicted"
+    return Table(
+        "saving",
+        "What is saved",
+        tuple(columns),
+        (row("one cycle", 1.0), row("one day", daily), row("one year", DAYS * daily)),
+        f"From the {basis} saving, for a machine that runs {DAY / 3600:.0f} hours a day and "
+        f"{DAYS:.0f} days a year. The cycle's energy is that of the robot bus; kWh, cost and CO₂ "
+        f"are at the wall, with {100 * tariff.supply_efficiency:.0f} % of the power reaching the "
+        "bus. The controller's computer and power supply are not included.",
+    )
+
+
+def energies_table(optimized: OptimizedCycle) -> Table:
+    """Energies of the cycle: recorded, new, and those it is compared with."""
+
+    def row(name: str, duration: float, energy: float) -> tuple[Cell, ...]:
+        share = 100.0 * (energy / optimized.energy - 1.0)
+        return name, f"{duration:.2f}", f"{energy:.1f}", f"{share:+.1f}".replace("-", "−")
+
+    cycle = optimized.cycle
+    rows = [row("as recorded", cycle.duration, optimized.energy)]
+    if cycle.measured_energy is not None:
+        rows.append(row("as recorded, measured", cycle.duration, cycle.measured_energy))
+    rows += [
+        row("as typed", optimized.typed_duration, optimized.typed_energy),
+        row("as set points", optimized.duration, optimized.new_energy),
+        row("slowed by speed scaling", optimized.duration, optimized.scaled_energy),
+        row(
+            "as fast as the limits allow",
+            optimized.time_optimal_duration,
+            optimized.time_optimal_energy,
+        ),
+    ]
+    return Table(
+        "energies",
+        "Energy of one cycle",
+        ("", "duration [s]", "energy [J]", "difference [%]"),
+        tuple(rows),
+        "Of the whole arm at the supply, from the model where not stated otherwise. As typed is "
+        "the sheet; as set points is the motion of servoj.csv and joint_trajectory.yaml, which is "
+        "not bound to trapezoids of speed.",
+    )
+
+
+def ceiling_table(optimized: OptimizedCycle) -> Table | None:
+    """What can be saved at all, and what speed costs the arm; None if it was not computed."""
+    ceiling, loads = optimized.ceiling, optimized.loads
+    if ceiling is None or loads is None:
+        return None
+    second = ceiling.joules_per_second
+    now, typed, fast = loads
+    rows: list[tuple[Cell, ...]] = [
+        ("standby, part of this cycle", f"{100 * ceiling.standby_share:.0f} %"),
+        ("most that can be saved at this cycle time", f"{ceiling.most_saving_percent:.1f} %"),
+        (
+            "saved by a cycle that is a second shorter",
+            "it cannot be shorter" if second is None else f"{second:.0f} J",
+        ),
+        (
+            f"switched off in a break of {BREAK:.0f} min a day, saved in a year",
+            f"{ceiling.break_energy() / 3.6e6:.0f} kWh",
+        ),
+        (
+            "largest torque, share of the limit: now, as typed, as fast as possible",
+            ", ".join(f"{100 * load.torque_share:.0f} %" for load in (now, typed, fast)),
+        ),
+        (
+            "effective torque (gears, motors): as typed and as fast as possible, over now",
+            ", ".join(f"{load.torque_rms / now.torque_rms:.2f}" for load in (typed, fast)),
+        ),
+        (
+            "peak power: now, as typed, as fast as possible",
+            ", ".join(f"{load.power:.0f} W" for load in (now, typed, fast)),
+        ),
+    ]
+    return Table(
+        "ceiling",
+        "What can be saved at all",
+        ("", "value"),
+        tuple(rows),
+        "Predicted, at the robot bus. The most that can be saved is that of the optimum with every "
+        "move and every wait free, on the same paths.",
+    )
+
+
+def measured_table(measured: MeasuredSaving | None) -> Table | None:
+    """The measured saving; None if it was not measured."""
+    if measured is None:
+        return None
+    rows: list[tuple[Cell, ...]] = [
+        ("energy of a cycle as recorded [J]", f"{measured.energy:.1f}"),
+        ("energy of a cycle as typed [J]", f"{measured.new_energy:.1f}"),
+        ("saving [%]", f"{measured.saving_percent:.2f}"),
+        ("its 95 % interval [%]", "{:.2f} to {:.2f}".format(*measured.interval)),
+        ("cycles of each kind", f"{measured.cycles}"),
+    ]
+    if measured.temperature is not None:
+        for name, values in zip(("recorded", "typed"), measured.temperature, strict=True):
+            text = ", ".join(f"{value:.1f}" for value in values)
+            rows.append((f"joint temperatures, {name} cycles [°C]", text))
+    return Table(
+        "measured",
+        "Measured on the arm",
+        ("", "value"),
+        tuple(rows),
+        "The cycles as recorded and as typed were run in turns and their bus voltage times current "
+        "was integrated; the interval comes from the differences of neighbouring cycles.",
+    )
+
+
+# The layout of the page of an optimized cycle.
+
+
+def optimization_page(report: OptimizationReport) -> Page:
+    """The page of an optimized cycle."""
+    found = report.optimized
+    cycle = found.cycle
+    measured, curve = measured_table(found.measured), cycle_time_chart(report)
+    ceiling = ceiling_table(found)
+    energy = (
+        Item(energies_table(found)),
+        *([Item(measured)] if measured is not None else []),
+        Item(power_chart(report)),
+        *([] if curve is None else [Item(curve)]),
+        Item(saving_table(found, report.tariff)),
+    )
+    moves = (
+        Item(sheet_table(found)),
+        Item(moves_chart(report)),
+        Item(speed_chart(report)),
+    )
+    many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
+    return Page(
+        title=f"Less energy for a cycle of a {arm_name(cycle.robot)}",
+        subtitle=f"Recording: {cycle.source}, {many} of {cycle.duration:.2f} s with "
+        f"{len(cycle.moves)} moves.",
+        verdict=_verdict(found),
+        tiles=_tiles(report),
+        joint_names=report.joint_names,
+        recordings=(),
+        sections=(
+            *(
+                ()
+                if ceiling is None
+                else (Section("ceiling", "The ceiling", "", (Item(ceiling),)),)
+            ),
+            Section("moves", "The program", "", moves),
+            Section("energy", "Energy", "", energy),
+        ),
+    )
+
+
+def _verdict(found: OptimizedCycle) -> ModelVerdict:
+    """The saving in a sentence, and what it rests on."""
+    low, high = found.typed_interval if found.measured is None else found.measured.interval
+    saving = found.typed_saving_percent if found.measured is None else found.measured.saving_percent
+    grade: Grade = "good" if found.proven else "fair" if saving > 0 else "poor"
+    basis = "predicted as typed" if found.measured is None else "measured"
+    headline = (
+        f"{saving:.1f} % less energy per cycle, {basis} ({low:.1f} to {high:.1f} % with 95 % "
+        f"confidence{'' if found.proven else ': not proven'})."
+    )
+    ceiling = () if found.ceiling is None else (Statement("good", found.ceiling.text()),)
+    notes = tuple(Statement("fair", note) for note in found.notes)
+    return ModelVerdict(grade, headline, (*ceiling, *notes))
+
+
+def _tiles(report: OptimizationReport) -> tuple[Tile, ...]:
+    found = report.optimized
+    before, after = (float(powers.total.max()) for powers in (report.before, report.after))
+    tiles = [
+        Tile(f"{found.typed_saving_percent:.1f} %", "saving as typed, predicted"),
+        Tile(f"{found.typed_energy:.0f} J", f"per cycle, predicted; now {found.energy:.0f} J"),
+        Tile(f"{found.typed_duration:.2f} s", f"cycle time; now {found.cycle.duration:.2f} s"),
+        Tile(f"{found.cycle.slack:.1f} s", "of waiting that need not stay"),
+        Tile(f"{after:.0f} W", f"peak power; now {before:.0f} W"),
+    ]
+    if found.measured is not None:
+        tiles.insert(1, Tile(f"{found.measured.saving_percent:.1f} %", "saving, measured"))
+    return tuple(tiles)

@@ -1,15 +1,43 @@
-"""PlantReport: the history of many arms in a period, before it is laid out as a page."""
+"""The page of a plant: many arms over months, in charts and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ur_energy_model.plant.history.anomalies import Anomaly, find_anomalies
-from ur_energy_model.plant.history.database import HistoryDatabase
-from ur_energy_model.plant.history.fleet_days import FleetDays, read_fleet_days
-from ur_energy_model.report.tariff import Tariff
+import numpy as np
+
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.plant.summary import (
+    Anomaly,
+    FleetDays,
+    Work,
+    day_of,
+    find_anomalies,
+    number_text,
+    read_fleet_days,
+)
+from ur_energy_model.report.chart import (
+    BarChart,
+    Bars,
+    Chart,
+    HeatMap,
+    HeatPanel,
+    Line,
+    LineChart,
+    Panel,
+    Role,
+)
+from ur_energy_model.report.layout import duration_text, energy_text
+from ur_energy_model.report.page import Cell, Item, Page, Section, Table, Tile
+from ur_energy_model.report.tariff import JOULES_PER_KWH, Tariff
 from ur_energy_model.report.verdict import ORDER, Grade, ModelVerdict, Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ur_energy_model.plant.database import HistoryDatabase
+    from ur_energy_model.typing import Array, Indices
 
 MODEL_ERROR = (3.0, 10.0)
 """Largest share by which model and measured bus energy differ, percent: good, fair."""
@@ -118,3 +146,416 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
     if len(report.anomalies) > TOLD:
         more = len(report.anomalies) - TOLD
         yield Statement("fair", f"The table of anomalies has {more} more.")
+
+
+# Charts of many arms over months: days, hours of the week, arms and cycles.
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+SHOWN_ARMS = 40
+"""Arms in charts; the table has more."""
+SHOWN_WORKS = 9
+"""Programs whose cycles are drawn."""
+MOST_DAYS = 100
+"""Columns of a heat map; of a longer period they are weeks."""
+LEFT_ON_COLOUR = 1
+INSTANT = 1e-6
+"""Between the end of a step and the begin of the next one, in days."""
+
+
+def plant_charts(fleet: FleetDays) -> list[Chart]:
+    """Charts of the fleet's energy over time."""
+    return [_daily(fleet), _calendar(fleet), _week(fleet)] if len(fleet.days) else []
+
+
+def arm_charts(fleet: FleetDays) -> list[Chart]:
+    """Arms by their energy, and their days."""
+    if not len(fleet.days):
+        return []
+    order = np.argsort(-fleet.by_arm("energy"), kind="stable")[:SHOWN_ARMS]
+    return [_ranking(fleet, order), _arm_days(fleet, order)]
+
+
+def cycle_chart(works: Sequence[Work]) -> LineChart | None:
+    """Energy per cycle by day, of the programs with the most energy."""
+    if not works:
+        return None
+    panels = [
+        Panel(
+            work.name,
+            (
+                Line(
+                    "mean of the day",
+                    work.days.astype(float),
+                    work.mean,
+                    half_width=CONFIDENCE * work.deviation,
+                    points=len(work.days) == 1,
+                ),
+            ),
+            note=f"{int(work.sums['cycles'].sum())} cycles",
+        )
+        for work in works[:SHOWN_WORKS]
+    ]
+    more = f" The {SHOWN_WORKS} with the most energy of {len(works)}."
+    return LineChart(
+        key="cycles_over_time",
+        title="Energy per cycle over time",
+        caption="Mean of each day; 95 % of the day's cycles are in the band."
+        + (more if len(works) > SHOWN_WORKS else ""),
+        x_label="day",
+        y_label="energy per cycle [J]",
+        panels=tuple(panels),
+        from_zero=True,
+        group="days",
+        dates=True,
+    )
+
+
+def _daily(fleet: FleetDays) -> LineChart:
+    """Energy per day, stacked, as steps."""
+    motion, energy, left_on = (
+        np.nansum(fleet.daily[name], axis=0) / JOULES_PER_KWH
+        for name in ("motion", "energy", "left_on")
+    )
+    idle = energy - motion - left_on
+    x = (fleet.days[:, None] + [0.0, 1.0 - INSTANT]).reshape(-1)
+
+    def area(label: str, low: Array, high: Array, role: Role, joint: int | None) -> Line:
+        return Line(label, x, np.repeat(high, 2), role, joint, base=np.repeat(low, 2))
+
+    zero = np.zeros(len(motion))
+    return LineChart(
+        key="daily_energy",
+        title="Energy per day",
+        caption="All arms: in motion, idle (in hours with some motion), and left on (in hours in "
+        "which the arm did not move at all).",
+        x_label="day",
+        y_label="energy [kWh]",
+        panels=(
+            Panel(
+                "",
+                (
+                    area("motion", zero, motion, "model", None),
+                    area("idle", motion, motion + idle, "measured", None),
+                    area("left on", motion + idle, energy, "model", LEFT_ON_COLOUR),
+                ),
+            ),
+        ),
+        columns=1,
+        group="days",
+        dates=True,
+    )
+
+
+def _calendar(fleet: FleetDays) -> HeatMap:
+    """Energy of each day, one column per week, one panel per year."""
+    energy = np.nansum(fleet.daily["energy"], axis=0) / JOULES_PER_KWH
+    energy[np.isnan(fleet.daily["energy"]).all(axis=0)] = np.nan
+    dates = [day_of(day) for day in fleet.days]
+    panels = []
+    for year in sorted({day.year for day in dates}):
+        chosen = [k for k, day in enumerate(dates) if day.year == year]
+        monday = fleet.days[chosen[0]] - dates[chosen[0]].weekday()
+        week = (fleet.days[chosen] - monday) // 7
+        values = np.full((7, int(week[-1]) + 1), np.nan)
+        names = [[""] * values.shape[1] for _ in WEEKDAYS]
+        for k, column in zip(chosen, week.tolist(), strict=True):
+            row = dates[k].weekday()
+            values[row, column] = energy[k]
+            names[row][column] = f"{WEEKDAYS[row]} {dates[k]:%d %b %Y}"
+        weeks = [day_of(monday + 7 * column) for column in range(values.shape[1])]
+        ticks = tuple(
+            (column, f"{day:%b}")
+            for column, day in enumerate(weeks)
+            if column == 0 or day.month != weeks[column - 1].month
+        )
+        panels.append(HeatPanel(str(year), WEEKDAYS, _cells(names), values, ticks))
+    return HeatMap(
+        key="calendar",
+        title="Calendar",
+        caption="Energy of all arms on each day; one column per week.",
+        value_label="kWh",
+        panels=tuple(panels),
+    )
+
+
+def _week(fleet: FleetDays) -> HeatMap:
+    """Mean power of the fleet in each hour of the week."""
+    weekday = np.array([day_of(day).weekday() for day in fleet.days])
+    values = np.full((7, 24), np.nan)
+    for row in np.unique(weekday):
+        of_day = fleet.hourly[weekday == row]
+        values[row] = np.nan_to_num(of_day).mean(axis=0) / 3600
+        values[row, np.isnan(of_day).all(axis=0)] = np.nan
+    names = [
+        [f"{day} {hour:02d}:00 to {hour + 1:02d}:00" for hour in range(24)] for day in WEEKDAYS
+    ]
+    return HeatMap(
+        key="week",
+        title="Hours of the week",
+        caption="Mean power of all arms together; hours without a recording count as 0, and hours "
+        "that never have one are blank. Energy at night and on Sundays is often that of arms that "
+        "nobody switched off.",
+        value_label="W",
+        panels=(
+            HeatPanel(
+                "",
+                WEEKDAYS,
+                _cells(names),
+                values,
+                tuple((hour, f"{hour:02d}:00") for hour in range(0, 24, 3)),
+            ),
+        ),
+    )
+
+
+def _ranking(fleet: FleetDays, order: Indices) -> BarChart:
+    energy, motion, left_on = (
+        fleet.by_arm(name)[order] / JOULES_PER_KWH for name in ("energy", "motion", "left_on")
+    )
+    return BarChart(
+        key="arms",
+        title="Arms by energy",
+        caption="In motion, idle, and left on for whole hours without motion."
+        + (f" The {SHOWN_ARMS} with the most energy." if len(fleet.arms) > SHOWN_ARMS else ""),
+        y_label="energy [kWh]",
+        categories=tuple(shortened(fleet.arms[k]) for k in order),
+        joints=(None,) * len(order),
+        bars=(
+            Bars("motion", motion),
+            Bars("idle", energy - motion - left_on, role="measured"),
+            Bars("left on", np.where(left_on > 0, left_on, np.nan), joint=LEFT_ON_COLOUR),
+        ),
+        stacked=True,
+    )
+
+
+def _arm_days(fleet: FleetDays, order: Indices) -> HeatMap:
+    """Energy of each arm on each day, or in each week."""
+    energy = fleet.daily["energy"][order] / JOULES_PER_KWH
+    starts = fleet.days
+    weekly = len(starts) > MOST_DAYS
+    if weekly:
+        week = (starts + 3) // 7  # that of day 4 (a Monday) is 1
+        first = np.flatnonzero(np.diff(week, prepend=week[0] - 1))
+        known = np.add.reduceat(np.isfinite(energy), first, axis=1) > 0
+        energy = np.where(known, np.add.reduceat(np.nan_to_num(energy), first, axis=1), np.nan)
+        starts = starts[first]
+    dates = [day_of(day) for day in starts]
+    of = "week of " if weekly else ""
+    names = [[f"{fleet.arms[k]}, {of}{day:%d %b %Y}" for day in dates] for k in order]
+    ticks = tuple(
+        (column, f"{day:%d %b}") for column, day in enumerate(dates) if weekly or not day.weekday()
+    )
+    return HeatMap(
+        key="arm_days",
+        title=f"Arms by {'week' if weekly else 'day'}",
+        caption=f"Energy of each arm in each {'week' if weekly else 'day'}; blank: no recording.",
+        value_label="kWh",
+        panels=(
+            HeatPanel(
+                "", tuple(shortened(fleet.arms[k]) for k in order), _cells(names), energy, ticks
+            ),
+        ),
+    )
+
+
+def shortened(name: str, most: int = 14) -> str:
+    """A name that fits beside a chart."""
+    return name if len(name) <= most else f"{name[: most - 5]}…{name[-4:]}"
+
+
+def _cells(names: list[list[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(row) for row in names)
+
+
+# Tables of many arms: energies, cycles, unusual days, and where the figures are from.
+
+MOST_ROWS = 200
+
+
+def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
+    """Every arm: energy, shares, mean power, cost."""
+    if not fleet.arms:
+        return None
+    columns = ["arm", "type", "days", "time [h]", "energy [kWh]", "share of all [%]", "mean [W]",
+               "standby [%]", "idle [%]", "left on [h]", "left on [kWh]"]  # fmt: skip
+    if tariff.price is not None:
+        columns.append(f"cost [{tariff.currency}]")
+    if tariff.co2 is not None:
+        columns.append("CO₂ [kg]")
+    sums = {name: fleet.by_arm(name) for name in fleet.daily}
+    everything = max(fleet.total("energy"), 1e-12)
+    rows = []
+    for k in np.argsort(-sums["energy"], kind="stable")[:MOST_ROWS]:
+        energy, time = float(sums["energy"][k]), float(sums["duration"][k])
+        share = 100 / energy if energy > 0 else float("nan")
+        cells: list[Cell] = [
+            fleet.arms[k],
+            fleet.robots[k],
+            str(int(np.isfinite(fleet.daily["energy"][k]).sum())),
+            time / 3600,
+            energy / JOULES_PER_KWH,
+            100 * energy / everything,
+            energy / time if time > 0 else None,
+            share * float(sums["standby"][k]),
+            share * (energy - float(sums["motion"][k])),
+            float(sums["left_on_time"][k]) / 3600,
+            float(sums["left_on"][k]) / JOULES_PER_KWH,
+        ]
+        cells += [] if tariff.price is None else [tariff.cost(energy)]
+        cells += [] if tariff.co2 is None else [tariff.emission(energy)]
+        rows.append(tuple(cells))
+    note = (
+        "Standby is what the arm takes at all times, also in motion; idle is all energy while no "
+        "joint moves; left on are the hours without any motion, a part of idle."
+    )
+    if len(fleet.arms) > MOST_ROWS:
+        note += f" The first {MOST_ROWS} of {len(fleet.arms)} arms."
+    if tariff.supply_efficiency < 1:
+        note += (
+            f" Cost and CO₂ at the wall, with {100 * tariff.supply_efficiency:.0f} % efficiency."
+        )
+    return Table("arms_table", "Arms", tuple(columns), tuple(rows), note)
+
+
+def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
+    """Cycles by arm and program."""
+    if not works:
+        return None
+    columns = ["arm: program", "cycles", "duration [s]", "energy per cycle [J]",
+               "standard deviation [J]", "idle [%]"]  # fmt: skip
+    if tariff.price is not None:
+        columns.append(f"1000 cycles [{tariff.currency}]")
+    rows = []
+    for work in works[:MOST_ROWS]:
+        count, energy = float(work.sums["cycles"].sum()), float(work.sums["energy"].sum())
+        mean = energy / count
+        spread = np.sqrt(max(float(work.sums["energy_squared"].sum()) / count - mean**2, 0.0))
+        cells: list[Cell] = [
+            work.name,
+            f"{count:.0f}",
+            float(work.sums["duration"].sum()) / count,
+            mean,
+            float(spread),
+            100 * float(work.sums["idle"].sum()) / energy if energy > 0 else None,
+        ]
+        cells += [] if tariff.price is None else [tariff.cost(1000 * mean)]
+        rows.append(tuple(cells))
+    note = f"The first {MOST_ROWS} of {len(works)}." if len(works) > MOST_ROWS else ""
+    return Table("works_table", "Cycles", tuple(columns), tuple(rows), note)
+
+
+def anomalies_table(report: PlantReport) -> Table | None:
+    """Unusual days."""
+    if not report.anomalies:
+        return None
+    rows = tuple(
+        (
+            each.arm,
+            each.when,
+            f"{each.quantity} [{each.unit}]",
+            number_text(each.value),
+            number_text(each.usual),
+            f"{each.deviations:.0f}" if each.deviations < 1000 else "> 1000",
+        )
+        for each in report.anomalies[:MOST_ROWS]
+    )
+    return Table(
+        "anomalies_table",
+        "Unusual days",
+        ("arm", "day", "what", "value", "usual", "standard deviations"),
+        rows,
+        "Compared with the median of the same arm over the period. A change of standby power or "
+        "of the energy per cycle can also come from another model or another program; ask "
+        "ur_energy history health about changes that stay.",
+    )
+
+
+def history_table(report: PlantReport) -> Table:
+    """Where the figures are from."""
+    fleet = report.fleet
+    rows: list[tuple[Cell, ...]] = [
+        ("store", report.store),
+        ("days and hours", report.zone),
+    ]
+    if len(fleet.days):
+        rows.append(("period", f"{day_of(fleet.days[0])} to {day_of(fleet.days[-1])}"))
+        models = sorted({name for text in fleet.models for name in text.split(", ") if name})
+        generic = sum("generic" in text for text in fleet.models)
+        rows += [
+            ("models", ", ".join(models[:20]) + (", …" if len(models) > 20 else "")),
+            ("arms with a generic model", f"{generic} of {len(fleet.arms)}"),
+        ]
+    return Table("history", "Where the figures are from", ("", ""), tuple(rows),
+                 "Energy is that at the supply of the arm, by the model; the controller's computer "
+                 "and power supply are not included.")  # fmt: skip
+
+
+# The layout of the page of a plant.
+
+_NO_ANOMALIES = (
+    "No arm was unlike itself on any day, in standby power, in the difference between model and "
+    "measured bus energy, or in the energy and duration of its cycles."
+)
+
+
+def plant_page(report: PlantReport) -> Page:
+    """The page of a plant."""
+    fleet, tariff = report.fleet, report.tariff
+    cycles = cycle_chart(fleet.works)
+    contents = (
+        ("fleet", "The fleet", "", plant_charts(fleet)),
+        ("arms", "The arms", "", [*arm_charts(fleet), arms_table(fleet, tariff)]),
+        ("cycles", "Cycles over time", "", [cycles, works_table(fleet.works, tariff)]),
+        ("anomalies", "Anomalies", _NO_ANOMALIES if not report.anomalies else "",
+         [anomalies_table(report)]),
+        ("source", "Source", "", [history_table(report)]),
+    )  # fmt: skip
+    sections = (
+        Section(key, title, text, tuple(Item(item) for item in items if item is not None))
+        for key, title, text, items in contents
+    )
+    return Page(
+        title="Energy of the plant",
+        subtitle=_subtitle(report),
+        verdict=report.verdict,
+        tiles=_tiles(report),
+        joint_names=(),
+        recordings=(),
+        sections=tuple(s for s in sections if s.items or (s.text and fleet.arms)),
+    )
+
+
+def _subtitle(report: PlantReport) -> str:
+    from ur_energy_model.plant.summary import day_of
+
+    days = report.fleet.days
+    if not len(days):
+        return f"Store {report.store}."
+    first, last = day_of(days[0]), day_of(days[-1])
+    span = f"{first}" if first == last else f"{first} to {last}"
+    return f"Store {report.store}, {span}; days and hours of {report.zone}."
+
+
+def _tiles(report: PlantReport) -> tuple[Tile, ...]:
+    fleet, tariff = report.fleet, report.tariff
+    energy, time = fleet.total("energy"), fleet.total("duration")
+    if energy <= 0:
+        return ()
+    share = 100 / energy
+    tiles = [
+        Tile(energy_text(energy), f"by {len(fleet.arms)} arms in {duration_text(time)} of work"),
+        Tile(f"{energy / time:.0f} W", "mean power of an arm that is on"),
+        Tile(f"{share * fleet.total('standby'):.0f} %", "standby, which arms take at all times"),
+        Tile(f"{share * (energy - fleet.total('motion')):.0f} %", "of the energy without motion"),
+        Tile(energy_text(fleet.total("left_on")), "in whole hours without motion"),
+    ]
+    cost, emission = tariff.cost(energy), tariff.emission(energy)
+    if cost is not None:
+        tiles.append(Tile(f"{cost:,.2f} {tariff.currency}", f"at {tariff.price:g} per kWh"))
+    if emission is not None:
+        tiles.append(Tile(f"{emission:,.1f} kg", "of CO₂"))
+    cycles = sum(float(work.sums["cycles"].sum()) for work in fleet.works)
+    if cycles:
+        tiles.append(Tile(f"{cycles:,.0f}", "program cycles"))
+    return tuple(tiles)

@@ -1,30 +1,32 @@
-"""Shift: energy of consecutive recordings over time, by state of the arm, and per cycle.
-
-The live estimator (`energy.live`) processes the bags in constant memory, so counters, states and
-cycles are those of the topic /energy.
-"""
+"""Shift: energy of consecutive recordings over time, by state of the arm, and per cycle."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ur_energy_model.energy.arm_state import ArmState
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.cycles import Cycle, Trigger
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LIVE_FIELDS, LiveOptions
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
+from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.report.chart import BarChart, Bars, Chart, LineChart, Panel, Timeline
+from ur_energy_model.report.page import Table
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.clock_check import checked_clock
-from ur_energy_model.typing import Array, Progress
+from ur_energy_model.telemetry.clock import checked_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ur_energy_model.energy.cycles import Cycle, Trigger
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.report.tariff import Tariff
+    from ur_energy_model.typing import Array, Progress
 
 BIN = 1.0
 """Length of the intervals of mean power [s]."""
@@ -189,4 +191,128 @@ def _assemble(
         unaccounted=total.unaccounted,
         cycles=cycles,
         channels=channels,
+    )
+
+
+# Charts of a shift: power over time, energy per cycle.
+
+SHOWN_CYCLES = 30
+
+
+def shift_charts(shift: Shift) -> list[Chart]:
+    """Power over the shift, and energy per cycle if there are cycles."""
+    minutes = Timeline(shift.time / 60, shift.starts)
+    lines = [minutes.curve("model", shift.power)]
+    if np.isfinite(shift.bus).any():
+        lines.insert(0, minutes.curve("measured", shift.bus, role="measured"))
+    power = LineChart(
+        key="shift_power",
+        title="Power over the shift",
+        caption="Mean power of the whole arm per second.",
+        x_label="time [min]",
+        y_label="power [W]",
+        panels=(Panel("", tuple(lines)),),
+        columns=1,
+        group="shift",
+    )
+    return [power, _cycle_chart(shift)] if shift.cycles else [power]
+
+
+def _cycle_chart(shift: Shift) -> BarChart:
+    """Energy of the latest cycles, in motion and idle."""
+    latest = shift.cycles[-SHOWN_CYCLES:]
+    count = len(shift.cycles)
+    summaries = [cycle.summary(shift.channels) for cycle in latest]
+    return BarChart(
+        key="cycles",
+        title="Energy per cycle",
+        caption="Energy while moving and while waiting, by cycle"
+        + (f"; the last {len(latest)} of {count}." if count > SHOWN_CYCLES else "."),
+        y_label="energy [J]",
+        categories=tuple(f"cycle {cycle.number}" for cycle in latest),
+        joints=(None,) * len(latest),
+        bars=(
+            Bars("moving", np.array([s["motion_energy"] for s in summaries])),
+            Bars("waiting", np.array([s["idle_energy"] for s in summaries]), role="aside"),
+        ),
+        stacked=True,
+    )
+
+
+# Tables of a shift: energy by state with its cost and CO2, and cycles.
+
+STATE_NAMES: dict[ArmState, str] = {
+    ArmState.OFF: "off",
+    ArmState.BRAKED: "brakes engaged",
+    ArmState.STANDSTILL: "standing, brakes released",
+    ArmState.MOVING: "moving",
+    ArmState.PROTECTIVE_STOP: "protective stop",
+}
+
+
+def shift_table(shift: Shift, tariff: Tariff) -> Table:
+    """Time, energy, cost and CO2 by state of the arm."""
+    columns = ["", "time [min]", "energy [Wh]", "mean power [W]", "share of energy [%]"]
+    if tariff.price is not None:
+        columns.append(f"cost [{tariff.currency}]")
+    if tariff.co2 is not None:
+        columns.append("CO2 [g]")
+
+    def row(name: str, seconds: float, joules: float) -> tuple[str | float | None, ...]:
+        cost, emission = tariff.cost(joules), tariff.emission(joules)
+        cells: list[str | float | None] = [
+            name,
+            seconds / 60,
+            joules / 3600,
+            joules / seconds if seconds > 0 else None,
+            100 * joules / shift.energy if shift.energy > 0 else None,
+        ]
+        if cost is not None:
+            cells.append(cost)
+        if emission is not None:
+            cells.append(1000 * emission)
+        return tuple(cells)
+
+    rows = [
+        row(STATE_NAMES[state], shift.state_time[state], shift.state_energy[state])
+        for state in ArmState
+        if shift.state_time[state] > 0
+    ]
+    rows.append(row("whole recording", shift.seconds, shift.energy))
+    note = "Energy of the robot bus"
+    if tariff.supply_efficiency < 1:
+        note += f"; cost and CO2 at the wall with {100 * tariff.supply_efficiency:.0f} % efficiency"
+    note += ". Telemetry does not include the controller's computer and power supply."
+    return Table("shift", "Energy of the shift", tuple(columns), tuple(rows), note)
+
+
+def cycle_table(shift: Shift) -> Table | None:
+    """Mean, standard deviation and range of the cycles' durations, energies and peak powers."""
+    if not shift.cycles:
+        return None
+    figures = [cycle.summary(shift.channels) for cycle in shift.cycles]
+    rows = []
+    for key, name in (
+        ("duration", "duration [s]"),
+        ("total_energy", "energy [J]"),
+        ("motion_energy", "energy while moving [J]"),
+        ("idle_energy", "energy while waiting [J]"),
+        ("peak_power", "peak power [W]"),
+        *((f"{joint}_energy", f"{joint} [J]") for joint in shift.joint_names),
+    ):
+        values = np.array([f[key] for f in figures])
+        rows.append(
+            (
+                name,
+                float(values.mean()),
+                float(values.std()),
+                float(values.min()),
+                float(values.max()),
+            )
+        )
+    return Table(
+        "cycle_table",
+        f"{len(figures)} cycles",
+        ("per cycle", "mean", "standard deviation", "smallest", "largest"),
+        tuple(rows),
     )

@@ -3,28 +3,79 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from ur_energy_model.energy.live.cycles import Cycle
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.energy.live.source_reader import SourceReader
-from ur_energy_model.energy.recording_checks import check_robot
-from ur_energy_model.errors import UrEnergyError, WrongRobotError
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
+from ur_energy_model.energy.source_reader import SourceReader
+from ur_energy_model.energy.telemetry_checks import check_robot
+from ur_energy_model.errors import UrEnergyError, WrongRobotError, needed_here
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.sinks.arm_reading import ArmReading
 from ur_energy_model.sinks.estimator_reading import (
     About,
+    LiveState,
     estimator_actions,
     estimator_reading,
 )
-from ur_energy_model.sinks.live_state import LiveState
-from ur_energy_model.sinks.outlets import Outlets
-from ur_energy_model.telemetry.host_clock import HostClock
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.telemetry.source import TelemetrySource
+from ur_energy_model.sinks.options import (
+    READINGS_PER_SECOND,
+    Address,
+    SinkOptions,
+    listening_address,
+)
+from ur_energy_model.telemetry.source import Decimator, TelemetrySource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ur_energy_model.energy.cycles import Cycle
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink, SinkStatus
+    from ur_energy_model.telemetry.clock import HostClock
+    from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+# Outlets: all sinks of one estimator, fed at one rate.
+
+
+class Outlets:
+    """Sinks that get the same readings.
+
+    Args:
+        sinks: already made.
+        rate: of readings [Hz].
+    """
+
+    def __init__(self, sinks: Iterable[Sink], rate: float = READINGS_PER_SECOND) -> None:
+        self.sinks = tuple(sinks)
+        self._decimator = Decimator(rate)
+
+    def offer(self, time: float, make: Callable[[], ArmReading | None]) -> None:
+        """Offer a reading to all sinks if one is due.
+
+        Args:
+            time: controller time of the last sample [s].
+            make: makes the reading, None before the first sample.
+        """
+        if self._decimator.due(time):
+            self.offer_at_once(make)
+
+    def offer_at_once(self, make: Callable[[], ArmReading | None]) -> None:
+        """Offer a reading to all sinks; `make` as in `offer`."""
+        reading = make() if self.sinks else None
+        if reading is not None:
+            for sink in self.sinks:
+                sink.offer(reading)
+
+    @property
+    def statuses(self) -> tuple[SinkStatus, ...]:
+        """State of every sink."""
+        return tuple(sink.status for sink in self.sinks)
+
+    def close(self) -> None:
+        """Close all sinks."""
+        for sink in self.sinks:
+            sink.close()
 
 
 @dataclass(frozen=True)
@@ -176,3 +227,65 @@ class LiveArm:
         if self._estimator is None:
             raise UrEnergyError("the arm is not known yet: no samples have arrived")
         return self._estimator
+
+
+# open_sinks: the sinks that a user states, each kind imported only if it is used.
+
+FOXGLOVE_PORT = 8765
+PROMETHEUS_PORT = 9464
+"""Default ports: Foxglove's own, and that of OpenTelemetry's Prometheus exporters."""
+
+
+def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple[Sink, ...]:
+    """Make all sinks of the options.
+
+    Args:
+        options: as the user states them.
+        actions: what clients of a sink may ask of the estimator.
+
+    Raises:
+        InputError: an address, a URL or a file that cannot be used.
+        MissingPackageError: the package of a kind is not installed.
+    """
+    with ExitStack() as opened:  # an error closes those made before
+        sinks = tuple(opened.enter_context(closing(sink)) for sink in _made(options, actions))
+        opened.pop_all()
+    return sinks
+
+
+def _made(options: SinkOptions, actions: ArmActions | None) -> Iterator[Sink]:
+    if options.foxglove:
+        with needed_here():
+            from ur_energy_model.sinks.foxglove import foxglove_sink
+
+        for text in options.foxglove:
+            address = _address(options, "--foxglove", text, FOXGLOVE_PORT)
+            yield foxglove_sink(address, options.foxglove_origins)
+    if options.mcap:
+        with needed_here():
+            from ur_energy_model.sinks.foxglove_messages import mcap_sink
+
+        for path in options.mcap:
+            yield mcap_sink(path)
+    if options.prometheus:
+        with needed_here():
+            from ur_energy_model.sinks.prometheus import prometheus_sink
+
+        for text in options.prometheus:
+            yield prometheus_sink(_address(options, "--prometheus", text, PROMETHEUS_PORT))
+    if options.mqtt:
+        with needed_here():
+            from ur_energy_model.sinks.mqtt import mqtt_sink
+
+        for url in options.mqtt:
+            yield mqtt_sink(url, options)
+    if options.opcua:
+        with needed_here():
+            from ur_energy_model.sinks.opcua import opcua_sink
+
+        for url in options.opcua:
+            yield opcua_sink(url, options, actions)
+
+
+def _address(options: SinkOptions, option: str, text: str, port: int) -> Address:
+    return listening_address(option, text, port=port, allow_network=options.allow_network)

@@ -7,8 +7,7 @@ import time
 from collections import deque
 from typing import Protocol
 
-from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.sink import NOT_OPEN, SinkStatus, problem_words
+from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus, problem_words
 
 MOST_WAITING = 50
 """Readings that wait; the oldest is dropped for a new one."""

@@ -1,12 +1,55 @@
-"""Sink: the interface between the estimator and whatever shows or forwards its readings."""
+"""What a sink is, and the readings that it gets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from ur_energy_model.energy.topics import other_numbers, total_numbers
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.sinks.arm_reading import ArmReading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ur_energy_model.energy.cycles import Cycle
+    from ur_energy_model.energy.live import Snapshot
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.telemetry.source import LinkStatus
+    from ur_energy_model.typing import Array
+
+# ArmReading: what every sink gets of an arm at one moment.
+
+
+@dataclass(frozen=True)
+class ArmReading:
+    """State of one arm at one moment.
+
+    Attributes:
+        arm: name of the arm (arm_identity.py), the label of everything a sink publishes.
+        stamp: host time of the last sample [ns since 1970, UTC].
+        joints: names of the joints, prefix included, n.
+        snapshot: powers, energies and states; powers are means since the previous reading.
+        link: state of the connection, with lost samples.
+        positions: joint origins in the base frame [n, 3], m; None where joint angles are unknown.
+        cycles: completed since the previous reading.
+        model: the model in use, in words.
+        robot: description of the arm; None where a source of readings does not know it.
+    """
+
+    arm: str
+    stamp: int
+    joints: tuple[str, ...]
+    snapshot: Snapshot
+    link: LinkStatus
+    positions: Array | None = None
+    cycles: tuple[Cycle, ...] = ()
+    model: str = ""
+    robot: RobotDescription | None = None
+
+    def numbers(self) -> dict[str, float]:
+        """Values of the energy topics by name, the same as the ROS topics'; W and J."""
+        return {**total_numbers(self.snapshot), **other_numbers(self.snapshot, self.joints)}
+
 
 NOT_OPEN = "not open yet"
 """Problem of a sink that was made a moment ago."""
@@ -61,3 +104,20 @@ def problem_words(error: Exception) -> str:
     if isinstance(error, UrEnergyError):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else repr(error)
+
+
+# ArmActions: what sinks may ask of the estimator, such as a reset of the counters.
+
+
+@dataclass(frozen=True)
+class ArmActions:
+    """Actions on one arm; called from threads of sinks, so each must take the estimator's lock.
+
+    Attributes:
+        reset: sets the counters since reset to zero; its argument is the reason.
+        read_interval: energies since the last call, as ~/read_interval returns them
+            (energy_topics.statuses.interval_energies).
+    """
+
+    reset: Callable[[str], None]
+    read_interval: Callable[[], Mapping[str, object]]

@@ -1,21 +1,28 @@
-"""Host time of samples, from the controller's clock and the arrival times of packets.
-
-Scheduling and network delay packets, but never advance them. So the offset between the clocks is
-the lower envelope of arrival minus controller time: a line through the earliest arrival of each
-second (Theil-Sen, robust against outliers) gives offset and drift, and the stamps follow it slowly
-enough to stay smooth. Source of the estimator: H. Theil (1950) and P. K. Sen (1968), "Estimates of
-the regression coefficient based on Kendall's tau".
-"""
+"""Time of samples: from the controller's clock to the host's, and checks of recorded times."""
 
 from __future__ import annotations
 
 import math
+import threading
+import time
 from collections import deque
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ur_energy_model.typing import Array
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.plausibility import ANY_ARM, IMPOSSIBLE_SHARE
+from ur_energy_model.telemetry.samples import Gap, Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ur_energy_model.typing import Array, Indices, Mask
 
 WINDOW = 1.0
 STEER_SECONDS = 0.1
@@ -168,3 +175,249 @@ class ClockMap:
             return self._level + self.drift * newest
         lowest = min((offset for _, offset in self._minima), default=math.inf)
         return lowest if self._lowest is None else min(lowest, self._lowest[1])
+
+
+# HostClock: the one clock of a process, for the stamps of samples, events, marks and bag names.
+#
+# It follows the monotonic clock, so that nothing jumps when the system's clock is set. A step of
+# the system's clock takes effect between recordings: at once where none runs, else with the next
+# bag.
+
+STEP_SECONDS = 1.0
+"""Change of the system's clock that counts as a step [s]; smaller ones add up until they do."""
+READING_NS = 1_000_000
+"""Longest time between two readings of the clocks that belong together [ns]."""
+_ATTEMPTS = 10
+
+
+class HostClock:
+    """Wall-clock time that does not jump when the system's clock is set.
+
+    Sources stamp samples and events by `now`, which never steps. Consumers add the `correction`
+    (`corrected`, `stamp`), which is constant while somebody holds it.
+
+    Attributes:
+        correction: what steps of the system's clock have added to `now` [ns].
+        steps: number of steps noticed so far.
+        last_step: extent of the last one [s], positive where the clock was set forward.
+    """
+
+    def __init__(self) -> None:
+        self.correction = 0
+        self.steps = 0
+        self.last_step = 0.0
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._offset = self._seen = _wall_minus_monotonic()
+
+    def now(self) -> int:
+        """Nanoseconds since the epoch by the system's clock as it was when the process started."""
+        return time.monotonic_ns() + self._offset
+
+    def stamp(self) -> int:
+        """Corrected time, for events and names [ns since the epoch]."""
+        return self.now() + self.correction
+
+    def corrected(self, batch: Telemetry) -> Telemetry:
+        """A live batch with corrected stamps."""
+        if self.correction == 0 or batch.stamp is None:
+            return batch
+        return replace(batch, stamp=batch.stamp + self.correction)
+
+    def check(self) -> int:
+        """Look for steps of the system's clock; returns `steps`."""
+        offset = _wall_minus_monotonic()
+        with self._lock:
+            step = (offset - self._seen) * 1e-9
+            if abs(step) >= STEP_SECONDS:
+                self._seen, self.last_step = offset, step
+                self.steps += 1
+            if self._holders == 0:
+                self.correction = self._due()
+            return self.steps
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the correction constant in this block."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def hold(self) -> None:
+        """Keep the correction constant from now on, until `release` was called as often."""
+        self.check()
+        with self._lock:
+            self._holders += 1
+
+    def release(self) -> None:
+        """End a `hold`."""
+        with self._lock:
+            self._holders -= 1
+
+    def describe_step(self) -> str:
+        """The last step, for events and diagnostics."""
+        direction = "forward" if self.last_step > 0 else "back"
+        applied = "stamps follow it"
+        if self.correction != self._due():
+            applied = "stamps follow it from the next recording on"
+        return f"the system's clock was set {direction} by {abs(self.last_step):.1f} s; {applied}"
+
+    def _due(self) -> int:
+        """Correction that all steps so far ask for; steps that cancel out ask for none [ns]."""
+        total = self._seen - self._offset
+        return total if abs(total) * 1e-9 >= STEP_SECONDS else 0
+
+
+def _wall_minus_monotonic() -> int:
+    """Offset between the clocks [ns]; the process may be interrupted between two readings."""
+    best: tuple[int, int] | None = None
+    for _ in range(_ATTEMPTS):
+        before = time.monotonic_ns()
+        wall = time.time_ns()
+        width = time.monotonic_ns() - before
+        if best is None or width < best[0]:
+            best = (width, wall - before - width // 2)
+        if width < READING_NS:
+            break
+    assert best is not None
+    return best[1]
+
+
+HOST_CLOCK = HostClock()
+"""The clock of this process."""
+
+# ClockCheck: refuses recordings whose times cannot be those of a controller.
+#
+# The controller's clock advances from sample to sample and starts again when the controller does.
+# A recording whose times run backwards or stand still would have no energy at all.
+
+_FEW = 3
+_SHARE, _SHARE_OF_FEW = 1e-3, 0.1
+"""Largest share of samples at which the clock goes back, of all and of the first samples."""
+_MANY = 20_000
+"""Number of samples that tell the share."""
+_SHORTEST_STEP = 1e-5
+"""Shortest mean step of a controller's clock [s]."""
+_LONGEST_STEP = 60.0
+"""Longest step between samples that is not taken for a gap [s]."""
+_REMEDY = "record again, or import the CSV recording again"
+
+
+def possible_times(time: Array) -> Mask:
+    """Which times [n], s, are finite and within the range of a clock."""
+    low, high = (float(edge[0]) for edge in ANY_ARM["timestamp"])
+    possible: Mask = (time >= low) & (time <= high)
+    return possible
+
+
+class ClockCheck:
+    """Follows the times of a recording.
+
+    Args:
+        source: the recording, for error messages.
+    """
+
+    def __init__(self, source: str | Path) -> None:
+        self._source = source
+        self._samples = self._impossible = self._back = 0
+        self._forward, self._advance = 0, 0.0
+        self._last: float | None = None
+
+    def update(self, time: Array) -> None:
+        """Take the next times [n], s.
+
+        Raises:
+            RecordingError: so many times go back or are impossible that it is no recording.
+        """
+        use = possible_times(time)
+        self._samples += len(time)
+        self._impossible += int(np.count_nonzero(~use))
+        before = [] if self._last is None else [self._last]
+        followed = np.concatenate([before, time[use]])
+        steps = np.diff(followed)
+        if len(followed):
+            self._last = float(followed[-1])
+        forward = steps > 0
+        self._back += int(np.count_nonzero(steps < 0))
+        self._forward += int(np.count_nonzero(forward))
+        self._advance += float(np.minimum(steps[forward], _LONGEST_STEP).sum())
+        self._check_order(_SHARE if self._samples > _MANY else _SHARE_OF_FEW)
+        if self._forward > _FEW and self._advance < _SHORTEST_STEP * self._forward:
+            raise self._refuse("the time advances by less than 10 us a sample")
+
+    def finish(self) -> None:
+        """At the end of the recording.
+
+        Raises:
+            RecordingError: times go back too often, stand still, or are impossible.
+        """
+        self._check_order(_SHARE)
+        if self._impossible > max(1.0, IMPOSSIBLE_SHARE * self._samples):
+            raise self._refuse(
+                f"{self._impossible} of {self._samples} samples have times that are impossible"
+            )
+        if self._samples > 1 and not self._forward:
+            raise self._refuse(f"the time does not advance in {self._samples} samples")
+
+    def _check_order(self, share: float) -> None:
+        if self._back > _FEW + share * self._samples:
+            raise self._refuse(
+                f"the time goes back {self._back} times in {self._samples} samples, "
+                "which no restart of a controller explains"
+            )
+
+    def _refuse(self, problem: str) -> RecordingError:
+        return RecordingError(self._source, problem, _REMEDY, field="timestamp")
+
+
+def checked_clock(batches: Iterable[Telemetry], source: str | Path) -> Iterator[Telemetry]:
+    """Batches of a recording without samples of impossible times.
+
+    These, and jumps of the clock that are not among the recorded gaps, become gaps.
+
+    Raises:
+        RecordingError: see `ClockCheck`.
+    """
+    check, last, dropped = ClockCheck(source), None, 0
+    for batch in batches:
+        check.update(batch.time)
+        use = possible_times(batch.time)
+        if not use.any():
+            dropped += len(batch)
+            continue
+        left_out = np.cumsum(~use)[use] + dropped
+        dropped = int(np.count_nonzero(~use[np.flatnonzero(use)[-1] :]))
+        yield _with_gaps(batch.select(use), left_out, last)
+        last = float(batch.time[use][-1])
+    check.finish()
+
+
+def _with_gaps(batch: Telemetry, left_out: Indices, last: float | None) -> Telemetry:
+    """A batch with gaps where samples were left out or the clock jumps.
+
+    Args:
+        batch: samples with possible times.
+        left_out: number of samples left out so far, for each sample [n].
+        last: time of the sample in front of the batch [s], None if there is none.
+    """
+    before = np.concatenate([[batch.time[0] if last is None else last], batch.time[:-1]])
+    steps = batch.time - before
+    lost = np.diff(left_out, prepend=0)
+    known = {gap.index for gap in batch.gaps}
+    first = 1 if last is None else 0
+    new = [
+        Gap(i, float(before[i]), float(batch.time[i]), int(lost[i]), _cause(lost[i], steps[i]))
+        for i in np.flatnonzero((lost > 0) | (steps < 0) | (steps > _LONGEST_STEP)).tolist()
+        if i >= first and i not in known
+    ]
+    if not new:
+        return batch
+    return replace(batch, gaps=tuple(sorted([*batch.gaps, *new], key=lambda gap: gap.index)))
+
+
+def _cause(lost: int, step: float) -> str:
+    if lost:
+        return "impossible times"
+    return "controller restarted" if step < 0 else "clock jumped"

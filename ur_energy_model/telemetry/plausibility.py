@@ -1,15 +1,19 @@
-"""Impossible values: far beyond the range of joints, motors and supply."""
+"""Impossible values and recordings that measure nothing: limits, statistics of channels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry, run_starts
 from ur_energy_model.typing import Array, Mask
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PlausibleRanges = Mapping[str, tuple[Array, Array]]
 """Lowest and highest possible value of a field, one for all elements or one each."""
@@ -111,3 +115,197 @@ def possible(
     }
     bad, first = impossible_rows(known, limits)
     return (telemetry.select(~bad) if bad.any() else telemetry), bad, first
+
+
+# Running statistics of a recording's channels, for the quality verdict.
+#
+# Every class takes consecutive parts of one recording and keeps a few numbers per channel.
+
+_STUCK = 3
+"""Number of identical values in a row that noise rarely produces."""
+
+
+@dataclass
+class Extremes:
+    """Smallest and largest value of each component of a channel."""
+
+    low: Array | None = None
+    high: Array | None = None
+
+    def update(self, values: Array) -> None:
+        """Include values [samples, k]; rows with NaN are ignored."""
+        finite = np.isfinite(values)
+        finite = values if finite.all() else values[finite.all(axis=1)]
+        if not len(finite):
+            return
+        low, high = finite.min(axis=0), finite.max(axis=0)
+        self.low = low if self.low is None else np.minimum(self.low, low)
+        self.high = high if self.high is None else np.maximum(self.high, high)
+
+    def span(self, width: int) -> Array:
+        """Largest minus smallest value [width]; NaN if there were no values."""
+        if self.low is None or self.high is None:
+            return np.full(width, np.nan)
+        return np.asarray(self.high - self.low)
+
+    def largest(self, width: int) -> Array:
+        """Largest magnitude [width]; NaN if there were no values."""
+        if self.low is None or self.high is None:
+            return np.full(width, np.nan)
+        return np.asarray(np.maximum(np.abs(self.low), np.abs(self.high)))
+
+
+@dataclass
+class Repeats:
+    """Runs in which one noisy channel does not change: frozen, or clipped at a limit.
+
+    Attributes:
+        longest: longest run of identical values, in samples.
+        value: the repeated value of that run.
+        low, high: extreme values.
+        at_limit: samples in runs of three or more at an extreme value.
+    """
+
+    longest: int = 0
+    value: float = float("nan")
+    low: float = float("inf")
+    high: float = float("-inf")
+    at_limit: int = 0
+
+    def update(self, values: Array) -> None:
+        """Include values [samples]; NaN is ignored."""
+        finite = values[np.isfinite(values)]
+        if not len(finite):
+            return
+        start = run_starts(finite)
+        length = np.diff(start, append=len(finite))
+        place = int(np.argmax(length))
+        if length[place] > self.longest:
+            self.longest, self.value = int(length[place]), float(finite[start[place]])
+        low, high = float(finite.min()), float(finite.max())
+        if low < self.low or high > self.high:
+            self.at_limit = 0
+            self.low, self.high = min(low, self.low), max(high, self.high)
+        limits = np.isin(finite[start], [self.low, self.high]) & (length >= _STUCK)
+        self.at_limit += int(length[limits].sum())
+
+    def frozen(self, samples: float) -> bool:
+        """Whether the channel was constant for this many samples, and not at a limit."""
+        return self.longest >= samples and (
+            self.low == self.high or self.value not in {self.low, self.high}
+        )
+
+    def clipped(self, samples: float) -> bool:
+        """Whether this many samples are clipped at a limit."""
+        return self.low < self.high and self.at_limit >= samples
+
+
+@dataclass
+class Proportion:
+    """Whether one channel is an exact multiple of another, component by component.
+
+    Attributes:
+        sums: of squares, products and squares of the other channel [3, k]; None before any part.
+    """
+
+    sums: Array | None = None
+
+    def update(self, values: Array, reference: Array) -> None:
+        """Include two channels [samples, k]; rows with NaN are ignored."""
+        finite = np.isfinite(values).all(axis=1) & np.isfinite(reference).all(axis=1)
+        a, b = values[finite], reference[finite]
+        sums = np.stack([(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)])
+        self.sums = sums if self.sums is None else self.sums + sums
+
+    @property
+    def exact(self) -> bool:
+        """Whether the residual of every component that is not zero is below 0.01 % RMS."""
+        if self.sums is None:
+            return False
+        squares, products, reference = self.sums
+        active = (squares > 0) & (reference > 0)
+        if not active.any():
+            return False
+        residual = 1 - products[active] ** 2 / (squares[active] * reference[active])
+        return bool((residual < 1e-8).all())
+
+
+@dataclass
+class JointActivity:
+    """How much each joint moved.
+
+    Attributes:
+        moving: seconds above 0.01 rad/s per joint.
+        reversals: changes of direction per joint.
+        seconds: time covered, gaps left out.
+    """
+
+    moving: Array
+    reversals: NDArray[np.int64]
+    seconds: float = 0.0
+    _direction: Array = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def empty(cls, joints: int) -> JointActivity:
+        """Start for this many joints."""
+        return cls(np.zeros(joints), np.zeros(joints, dtype=np.int64), 0.0, np.zeros(joints))
+
+    def update(self, part: Telemetry, speed: Array) -> None:
+        """Include joint speeds [samples, n] of a part, rad/s."""
+        for segment in part.segments():
+            step = np.diff(part.time[segment])
+            moving = np.abs(speed[segment]) > 0.01
+            self.moving += step @ moving[1:]
+            self.seconds += float(step.sum())
+            for j in range(speed.shape[1]):
+                signs = np.sign(speed[segment, j][moving[:, j]])
+                if not len(signs):
+                    continue
+                turns = int(np.count_nonzero(np.diff(signs)))
+                turns += int(self._direction[j] * signs[0] < 0)
+                self.reversals[j] += turns
+                self._direction[j] = signs[-1]
+
+
+# Recognises recordings of the manufacturer's offline simulator, which measures nothing.
+
+NOMINAL_VOLTAGE = 48.0
+"""Constant bus voltage of the offline simulator [V]."""
+REASON = (
+    "comes from the maker's offline simulator (actual_current is an exact multiple of "
+    "target_current, bus voltage exactly 48 V): nothing was measured"
+)
+"""Why such a recording has no information about energy."""
+REMEDY = "record a real arm"
+SIMULATOR_FIELDS = ("actual_current", "target_current", "actual_robot_voltage")
+"""Fields that the check reads; it finds nothing in recordings without the first two."""
+
+
+@dataclass
+class OfflineSimulatorCheck:
+    """Checks consecutive parts of one recording for the simulator's fingerprint.
+
+    The fingerprint is a measured current that is an exact multiple of the commanded one on every
+    joint and, if the bus voltage was recorded, exactly 48 V throughout. One of them alone proves
+    nothing: some controllers report whole volts.
+    """
+
+    _proportion: Proportion = field(default_factory=Proportion)
+    _voltage: Extremes = field(default_factory=Extremes)
+
+    def update(self, part: Telemetry) -> None:
+        """Include the next part."""
+        if not len(part):
+            return
+        if "actual_current" in part and "target_current" in part:
+            self._proportion.update(part["actual_current"], part["target_current"])
+        if "actual_robot_voltage" in part:
+            self._voltage.update(part["actual_robot_voltage"].reshape(len(part), 1))
+
+    @property
+    def found(self) -> bool:
+        """Whether all parts so far have the fingerprint."""
+        low, high = self._voltage.low, self._voltage.high
+        if low is not None and high is not None and not low[0] == NOMINAL_VOLTAGE == high[0]:
+            return False
+        return self._proportion.exact

@@ -2,15 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.telemetry.runs import slices_between
-from ur_energy_model.typing import Array, Indices, Mask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from ur_energy_model.typing import Array, Indices, Mask
+
+# Consecutive stretches of an array: runs of equal values, blocks of time.
+
+
+def changes(values: Array, before: float) -> Array:
+    """Change of values [n] since the one before each, the first since `before`: [n].
+
+    The same as np.diff with `prepend`, in a fifth of its time for a few values.
+    """
+    out = np.empty(len(values), dtype=np.result_type(values, float))
+    if len(values):
+        out[0] = values[0] - before
+        np.subtract(values[1:], values[:-1], out=out[1:])
+    return out
+
+
+def run_starts(values: ArrayLike) -> Indices:
+    """Indices at which runs of equal values [n] or equal rows [n, k] start; NaN equals nothing."""
+    rows = np.asarray(values)
+    if not len(rows):
+        return np.zeros(0, dtype=np.intp)
+    changes = rows[1:] != rows[:-1]
+    if rows.ndim > 1:
+        changes = changes.any(axis=1)
+    return np.concatenate([[0], np.flatnonzero(changes) + 1])
+
+
+def equal_runs(values: ArrayLike) -> Iterator[slice]:
+    """Slices of equal values [n] or equal rows [n, k], in order; together they cover all."""
+    return slices_between(run_starts(values)[1:].tolist(), len(np.asarray(values)))
+
+
+def slices_between(cuts: Iterable[int], count: int) -> Iterator[slice]:
+    """The slices into which ascending cuts divide `count` samples; empty ones are left out."""
+    for start, stop in pairwise([0, *cuts, count]):
+        if stop > start:
+            yield slice(start, stop)
+
+
+def time_blocks(time: Array, duration: float, origin: float = 0.0) -> Iterator[slice]:
+    """Slices of the samples that fall into the same block of time.
+
+    Args:
+        time: ascending [n], s.
+        duration: of a block [s].
+        origin: time at which a block starts [s].
+    """
+    return equal_runs(np.floor((time - origin) / duration))
 
 
 @dataclass(frozen=True)
@@ -320,3 +374,47 @@ def concatenate(parts: Sequence[Telemetry], *, cause: str | None = None) -> Tele
         stamp=np.concatenate(stamps) if len(stamps) == len(parts) else None,
         repeated=sum(part.repeated for part in parts),
     )
+
+
+# Name of an arm in what outlives a session: history, metrics, model files of a fleet.
+
+UNKNOWN_ARM = "unknown"
+"""Where neither the serial number nor the type of the arm is known."""
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def arm_name(info: RecordingInfo) -> str:
+    """Serial number of the arm, or else its type; letters, digits and ._- only.
+
+    The name is a part of file names, labels and topics.
+    """
+    text = info.serial or info.robot or UNKNOWN_ARM
+    return _FORBIDDEN.sub("_", text).strip("._") or UNKNOWN_ARM
+
+
+def same_serial(first: str | None, second: str | None) -> bool | None:
+    """Whether two serial numbers are those of one arm; None where either is unknown."""
+    return first == second if first and second else None
+
+
+# Event: something that happened beside the samples of a recording.
+
+INFORMATION, WARNING, ERROR = 20, 30, 40
+"""Levels of an event, as in rcl_interfaces/msg/Log."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened while recording.
+
+    Attributes:
+        stamp: host time [ns since the epoch].
+        kind: "mark", "message", "gap", ...
+        text: for the reader of the bag.
+        level: INFORMATION, WARNING or ERROR.
+    """
+
+    stamp: int
+    kind: str
+    text: str
+    level: int = INFORMATION

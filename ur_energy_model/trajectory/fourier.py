@@ -10,10 +10,8 @@ sum l a_l = 0 and sum l^2 b_l = 0. `rest_basis` spans the coefficients that sati
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -21,10 +19,13 @@ from scipy.linalg import block_diag, null_space
 
 from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.files import write_text
-from ur_energy_model.reading.readers import Quantity, array, integer, list_of, text
-from ur_energy_model.reading.record import Record
-from ur_energy_model.reading.yaml_tree import YamlTree
-from ur_energy_model.typing import Array
+from ur_energy_model.yaml_reader import Quantity, Record, YamlTree, array, integer, list_of, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from ur_energy_model.typing import Array
 
 SCHEMA = 1
 TYPE = "fourier_trajectory"

@@ -2,19 +2,222 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pinocchio as pin
 
-from ur_energy_model.errors import InputError
-from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.errors import InputError, RobotFileError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import load_trajectory
-from ur_energy_model.trajectory.motions import Chain, Hold, Motion, Segment, Sinusoids
-from ur_energy_model.trajectory.planner import Planner, home_position, straight_line
-from ur_energy_model.trajectory.profiles import Cycloid
-from ur_energy_model.typing import Array
+from ur_energy_model.trajectory.motions import (
+    Chain,
+    Cycloid,
+    Hold,
+    Motion,
+    Segment,
+    Sinusoids,
+    move,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.model.setup import Setup
+    from ur_energy_model.typing import Array
+
+# Moves of an arm, planned within its limits.
+
+TEST_SPEED, TEST_ACCELERATION = 3.0, 6.0
+"""Of the test trajectories A and B (Clochiatti et al. 2024), rad/s and rad/s^2."""
+TOOL_SPEED = 1.3
+"""Tool speed at which the controller re-plans its moves (observed in the same work), m/s."""
+TORQUE_SHARE = 0.8
+"""Share of the joints' torque limits that planned moves use."""
+CLEARANCE = 0.02
+"""Least distance of the links from each other and from the table, m."""
+LOWEST = 0.12
+"""Least height of joints and flange above the table of arms without geometry, m."""
+_POINTS = 6
+_RETRIES = 15
+
+
+@dataclass(frozen=True)
+class MotionLimits:
+    """Limits of planned moves.
+
+    Attributes:
+        speed, acceleration: of the joints [n], rad/s and rad/s^2.
+        tool_speed: of the flange [m/s].
+        torque: of the joints [n], N m.
+    """
+
+    speed: Array
+    acceleration: Array
+    tool_speed: float
+    torque: Array
+
+    @classmethod
+    def for_robot(
+        cls,
+        robot: RobotDescription,
+        speed: float = TEST_SPEED,
+        acceleration: float = TEST_ACCELERATION,
+    ) -> MotionLimits:
+        """The given speed and acceleration, or the arm's own limits where these are lower."""
+        return cls(
+            speed=np.minimum(speed, robot.max_velocity),
+            acceleration=np.minimum(acceleration, robot.max_acceleration),
+            tool_speed=TOOL_SPEED,
+            torque=TORQUE_SHARE * robot.max_torque,
+        )
+
+
+class Planner:
+    """Plans moves of one arm in one setup.
+
+    Args:
+        robot: n joints.
+        setup: mounting and payload, for the torques.
+        reflected_inertia: of motors and reducers, joint side [n], kg m^2; unknown ones are left
+            out.
+        limits: of every move.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        setup: Setup | None = None,
+        *,
+        reflected_inertia: Array | None = None,
+        limits: MotionLimits | None = None,
+    ) -> None:
+        self.robot = robot
+        self.dynamics = ArmDynamics(robot, setup)
+        inertia = robot.reflected_inertia if reflected_inertia is None else reflected_inertia
+        self.inertia = np.nan_to_num(inertia)
+        self.limits = MotionLimits.for_robot(robot) if limits is None else limits
+
+    def move(
+        self, start: Array, end: Array, rest: float = 0.0, limits: MotionLimits | None = None
+    ) -> Segment:
+        """Straight joint-space move with trapezoidal speed within all limits.
+
+        Speed is reduced to the limit of the tool speed, then speed and acceleration together to the
+        torque limits, as far as slowing down helps.
+
+        Args:
+            start: joint positions [n], rad.
+            end: joint positions [n], rad.
+            rest: pause at the end [s].
+            limits: of this move; the planner's where None.
+        """
+        limits = self.limits if limits is None else limits
+        speed, acceleration = limits.speed, limits.acceleration
+        segment = move(start, end, speed, acceleration, rest)
+        if segment.profile.duration == 0.0:
+            return segment
+        path = straight_line(start, end)
+        reach = np.linalg.norm(
+            self.dynamics.flange_speed(path, np.broadcast_to(end - start, path.shape)), axis=1
+        ).max()
+        step = np.abs(end - start)
+        if reach > 0.0:
+            speed = np.minimum(speed, step * limits.tool_speed / reach + 1e-9)
+        for _ in range(_RETRIES + 1):
+            segment = move(start, end, np.maximum(speed, 1e-6), acceleration, rest)
+            if np.all(self._torques(segment) <= limits.torque):
+                break
+            speed, acceleration = 0.9 * speed, 0.8 * acceleration
+        return segment
+
+    def chain_through(self, points: Array, rest: float = 0.3) -> Chain:
+        """Closed chain of moves through points [m, n], rad, with a rest at each [s]."""
+        ends = np.roll(points, -1, axis=0)
+        return Chain([self.move(a, b, rest) for a, b in zip(points, ends, strict=True)])
+
+    def is_clear(self, q: Array) -> bool:
+        """Whether the arm is clear of itself and the table at joint positions [samples, n], rad.
+
+        Uses the capsules of the links where the arm has them; else joints and flange of the outer
+        arm must stay above the table and away from the arm's own column.
+        """
+        if self._geometry is not None:
+            return float(self._geometry.distances(q).min()) > CLEARANCE
+        model, data = self.dynamics.model, self.dynamics.data
+        reach = float(np.abs(self.robot.a).sum() + np.abs(self.robot.d[1:]).sum())
+        for state in q:
+            pin.forwardKinematics(model, data, state)
+            positions = [data.oMi[j].translation for j in range(3, self.robot.dof + 1)]
+            positions.append(self.dynamics.flange_pose(state[None, :])[0, :3, 3])
+            if min(z for _, _, z in positions) < LOWEST:
+                return False
+            if min(float(np.hypot(x, y)) for x, y, _ in positions[1:]) < 0.15 * reach:
+                return False
+        return True
+
+    @cached_property
+    def _geometry(self) -> ArmGeometry | None:
+        try:
+            return ArmGeometry(self.robot)
+        except RobotFileError:
+            return None
+
+    def random_points(self, seed: int, count: int = _POINTS) -> Array:
+        """Seeded random joint positions [count, n], rad, whose closed chain of moves is clear."""
+        random = np.random.default_rng(seed)
+        low, high = _range(self.robot)
+        points = [home_position(self.robot)]
+        while len(points) < count + 1:
+            last = len(points) == count
+            for _ in range(2000):
+                candidate = random.uniform(low, high)
+                far = np.abs(candidate - points[-1]).max() > 0.5
+                if not far or not self.is_clear(candidate[None]):
+                    continue
+                if len(points) > 1 and not self.is_clear(straight_line(points[-1], candidate)):
+                    continue
+                if not last or self.is_clear(straight_line(candidate, points[1])):
+                    points.append(candidate)
+                    break
+            else:
+                points = points[:1]  # dead end: start again with the next random numbers
+        return np.array(points[1:])
+
+    def _torques(self, segment: Segment) -> Array:
+        """Largest torque of each joint during a move [n], N m."""
+        t = np.linspace(0.0, segment.profile.duration, 40)
+        q, qd, qdd = segment.sample(t)
+        torque = self.dynamics.inverse_dynamics(q, qd, qdd) + self.inertia * qdd
+        return np.asarray(np.abs(torque).max(axis=0))
+
+
+def straight_line(start: Array, end: Array) -> Array:
+    """Joint positions of a straight move [40, n], rad."""
+    return np.linspace(start, end, 40)
+
+
+def home_position(robot: RobotDescription) -> Array:
+    """Home position [n], rad: upper arm up, elbow bent, tool down; zero for other kinematics."""
+    if robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint"):
+        return np.array([0.0, -np.pi / 2, np.pi / 2, -np.pi / 2, -np.pi / 2, 0.0])
+    return np.zeros(robot.dof)
+
+
+def _range(robot: RobotDescription) -> tuple[Array, Array]:
+    """Joint ranges of the random positions [n] each, rad, with the upper arm above the table."""
+    centre = np.zeros(robot.dof)
+    width = np.minimum(2.4, 0.6 * robot.max_position)
+    if robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint"):
+        centre[1], width[1], width[2] = -np.pi / 2, 1.1, 2.2
+    return centre - width, centre + width
+
 
 _SEEDS = {"trajectory_a": 1, "trajectory_b": 36}
 """Seeds of the random points; with these a UR5e's joints reach 2 to 3 rad/s in both."""

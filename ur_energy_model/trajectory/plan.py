@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import csv
+from array import array
+from dataclasses import dataclass, replace
+from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.typing import Array
+from ur_energy_model.files import open_regular
+from ur_energy_model.low_pass import low_pass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ur_energy_model.typing import Array
 
 SAMPLE_PERIOD = 0.008
 """Sample period of the predicted powers [s]."""
@@ -174,3 +184,202 @@ def _spline_slopes(knots: Array, q: Array) -> Array:
         right = 3 * (h[1:, None] * chords[:-1] + h[:-1, None] * chords[1:])
         slopes[1:-1] = solve_banded((1, 1), bands, right, overwrite_b=True)
     return slopes
+
+
+# Reads and writes planned trajectories as CSV.
+
+_TIME_NAMES = ("time", "t", "timestamp", "time_from_start")
+_MOTIONS = ("q", "qd", "qdd")
+
+
+def csv_text(time: Array, *motions: Array) -> str:
+    """CSV that `read_plan` reads: time, q_0 ... and as many of qd_0 ..., qdd_0 ... as given.
+
+    Args:
+        time: [k], s.
+        motions: positions [k, n], rad; then velocities and accelerations [k, n].
+    """
+    names = [
+        f"{name}_{joint}"
+        for name, values in zip(_MOTIONS, motions, strict=False)
+        for joint in range(values.shape[1])
+    ]
+    lines = [",".join(["time", *names])]
+    rows = np.hstack([time[:, None], *motions])
+    lines += [",".join(f"{value:.9g}" for value in row) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
+    """A trajectory from a CSV file with a header line.
+
+    Columns: `time` [s]; positions as `q_0` ... [rad] (also `target_q_0`, `actual_q_0` or the
+    joint's name); where known, velocities `qd_0` ... [rad/s] and accelerations `qdd_0` ...
+    [rad/s^2] (also `target_qd_0`, `target_qdd_0`). Other columns are ignored.
+
+    Raises:
+        InputError: names the column or line at fault.
+    """
+    try:
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
+            return _read(path, csv.reader(file), joint_names)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(path, f"cannot be read ({error})", "check the path") from error
+
+
+def _read(path: str | Path, rows: Iterator[list[str]], joint_names: Sequence[str]) -> Plan:
+    """The trajectory of the rows of a file, header first."""
+    rows = (row for row in rows if row)
+    names = next(rows, None)
+    if names is None:
+        raise InputError(path, "is empty", "give a header line and one line a point")
+    header = {name.strip(): i for i, name in enumerate(names)}
+    time = next((name for name in _TIME_NAMES if name in header), None)
+    if time is None:
+        raise InputError(path, "is missing", "name the time column 'time'", field="time")
+    n = len(joint_names)
+    q = _joint_columns(header, ("q", "target_q", "actual_q"), n) or (
+        list(joint_names) if all(name in header for name in joint_names) else None
+    )
+    if q is None:
+        raise InputError(
+            path, "is missing", f"name the positions q_0 to q_{n - 1} or by joint", field="q_0"
+        )
+    qd = _joint_columns(header, ("qd", "target_qd"), n)
+    qdd = None if qd is None else _joint_columns(header, ("qdd", "target_qdd"), n)
+    parts = [[time], q, qd or [], qdd or []]
+    table = _numbers(path, rows, header, [name for part in parts for name in part])
+    ends = np.cumsum([len(part) for part in parts])
+    values = np.split(table, ends[:-1], axis=1)
+    return Plan(
+        time=values[0][:, 0],
+        q=values[1],
+        qd=None if qd is None else values[2],
+        qdd=None if qdd is None else values[3],
+        source=str(path),
+    )
+
+
+def _joint_columns(
+    header: Mapping[str, int], stems: Sequence[str], joints: int
+) -> list[str] | None:
+    """Names of the columns of the first stem that has one for each joint."""
+    for stem in stems:
+        names = [f"{stem}_{i}" for i in range(joints)]
+        if all(name in header for name in names):
+            return names
+    return None
+
+
+def _numbers(
+    path: str | Path, rows: Iterator[list[str]], header: Mapping[str, int], names: Sequence[str]
+) -> Array:
+    """Columns as numbers [rows, names]; reads no more rows than a plan may have points.
+
+    Raises:
+        InputError: a row of another length, text that is no number, or too many rows.
+    """
+    places = [header[name] for name in names]
+    width = max(header.values()) + 1
+    numbers = array("d")
+    count = 0
+    for count, row in enumerate(rows, start=1):
+        check_points(path, max(count, 2))
+        if len(row) != width:
+            raise InputError(
+                path,
+                f"line {count + 1} has {len(row)} columns, the header {width}",
+                "correct that line",
+            )
+        numbers.extend(
+            _number(path, name, row[place]) for place, name in zip(places, names, strict=True)
+        )
+    return np.array(numbers).reshape(count, len(names))
+
+
+def _number(path: str | Path, name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InputError(
+            path,
+            f"holds something that is not a number ({error})",
+            "correct that line",
+            field=name,
+        ) from error
+
+
+# Smoothing of planned trajectories that were measured.
+#
+# Differentiating positions twice turns noise of a tenth of a milliradian at 500 Hz into
+# accelerations of tens of rad/s^2, and these into energy that the motion does not take.
+
+CUTOFF = 6.0
+"""Cut-off of the zero-phase low-pass for noisy positions [Hz]: the highest that identification
+uses, above the motion of a rigid arm."""
+NOISE_SHARE = 0.05
+"""Noise of accelerations from which a plan counts as noisy, relative to the arm's limit."""
+_ORDER = 4
+_WHITE_GAIN = 70.0**0.5
+"""Standard deviation of fourth differences of white noise, over that of the noise."""
+_WHITE_CORRELATION = -0.5
+"""Consecutive fourth differences of white noise correlate with -0.8, of motion positively."""
+_ENOUGH_POINTS = 32
+_ACCELERATION_GAIN = 6.0**0.5
+"""Standard deviation of second differences of white noise, over that of the noise."""
+
+
+def smooth_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, str | None]:
+    """The plan without the noise of measured positions or velocities.
+
+    Args:
+        plan: as read; unchanged if it has accelerations.
+        max_acceleration: of the joints [n], rad/s^2.
+
+    Returns:
+        the plan for a prediction, and a warning with reason and remedy; None without relevant
+        noise.
+    """
+    if plan.qdd is not None or len(plan.time) < _ENOUGH_POINTS:
+        return plan, None
+    step = plan.duration / (len(plan.time) - 1)
+    grid = plan.time[0] + step * np.arange(len(plan.time))
+    q = _on_grid(grid, plan.time, plan.q)
+    noise = _noise(q)
+    of_q = _ACCELERATION_GAIN * noise / step**2
+    of_qd = np.zeros_like(of_q)
+    if plan.qd is not None:
+        of_qd = 2**0.5 * _noise(_on_grid(grid, plan.time, plan.qd)) / step
+    limit = NOISE_SHARE * np.broadcast_to(max_acceleration, of_q.shape)
+    if not ((of_q > limit) | (of_qd > limit)).any():
+        return plan, None
+    worst = float(max(of_q.max(), of_qd.max()))
+    kind = "positions" if (of_q > limit).any() else "velocities"
+    text = (
+        f"{kind} look measured: their noise alone would make accelerations of {worst:.2g} rad/s^2; "
+        f"smoothed at {CUTOFF:g} Hz. Give the planned motion (target_q, or q, qd and qdd) for an "
+        "answer without smoothing"
+    )
+    if kind == "velocities":
+        return replace(plan, qd=None), text
+    return Plan(
+        grid, low_pass(q, step, CUTOFF, padding=1.5, padtype="even"), source=plan.source
+    ), text
+
+
+def _on_grid(grid: Array, time: Array, values: Array) -> Array:
+    """Values [k, n] at even times [k]; unchanged where their times already agree with these."""
+    if np.allclose(grid, time, rtol=0, atol=0.02 * (grid[1] - grid[0])):
+        return values
+    return np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
+
+
+def _noise(values: Array) -> Array:
+    """Standard deviation [n] of white noise in evenly sampled values [k, n]; 0 where smooth."""
+    rough = np.diff(values, _ORDER, axis=0)
+    power = np.square(rough).mean(axis=0)
+    product = (rough[1:] * rough[:-1]).mean(axis=0)
+    white = product < _WHITE_CORRELATION * power
+    # The median ignores the few large differences where a motion's jerk changes.
+    deviation = np.median(np.abs(rough), axis=0) / 0.6745
+    return np.asarray(np.where(white, deviation / _WHITE_GAIN, 0.0))

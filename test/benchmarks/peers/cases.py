@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.identification.exact_arm import write_bag
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.commands import ProgramCommand
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.commands import ProgramCommand
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ur_energy_model.typing import Array
 
 FRICTION_SPEED = 0.5
 """Joint speed at which frictions are compared [rad/s]."""

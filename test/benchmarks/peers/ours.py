@@ -6,17 +6,20 @@ import csv
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from test.benchmarks.peers.recorded import Part
 from ur_energy_model.cli.main import main
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.bank import FrictionBank
-from ur_energy_model.typing import Array
+from ur_energy_model.model.friction import FrictionBank
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from test.benchmarks.peers.recorded import Part
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array
 
 
 class CommandError(UrEnergyError):

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.identification.dynamics.dynamics_stage import estimate_setups
-from ur_energy_model.identification.dynamics.recording_dynamics import RecordingDynamics
-from ur_energy_model.identification.power.power_columns import (
-    STANDSTILL_SPEED,
-    PowerRows,
-    power_rows,
+from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_setups
+from ur_energy_model.identification.filtered_motion import (
+    MOVING_SPEED,
+    FilteredMotion,
+    NarrowFilter,
 )
+from ur_energy_model.identification.power_structures import STANDSTILL_SPEED, PowerRows, power_rows
 from ur_energy_model.identification.recording_reader import read_recording
-from ur_energy_model.identification.regression.filtered_motion import MOVING_SPEED, FilteredMotion
-from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
-from ur_energy_model.typing import Array, Mask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ur_energy_model.typing import Array, Mask
 
 
 @dataclass(frozen=True)

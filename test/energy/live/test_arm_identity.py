@@ -6,17 +6,18 @@ import json
 import struct
 import zlib
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.energy.live.state_file import StateFile
+from ur_energy_model.energy.counters import StateFile
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def estimator(folder: Path) -> LiveEstimator:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.small_disk import SmallDisk, small_disk
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.cycle_log import CycleLog
-from ur_energy_model.energy.live.cycles import Cycle
+from ur_energy_model.energy.cycles import Cycle, CycleLog
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.powers import Channels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 CHANNELS = Channels(("a_joint", "b_joint"))
 

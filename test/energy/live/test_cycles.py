@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
 from test.optimization.simulated_cycle import PICK, PLACE, pick_and_place, recorded
-from ur_energy_model.energy.live.cycles import Cycle, CycleDetector, Mark, Trigger
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LiveOptions
+from ur_energy_model.energy.cycles import Cycle, CycleDetector, Mark, Trigger
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.resources import config_file
+from ur_energy_model.files import config_file
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Chain, Motion, move
 from ur_energy_model.trajectory.named_motions import named_motion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 SIGNALS: dict[Trigger, tuple[str, list[float], list[int]]] = {
     "program": ("runtime_state", [2, 2, 1, 2, 2, 4, 2], [3, 6]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,17 +19,16 @@ from test.energy.known_arm import (
     packets,
     total,
 )
-from ur_energy_model.energy.arm_state import ArmState
-from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.energy.live.snapshot import Snapshot
-from ur_energy_model.energy.power_options import PowerOptions
-from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
-from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment
+from ur_energy_model.energy.joint_powers import BusCapacitor, SpeedAlignment
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.meter import bridged_steps
+from ur_energy_model.energy.powers import ArmState, PowerOptions
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
-from ur_energy_model.model.friction.law import LAWS, Friction
+from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def fed(

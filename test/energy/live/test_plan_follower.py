@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.energy.known_arm import RATE, ROBOT, changed, known_model, motion, packets, total
-from ur_energy_model.energy.live import plan_follower
-from ur_energy_model.energy.live import source_reader as module
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.plan_follower import PlanFollower, Verdict
-from ur_energy_model.energy.live.source_reader import SourceReader
+from ur_energy_model.energy import plan_follower
+from ur_energy_model.energy import source_reader as module
+from ur_energy_model.energy.live import LiveEstimator
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.plan_follower import PlanFollower, Verdict
+from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.errors import ControllerError, RecordingError
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 START = np.array([0.0, -1.2, 1.0, -1.0, 0.3, 0.0])
 WAY = np.array([0.8, -0.3, 0.4, 0.0, 0.0, 1.0])

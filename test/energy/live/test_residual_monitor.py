@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.live.residual_monitor import ResidualMonitor
+from ur_energy_model.energy.live import ResidualMonitor
 
 
 @pytest.mark.parametrize(("residual", "drifting"), [(6.0, True), (-6.0, True), (4.0, False)])

@@ -6,16 +6,17 @@ import csv
 import errno
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from test.small_disk import SmallDisk, small_disk
-from ur_energy_model.energy.live import state_file
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.energy.live.snapshot import Snapshot
+from ur_energy_model.energy import counters as state_file
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Fault = Callable[[bool], None]
 

@@ -13,13 +13,10 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.journal_entry import JournalEntry
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.energy.live.saved_state import Counters
-from ur_energy_model.energy.live.state_file import StateFile
+from ur_energy_model.energy.counters import Counters, JournalEntry, StateFile
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError
 
 CHANNELS = Channels(("a_joint", "b_joint"))
@@ -171,9 +168,9 @@ _KILLED = """
 import sys
 from pathlib import Path
 from test.energy.known_arm import ROBOT, known_model, motion, packets
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.journal_entry import JournalEntry
-from ur_energy_model.energy.live.options import LiveOptions
+from ur_energy_model.energy.live import LiveEstimator
+from ur_energy_model.energy.counters import JournalEntry
+from ur_energy_model.energy.live import LiveOptions
 estimator = LiveEstimator(known_model(), ROBOT, LiveOptions(state_file=Path(sys.argv[1])))
 for batch in packets(motion(600.0), 10):
     estimator.update(batch)

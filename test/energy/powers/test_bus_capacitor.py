@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.powers.bus_capacitor import BusCapacitor
+from ur_energy_model.energy.joint_powers import BusCapacitor
+from ur_energy_model.energy.meter import bridged_steps
 
 STEP = 0.002
 TIME = 50.0 + STEP * np.arange(1.0, 1001.0)

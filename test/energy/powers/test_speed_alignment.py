@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.gaps import DEFAULT_GAP_LIMIT, bridged_steps
-from ur_energy_model.energy.powers.speed_alignment import SpeedAlignment, backward_difference
+from ur_energy_model.energy.joint_powers import SpeedAlignment, backward_difference
+from ur_energy_model.energy.meter import DEFAULT_GAP_LIMIT, bridged_steps
 
 TIME = 100.0 + 0.002 * np.arange(1000.0)
 STEPS = bridged_steps(TIME)

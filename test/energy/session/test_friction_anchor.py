@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 from test.identification.conftest import smooth_motion
-from ur_energy_model.energy.session.friction_anchor import (
+from ur_energy_model.energy.session import (
     WITHIN_SESSION,
     FrictionAnchor,
     MeasuredMotion,
     anchor_friction,
 )
-from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.law import LAWS, Friction
-from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Setup

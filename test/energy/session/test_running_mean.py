@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.session.running_mean import RunningMean
+from ur_energy_model.energy.session import RunningMean
 
 
 def test_a_running_mean_is_unbiased_from_the_first_value() -> None:

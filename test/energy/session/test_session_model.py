@@ -9,9 +9,8 @@ import pytest
 
 from test.energy.known_arm import changed, known_model, motion, packets
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.power_options import PowerOptions
-from ur_energy_model.energy.session.session_model import SessionModel
-from ur_energy_model.energy.session.standby_tracker import StandbyTracker
+from ur_energy_model.energy.powers import PowerOptions
+from ur_energy_model.energy.session import SessionModel, StandbyTracker
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry

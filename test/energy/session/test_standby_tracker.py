@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.gaps import bridged_steps
-from ur_energy_model.energy.session.standby_tracker import StandbyTracker
+from ur_energy_model.energy.meter import bridged_steps
+from ur_energy_model.energy.session import StandbyTracker
 
 
 def followed(

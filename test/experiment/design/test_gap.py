@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.experiment.design import gradient_search
-from ur_energy_model.experiment.design.design import Design, make_design
-from ur_energy_model.experiment.design.gap import SpeedGap, gaps_among, needs_of
-from ur_energy_model.experiment.design.gradient_search import descend
-from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
+from ur_energy_model.experiment import design as gradient_search
+from ur_energy_model.experiment.design import Design, descend, make_design
+from ur_energy_model.experiment.design_problem import (
+    DesignProblem,
+    DesignRequest,
+    SpeedGap,
+    gaps_among,
+    needs_of,
+)
+from ur_energy_model.files import config_file
 from ur_energy_model.learning.history import NEEDS, Need
-from ur_energy_model.learning.learner import Learner
-from ur_energy_model.learning.options import LearningOptions
-from ur_energy_model.model.file.model_file import load_model, save_model
+from ur_energy_model.learning.learner import Learner, LearningOptions
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.resources import config_file
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.trajectory.motions import Motion
-from ur_energy_model.trajectory.planner import MotionLimits, Planner
+from ur_energy_model.trajectory.named_motions import MotionLimits, Planner
+
+if TYPE_CHECKING:
+    from ur_energy_model.trajectory.motions import Motion
 
 ROBOT = load_robot("ur5e")
 SLOW = Need(4, "speed", (0.4, 3.0), 1.8, "wrist_2_joint has not moved faster than 0.4 rad/s")

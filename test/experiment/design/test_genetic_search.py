@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.design.genetic_search import genetic_search
-from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
+from ur_energy_model.experiment.design import genetic_search
+from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
 from ur_energy_model.model.robots import load_robot
 
 

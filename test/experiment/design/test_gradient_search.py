@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.design import gradient_search
-from ur_energy_model.experiment.design.genetic_search import genetic_search
-from ur_energy_model.experiment.design.gradient_search import descend, design_trajectory, minimised
-from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
+from ur_energy_model.experiment import design as gradient_search
+from ur_energy_model.experiment.design import descend, design_trajectory, genetic_search, minimised
+from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.model.capsules import TABLE, Wall
+from ur_energy_model.files import config_file
+from ur_energy_model.model.geometry import TABLE, Wall
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.resources import config_file
 from ur_energy_model.trajectory.fourier import load_trajectory
 
 ARMS = ("ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30")

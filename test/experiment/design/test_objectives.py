@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from test.experiment.conftest import assert_gradient
-from ur_energy_model.experiment.design.objectives import (
+from ur_energy_model.experiment.objectives import (
     ConditionNumber,
     EnergyAccuracy,
     LogDeterminant,
+    MotionRegressor,
+    base_choices,
     condition_number,
 )
-from ur_energy_model.experiment.design.regressor import MotionRegressor, base_choices
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup, gravity_of_mounting

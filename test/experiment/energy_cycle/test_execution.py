@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.optimization.hand_made import ROBOT, hand_made_cycle
-from ur_energy_model.experiment.energy_cycle.proof import Proof, measured_saving
-from ur_energy_model.experiment.execution.execution import execute
-from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, MotionSummary
+from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
+from ur_energy_model.experiment.execution import execute
+from ur_energy_model.experiment.execution_plan import ExecutionPlan, MotionSummary
 from ur_energy_model.experiment.limits import SafetyLimits
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.telemetry.bag.reader import read_bag
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_run_on_the_simulated_controller(simulate, fresh_host, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ import yaml
 from test.energy.known_arm import known_model
 from test.optimization.hand_made import ROBOT, TICK, hand_made_cycle
 from ur_energy_model.energy.prediction import predict_energy
-from ur_energy_model.experiment.energy_cycle.exports import (
+from ur_energy_model.experiment.cycle_exports import (
     PREDICTION,
     PROGRAM,
     RESULT,
@@ -20,16 +20,17 @@ from ur_energy_model.experiment.energy_cycle.exports import (
     TRAJECTORY,
     export_cycle,
 )
-from ur_energy_model.optimization.cycle_motion import new_motion, plan_at
-from ur_energy_model.simulation.arm.modes import ProgramState
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
-from ur_energy_model.simulation.control.urscript_text import calls_of
-from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
+from ur_energy_model.optimization.plan_optimization import new_motion, plan_at
+from ur_energy_model.simulation.client_interfaces import ScriptSession
+from ur_energy_model.simulation.commands import ProgramState
+from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
+from ur_energy_model.simulation.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.urscript import calls_of
 from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.plan import Plan
-from ur_energy_model.trajectory.plan_csv import read_plan
+from ur_energy_model.trajectory.plan import Plan, read_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OPTIMIZED = hand_made_cycle()
 MOTION = new_motion(OPTIMIZED)
@@ -76,7 +77,7 @@ def test_the_yaml_is_a_joint_trajectory(folder: Path) -> None:
 
 def test_the_yaml_fills_the_ros_message(folder: Path) -> None:
     messages = pytest.importorskip("trajectory_msgs.msg")
-    plan_of = pytest.importorskip("ur_energy_model.nodes.conversions").plan_of
+    plan_of = pytest.importorskip("ur_energy_model.nodes.ros").plan_of
     duration = pytest.importorskip("builtin_interfaces.msg").Duration
     text = (folder / TRAJECTORY).read_text()
     assert len(text) < 1 << 17  # the longest argument of a Linux command

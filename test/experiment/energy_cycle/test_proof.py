@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.optimization.hand_made import HOME, ROBOT, closed, hand_made_cycle
 from ur_energy_model.errors import InputError, RecordingError
-from ur_energy_model.experiment.energy_cycle.proof import (
+from ur_energy_model.experiment.cycle_proof import (
     CycleEnergies,
     Proof,
     cycle_energies,
@@ -20,7 +21,9 @@ from ur_energy_model.experiment.limits import SafetyLimits, check
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Array
 
 OPTIMIZED = hand_made_cycle()
 REST = 0.537

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.execution.approach import path_distance, plan_approach
-from ur_energy_model.model.capsules import Wall
-from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.experiment.execution import path_distance, plan_approach
+from ur_energy_model.model.geometry import ArmGeometry, Wall
 
 OPEN = np.array([0.0, -np.pi / 2, 0.6, -np.pi / 2, -np.pi / 2, 0.0])
 LEFT = np.array([-1.4, -0.35, 0.3, -1.5, -1.5, 0.0])

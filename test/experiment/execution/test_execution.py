@@ -10,21 +10,24 @@ import subprocess
 import sys
 import time
 from dataclasses import fields, replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from ur_energy_model.errors import ControllerError, MotionRefusedError, RecordingError
-from ur_energy_model.experiment.execution.execution import execute
-from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, MotionSummary
-from ur_energy_model.experiment.execution.motion_process import MotionProcess
+from ur_energy_model.experiment.execution import execute
+from ur_energy_model.experiment.execution_plan import ExecutionPlan, MotionSummary
+from ur_energy_model.experiment.motion_process import MotionProcess
+from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.resources import config_file
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory, save_trajectory
-from ur_energy_model.trajectory.planner import home_position
+from ur_energy_model.trajectory.named_motions import home_position
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RATE = 500.0
 

@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.design.problem import DesignRequest, limits_of
-from ur_energy_model.experiment.execution.execution import execute
-from ur_energy_model.experiment.execution.execution_plan import ExecutionPlan, MotionSummary
-from ur_energy_model.experiment.execution.same_arm import (
+from ur_energy_model.experiment.design_problem import DesignRequest, limits_of
+from ur_energy_model.experiment.execution import execute
+from ur_energy_model.experiment.execution_plan import ExecutionPlan, MotionSummary
+from ur_energy_model.experiment.same_arm import (
     KnownArm,
     arm_in,
     arm_of_recording,
     differences,
     unknown,
 )
+from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
-from ur_energy_model.resources import config_file
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
-from ur_energy_model.simulation.control.kinematics import compose
+from ur_energy_model.simulation.kinematics import compose
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.named_motions import named_motion
-from ur_energy_model.trajectory.planner import home_position
-from ur_energy_model.typing import Array
+from ur_energy_model.trajectory.named_motions import home_position, named_motion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.telemetry.samples import Telemetry
+    from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
 MINE, OTHER = "20195500123", "20195500124"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.experiment.papers.contents import papers
-from ur_energy_model.experiment.papers.stages import STAGES
-from ur_energy_model.experiment.protocols.catalogue import PROTOCOLS
+from ur_energy_model.papers.page import papers
+from ur_energy_model.papers.stages import PROTOCOLS, STAGES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NUMBERED = {"s0": ("Table", 8, "Fig.", 15), "s1": ("Table", 0, "Fig.", 4),
             "s2": ("Table", 2, "Fig.", 5), "s4": ("Table", 9, "Fig.", 18)}  # fmt: skip

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from test.experiment.papers.ready_stage import ReadyStage
 from ur_energy_model.errors import InputError
-from ur_energy_model.experiment.papers.contents import Item, Paper
-from ur_energy_model.experiment.papers.html import html
-from ur_energy_model.experiment.papers.markdown import markdown
-from ur_energy_model.experiment.papers.run_all import prepare, run_stages
-from ur_energy_model.experiment.papers.side_by_side import UNPLACED, side_by_side
-from ur_energy_model.experiment.papers.stages import Stage
+from ur_energy_model.papers.page import (
+    UNPLACED,
+    Item,
+    Paper,
+    html,
+    markdown,
+    prepare,
+    run_stages,
+    side_by_side,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.papers.stages import Stage
 
 PAPER = Paper(
     "s1",

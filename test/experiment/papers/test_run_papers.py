@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ur_energy_model.experiment.papers.run_papers import HTML, MARKDOWN, run_papers
-from ur_energy_model.experiment.papers.side_by_side import UNPLACED
-from ur_energy_model.experiment.papers.stages import STAGES
+from ur_energy_model.papers.page import HTML, MARKDOWN, UNPLACED, run_papers
+from ur_energy_model.papers.stages import STAGES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_the_pages_of_a_quick_run(tmp_path: Path) -> None:

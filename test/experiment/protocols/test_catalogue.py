@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from ur_energy_model.experiment.design.design import Design
-from ur_energy_model.experiment.design.problem import DesignProblem, DesignRequest
+from ur_energy_model.experiment.design import Design
+from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.limits import check
-from ur_energy_model.experiment.protocols import friction_campaign
-from ur_energy_model.experiment.protocols.catalogue import PROTOCOLS, run_protocol
-from ur_energy_model.experiment.protocols.known_payload import PAYLOAD, identify_known_payload
-from ur_energy_model.experiment.protocols.outcome import Outcome, Row
-from ur_energy_model.experiment.protocols.protocol_run import OtherArms, ProtocolRun
-from ur_energy_model.experiment.protocols.simulated_cell import SimulatedCell
+from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plain import plain
-from ur_energy_model.report.charts.chart import Chart
-from ur_energy_model.resources import config_file
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
+from ur_energy_model.papers import s1 as friction_campaign
+from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, Row
+from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
+from ur_energy_model.papers.stages import PROTOCOLS, SimulatedCell, run_protocol
+from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
+from ur_energy_model.yaml_reader import plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.report.chart import Chart
 
 ROBOT = load_robot("ur5")
 """Its controller has the lowest rate, which makes these tests fast."""

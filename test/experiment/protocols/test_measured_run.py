@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.experiment.protocols.measured_run import (
+from ur_energy_model.files import config_file
+from ur_energy_model.identification.base_parameters import FullRegressor, regroup
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.papers.s4_measured_run import (
     JointFriction,
     Noise,
     least_squares,
@@ -13,10 +17,6 @@ from ur_energy_model.experiment.protocols.measured_run import (
     processed,
     simulate,
 )
-from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.resources import config_file
 from ur_energy_model.trajectory.fourier import load_trajectory
 
 ROBOT = load_robot("ur5")

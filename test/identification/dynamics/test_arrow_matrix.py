@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.identification.dynamics.arrow_matrix import ArrowMatrix
+from ur_energy_model.identification.target_moment_solver import ArrowMatrix
 
 COMMON, SETUPS, OWN = 5, 4, 3
 Pair = tuple[ArrowMatrix, np.ndarray]

@@ -10,15 +10,14 @@ import pytest
 
 from test.identification.filtering import filtered_motions
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.dynamics.base_parameters import (
+from ur_energy_model.identification.base_parameters import (
     BaseParameterFit,
+    FullRegressor,
+    Regrouping,
+    regroup,
     snapped_to_axis,
 )
-from ur_energy_model.identification.dynamics.physical_consistency import (
-    nearest_possible,
-    pseudo_inertia,
-)
-from ur_energy_model.identification.dynamics.regrouping import FullRegressor, Regrouping, regroup
+from ur_energy_model.identification.physical_consistency import nearest_possible, pseudo_inertia
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry

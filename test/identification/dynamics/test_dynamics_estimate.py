@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from ur_energy_model.errors import IdentificationError, MissingFieldError
-from ur_energy_model.identification.dynamics import target_moment_solver
-from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
+from ur_energy_model.identification import target_moment_solver
+from ur_energy_model.identification.dynamics import estimate_dynamics
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Make = Callable[..., Telemetry]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,15 +12,17 @@ import pytest
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import DONE, REFUSED, main
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.identification.dynamics.dynamics_estimate import estimate_dynamics
-from ur_energy_model.identification.evaluation.evaluation import evaluate
+from ur_energy_model.identification.dynamics import estimate_dynamics
+from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import load_model
-from ur_energy_model.model.link_tensors import is_possible
+from ur_energy_model.model.energy_model import EnergyModel, is_possible
+from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.simulation.arm.links import solid_links
+from ur_energy_model.simulation.plant import solid_links
 from ur_energy_model.telemetry.csv.reader import read_csv
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def without_tensors(robot: RobotDescription) -> RobotDescription:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.identification.dynamics.physical_consistency import possible_inertia
-from ur_energy_model.identification.dynamics.reflected_inertia import (
-    expected_inertia,
-    split_inertia,
-)
+from ur_energy_model.identification.physical_consistency import possible_inertia
+from ur_energy_model.identification.reflected_inertia import expected_inertia, split_inertia
 from ur_energy_model.model.robots import load_robot
 
 

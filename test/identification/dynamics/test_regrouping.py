@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.experiment.protocols.published_results import published_results
-from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
+from ur_energy_model.identification.base_parameters import FullRegressor, regroup
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.papers.protocol import published_results
 
 ROBOT = load_robot("qin2024")
 PUBLISHED = published_results()["s4"]

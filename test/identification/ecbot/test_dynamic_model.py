@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from test.identification.conftest import smooth_motion
-from ur_energy_model.identification.ecbot.dynamic_model import (
-    DynamicColumns,
-    DynamicModelFit,
-    Measured,
-)
+from ur_energy_model.identification.ecbot import DynamicColumns, DynamicModelFit, Measured
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup

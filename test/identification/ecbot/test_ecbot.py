@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,11 +11,13 @@ import pytest
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import write_bag
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.ecbot.ecbot import Ecbot
-from ur_energy_model.identification.ecbot.errors import EcbotErrors
-from ur_energy_model.identification.ecbot.power_model import FreePowerModel
+from ur_energy_model.identification.ecbot import Ecbot, EcbotErrors, FreePowerModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.typing import Array
 
 STANDBY, RESISTANCE, BACK_EMF, DRIVER = 30.0, 0.5, 9.0, 0.25
 BARE = ("actual_q", "actual_qd", "actual_current")

@@ -5,14 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.arm_state import ArmState
-from ur_energy_model.energy.channels import Channels
-from ur_energy_model.energy.gaps import GapRule
-from ur_energy_model.energy.power_table import PowerTable
-from ur_energy_model.identification.evaluation.error_statistics import (
-    ErrorStatistics,
-    PowerStatistics,
-)
+from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
+from ur_energy_model.identification.error_statistics import ErrorStatistics, PowerStatistics
 from ur_energy_model.telemetry.samples import Telemetry
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from ur_energy_model.identification.evaluation.evaluation import Metrics
+from ur_energy_model.identification.evaluation import Metrics
 
 KEYS = [
     "bag",

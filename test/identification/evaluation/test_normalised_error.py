@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import write_bag
-from ur_energy_model.identification.dynamics.base_parameter_bags import identify_base_parameters
-from ur_energy_model.identification.evaluation.normalised_error import PointErrors
+from ur_energy_model.identification.base_parameter_bags import PointErrors, identify_base_parameters
 from ur_energy_model.model.robots import load_robot
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_squares_of_all_joints_over_the_number_of_points() -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
-from ur_energy_model.identification.evaluation.published_current_model import (
+from ur_energy_model.identification.comparison import recorded_motions
+from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.published_current_model import (
     PublishedCurrentModel,
     current_columns,
     fit_current_model,
     published_errors,
 )
-from ur_energy_model.identification.evaluation.recorded_motion import recorded_motions
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_columns_of_the_four_quadrants() -> None:

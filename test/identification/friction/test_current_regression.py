@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from test.identification.filtering import filtered_motions
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.friction.current_regression import CurrentRegression
-from ur_energy_model.identification.friction.joint_estimate import JointEstimate
-from ur_energy_model.identification.friction.law_selection import candidates
-from ur_energy_model.identification.friction.priors import nominal_friction
-from ur_energy_model.identification.friction.torque_constants import with_shared_sizes
-from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
+from ur_energy_model.identification.filtered_motion import NarrowFilter
+from ur_energy_model.identification.friction_data import candidates, nominal_friction
+from ur_energy_model.identification.friction_fit import CurrentRegression
+from ur_energy_model.identification.torque_constants import JointEstimate, with_shared_sizes
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction.law import LAWS
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.model.friction import LAWS
+
+if TYPE_CHECKING:
+    from ur_energy_model.telemetry.samples import Telemetry
 
 
 def fitted(recordings: list[Telemetry], arm: ExactArm, friction: str = "auto") -> CurrentRegression:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.identification.exact_arm import ExactArm
+from ur_energy_model.cli.identify import identification_json
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.identification.assembly import spread_between_sessions
-from ur_energy_model.identification.evaluation.evaluation import evaluate
-from ur_energy_model.identification.identification_json import identification_json
+from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.model.friction.law import LAWS
+from ur_energy_model.model.friction import LAWS
+from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.model.energy_model import EnergyModel
 
 SCALES = (0.85, 1.0, 1.15)
 STANDBY = (24.0, 26.0, 30.0)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
-from ur_energy_model.identification.identification_json import identification_json
-from ur_energy_model.identification.long_recordings.part import Part
-from ur_energy_model.identification.long_recordings.part_pool import KeptTime, PartPool
+from ur_energy_model.cli.identify import identification_json
+from ur_energy_model.identification.parts import KeptTime, Part, PartPool
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.writer import BagWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RATE, MINUTES = 50.0, 9
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.identification.long_recordings.part_choice import chosen_parts
+from ur_energy_model.identification.parts import chosen_parts
 
 
 def information(parts: int, seed: int = 0) -> np.ndarray:

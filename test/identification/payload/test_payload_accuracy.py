@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -21,24 +20,25 @@ from test.identification.payload.test_payload_fit import (
     identified,
     true_model,
 )
-from ur_energy_model.identification.friction.torque_constants import LINK_WEIGHT_ERROR
-from ur_energy_model.identification.payload.payload_columns import PayloadColumns
-from ur_energy_model.identification.payload.payload_identification import identify_payload
-from ur_energy_model.identification.payload.payload_priors import (
+from ur_energy_model.identification.filtered_motion import FilteredMotion
+from ur_energy_model.identification.payload import (
     LINK_CENTER_ERROR,
     LINK_MASS_ERROR,
     REPEATABLE,
+    identify_payload,
 )
+from ur_energy_model.identification.payload_columns import PayloadColumns
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
+from ur_energy_model.identification.torque_constants import LINK_WEIGHT_ERROR
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.inertial_parameters import COUNT
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.model.setup import COUNT, Payload, Setup
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Extra = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,11 +12,14 @@ from test.cli.test_inspect import write_bag
 from test.identification.conftest import made_up_recording
 from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS
 from ur_energy_model.cli.main import main
-from ur_energy_model.identification.payload.payload_check import IDENTIFIED
+from ur_energy_model.identification.payload_check import IDENTIFIED
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.model.file.model_file import load_model
+from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NOTHING = Payload()
 

@@ -10,13 +10,11 @@ import pytest
 
 from test.identification.filtering import filtered_motions
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.payload.payload_estimate import with_torque_constants
-from ur_energy_model.identification.payload.payload_fit import PayloadFit
-from ur_energy_model.identification.regression.narrow_filter import NarrowFilter
-from ur_energy_model.model.bus_model import BusModel
+from ur_energy_model.identification.filtered_motion import NarrowFilter
+from ur_energy_model.identification.payload import PayloadFit, with_torque_constants
+from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction.law import LAWS, Friction
-from ur_energy_model.model.joint_model import JointModel
+from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import Telemetry

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
-from ur_energy_model.energy.powers.speed_alignment import backward_difference
+from ur_energy_model.energy.joint_powers import backward_difference
 from ur_energy_model.errors import InputError
-from ur_energy_model.identification.power.power_columns import PowerRows, breaking_away
-from ur_energy_model.identification.power.power_fit import PowerFit
-from ur_energy_model.identification.power.power_fit_result import PowerFitResult
-from ur_energy_model.identification.power.power_structures import expected_resistance
+from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power_structures import (
+    PowerRows,
+    breaking_away,
+    expected_resistance,
+)
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from ur_energy_model.telemetry.samples import Telemetry
 
 
 def accumulated(arm: ExactArm, *recordings: Telemetry) -> PowerFit:

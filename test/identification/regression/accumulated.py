@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import lfilter
 
-from ur_energy_model.identification.regression.gram_matrices import BlockedGram
-from ur_energy_model.identification.regression.least_squares import Prior
+from ur_energy_model.identification.least_squares import BlockedGram, Prior
 
 FLAT = Prior(np.zeros(2), np.full(2, np.inf))
 TRUTH = np.array([3.0, -2.0])

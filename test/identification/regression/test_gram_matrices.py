@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from test.identification.regression.accumulated import accumulated, data
-from ur_energy_model.identification.regression.gram_matrices import MAX_BLOCKS
+from ur_energy_model.identification.least_squares import MAX_BLOCKS
 
 
 def test_memory_stays_bounded_and_nothing_is_lost() -> None:

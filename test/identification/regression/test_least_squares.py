@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from test.identification.regression.accumulated import FLAT, TRUTH, accumulated, data
-from ur_energy_model.identification.regression.least_squares import Prior, cross_validate, solve
+from ur_energy_model.identification.least_squares import Prior, cross_validate, solve
 
 
 def test_equals_plain_least_squares() -> None:

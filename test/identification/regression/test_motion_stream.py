@@ -9,10 +9,7 @@ import pytest
 
 from test.identification.exact_arm import ExactArm
 from test.identification.filtering import filtered_motions
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.narrow_filter import (
-    sample_period,
-)
+from ur_energy_model.identification.filtered_motion import FilteredMotion, sample_period
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from test.identification.exact_arm import ExactArm
 from test.identification.filtering import filtered_motions
-from ur_energy_model.identification.regression.filtered_motion import FilteredMotion
-from ur_energy_model.identification.regression.narrow_filter import (
+from ur_energy_model.identification.filtered_motion import (
     CUTOFF_RANGE,
+    FilteredMotion,
     NarrowFilter,
     choose_cutoff,
 )

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.experiment.design.regressor import base_choices
-from ur_energy_model.identification.dynamics.regrouping import FullRegressor, regroup
-from ur_energy_model.identification.regression.pivoted_columns import (
-    first_independent_columns,
-    pivoted_columns,
-)
+from ur_energy_model.experiment.objectives import base_choices
+from ur_energy_model.identification.base_parameters import FullRegressor, regroup
+from ur_energy_model.identification.least_squares import first_independent_columns, pivoted_columns
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 

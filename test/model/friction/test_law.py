@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.model.friction.bank import FrictionBank
-from ur_energy_model.model.friction.coulomb_viscous_fit import coulomb_viscous_fit
-from ur_energy_model.model.friction.law import (
+from ur_energy_model.model.friction import (
     LAWS,
     PARAMETER_UNITS,
+    RETAINED,
     SHAPE_UNITS,
     Friction,
+    FrictionBank,
     FrictionLaw,
+    OperatingPoint,
+    coulomb_viscous_fit,
+    presliding,
+    temperature_factor,
 )
-from ur_energy_model.model.friction.presliding import RETAINED, presliding
-from ur_energy_model.model.friction.terms import OperatingPoint, temperature_factor
 
 SPEED = np.array([-2.0, -0.5, -0.02, 0.02, 0.5, 2.0])
 LOAD = np.array([20.0, -20.0, 20.0, 20.0, -20.0, 20.0])

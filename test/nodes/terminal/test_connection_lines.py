@@ -8,8 +8,7 @@ import re
 import pytest
 
 from test.nodes.terminal.made_up_clock import Clock
-from ur_energy_model.nodes.terminal.connection_lines import ConnectionLines
-from ur_energy_model.nodes.terminal.line import Level, Line
+from ur_energy_model.nodes.lines import ConnectionLines, Level, Line
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 

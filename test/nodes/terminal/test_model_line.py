@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from test.energy.known_arm import known_model
-from ur_energy_model.nodes.terminal.line import Level
-from ur_energy_model.nodes.terminal.model_line import model_line
+from ur_energy_model.nodes.estimator_health import model_line
+from ur_energy_model.nodes.lines import Level
 
 PATH = Path("model.yaml")
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)

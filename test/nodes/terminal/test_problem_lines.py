@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from test.nodes.terminal.made_up_clock import Clock
-from ur_energy_model.nodes.terminal.line import Level, Line
-from ur_energy_model.nodes.terminal.problem_lines import ProblemLines, RepeatedLines
+from ur_energy_model.nodes.lines import Level, Line, ProblemLines, RepeatedLines
 
 
 def test_a_problem_begins_and_ends() -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from test.nodes.terminal.made_up_clock import Clock
-from ur_energy_model.nodes.terminal.line import Level
-from ur_energy_model.nodes.terminal.recording_lines import RecordingLines
-from ur_energy_model.telemetry.recording.options_and_status import RecorderStatus
+from ur_energy_model.nodes.lines import Level, RecordingLines
+from ur_energy_model.telemetry.recording.reception import RecorderStatus
 
 BAG = RecorderStatus(
     state="recording", bag=Path("bags/a"), samples=12000, seconds=24.0, bytes=5_500_000

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.many_bags import in_this_process
-from ur_energy_model.plant.cluster import bag_work as module
-from ur_energy_model.plant.cluster.bag_work import bag_work
+from ur_energy_model.plant import cluster as module
+from ur_energy_model.plant.cluster import bag_work
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def bags_of(folder: Path, count: int, size: int) -> list[Path]:

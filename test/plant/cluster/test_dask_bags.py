@@ -6,19 +6,26 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.plant.cluster import clusters as works
 from test.plant.cluster.clusters import Cluster, cluster, wait_for
 from ur_energy_model.many_bags import BagResult, in_this_process
-from ur_energy_model.plant.cluster import clusters
-from ur_energy_model.plant.cluster.clusters import local_workers, running_cluster
-from ur_energy_model.plant.cluster.errors import ClusterError
-from ur_energy_model.plant.cluster.on_worker import bag_task, run_task
+from ur_energy_model.plant import cluster as clusters
+from ur_energy_model.plant.cluster import (
+    ClusterError,
+    bag_task,
+    local_workers,
+    run_task,
+    running_cluster,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytest.importorskip("distributed")
 BAGS = [Path(name) for name in ("a", "bb", "bad", "cccc", "ddddd")]

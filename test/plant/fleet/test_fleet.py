@@ -7,20 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from ur_energy_model.identification.arm_prior import EVIDENCE, Evidence
-from ur_energy_model.identification.dynamics.reflected_inertia import (
-    InertiaEstimate,
-    expected_inertia,
-)
-from ur_energy_model.identification.friction.torque_constants import (
-    FLEET,
-    FLEET_POWER,
-    TorqueConstantPrior,
-)
+from ur_energy_model.identification.assembly import EVIDENCE, Evidence
+from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
+from ur_energy_model.identification.torque_constants import FLEET, FLEET_POWER, TorqueConstantPrior
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.plant.fleet.fleet import Fleet, FleetArm
-from ur_energy_model.plant.fleet.model_evidence import evidence_of
+from ur_energy_model.plant.fleet import Fleet, FleetArm
+from ur_energy_model.plant.identify_arms import evidence_of
 
 UR5E, UR3E = load_robot("ur5e"), load_robot("ur3e")
 N = UR5E.dof

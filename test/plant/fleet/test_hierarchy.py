@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.plant.fleet.hierarchy import SizeHierarchy
+from ur_energy_model.plant.fleet import SizeHierarchy
 
 NOMINAL_STD = 0.12
 JOINTS = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,15 +12,19 @@ from test.plant.fleet.recorded_fleet import ARM, record
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plant.fleet.fleet import Fleet
-from ur_energy_model.plant.fleet.identify_arms import (
+from ur_energy_model.plant.fleet import Fleet
+from ur_energy_model.plant.identify_arms import (
     FLEET_KEY,
     FleetIdentification,
     IdentifiedArm,
     identify_arms,
+    read_fleet,
+    save_in,
 )
-from ur_energy_model.plant.fleet.model_folder import read_fleet, save_in
-from ur_energy_model.simulation.arm.parameters import draw_parameters
+from ur_energy_model.simulation.parameters import draw_parameters
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ALIKE, OTHER = 2900, 2907
 """Seeds of the arms that are alike, and of another one."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.learning.prior import first_model
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.learning.learner import first_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plant.health.health_meter import HealthMeter, HealthRow
-from ur_energy_model.plant.health.health_rows import health_table
-from ur_energy_model.plant.health.stored_minutes import ArmMinutes, arm_minutes
-from ur_energy_model.plant.history.source_keys import SourceKeys
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.trajectory.planner import Planner
+from ur_energy_model.plant.plant_health import ArmMinutes, arm_minutes
+from ur_energy_model.plant.rows import HealthMeter, HealthRow, health_table
+from ur_energy_model.plant.schema import SourceKeys
+from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
+from ur_energy_model.trajectory.named_motions import Planner
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.telemetry.samples import Telemetry
 
 ARM, RATE = "ur5e", 125.0
 RUN_IN = 40

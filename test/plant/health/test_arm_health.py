@@ -12,8 +12,7 @@ from test.plant.health.surrogate_health import (
     health_table,
     minutes_of,
 )
-from ur_energy_model.plant.health.arm_health import follow
-from ur_energy_model.plant.health.quantities import FRICTION, STANDBY, TORQUE_CONSTANT
+from ur_energy_model.plant.arm_health import FRICTION, STANDBY, TORQUE_CONSTANT, follow
 
 DAYS, SINCE = 150, 100
 

@@ -10,7 +10,7 @@ import pytest
 from test.learning.made_up_motion import ROBOT, N, generic, smooth_motion
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.model.sessions import Session
-from ur_energy_model.plant.health.health_meter import HealthMeter, HealthRow
+from ur_energy_model.plant.rows import HealthMeter, HealthRow
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 BEGIN = 1_767_225_600.0

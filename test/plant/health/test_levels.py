@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.plant.health.levels import MOST_UNITS, MinuteLevels, levels
+from ur_energy_model.plant.arm_health import MOST_UNITS, MinuteLevels, levels
 
 DAY = 86400.0
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from test.plant.health.surrogate_health import CONSTANT, REFERENCE, health_table, minutes_of
-from ur_energy_model.plant.health.stored_minutes import COLUMNS, arm_minutes
+from ur_energy_model.plant.plant_health import COLUMNS, arm_minutes
 
 
 @pytest.fixture(scope="module")

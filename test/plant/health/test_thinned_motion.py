@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ur_energy_model.plant.health.thinned_motion import BLOCK, thinned_motions
+from ur_energy_model.plant.rows import BLOCK, thinned_motions
 from ur_energy_model.telemetry.samples import Telemetry
 
 N = 2

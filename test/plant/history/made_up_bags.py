@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from test.energy.known_arm import RATE, known_model, motion
 from test.identification.exact_arm import write_bag
-from ur_energy_model.energy.energy_summary import EnergySummary
-from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.plant.history.add import Added, BagWork, add_bags
-from ur_energy_model.plant.history.bag_history import HistoryOptions
+from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
+from ur_energy_model.plant.add import Added, BagWork, HistoryOptions, add_bags
 from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SERIAL = "20235512345"
 NOON = int(datetime(2026, 5, 4, 12, tzinfo=timezone.utc).timestamp()) * 10**9

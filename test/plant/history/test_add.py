@@ -6,8 +6,7 @@ import json
 import os
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,11 +14,14 @@ import pytest
 from test.identification.exact_arm import write_bag
 from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated, rows, total
 from test.small_disk import small_disk
-from ur_energy_model.plant.history.database import HistoryDatabase
-from ur_energy_model.plant.history.places import StoreError
-from ur_energy_model.plant.history.schema import TABLES
-from ur_energy_model.plant.history.store import HistoryStore
-from ur_energy_model.plant.history.summary import summarise
+from ur_energy_model.plant.database import HistoryDatabase
+from ur_energy_model.plant.places import StoreError
+from ur_energy_model.plant.schema import TABLES
+from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.summary import summarise
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CLOSE: dict[str, Any] = {"rel": 1e-9, "abs": 1e-6}
 

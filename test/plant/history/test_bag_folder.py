@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.energy.known_arm import packets
 from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated, total
-from ur_energy_model.plant.history.bag_folder import BagFolder
+from ur_energy_model.plant.add import BagFolder
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_bags_are_taken_once_they_do_not_change(tmp_path: Path) -> None:

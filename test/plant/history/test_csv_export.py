@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
-from ur_energy_model.plant.history.csv_export import export_csv
-from ur_energy_model.plant.history.period import Period
-from ur_energy_model.plant.history.store import HistoryStore
+from ur_energy_model.plant.database import Period, export_csv
+from ur_energy_model.plant.store import HistoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("table", ["seconds", "cycles"])

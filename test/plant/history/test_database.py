@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ur_energy_model.plant.history.database import HistoryDatabase, SqlError, unique
-from ur_energy_model.plant.history.store import HistoryStore
+from ur_energy_model.plant.database import HistoryDatabase, SqlError, unique
+from ur_energy_model.plant.store import HistoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def ask(store: Path, sql: str) -> list[dict[str, object]]:

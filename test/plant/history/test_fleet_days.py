@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from datetime import date
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import pytest
 
 from test.plant.history.synthetic_plant import Arm, Work, write_plant
-from ur_energy_model.plant.history.anomalies import Anomaly, find_anomalies
-from ur_energy_model.plant.history.database import HistoryDatabase
-from ur_energy_model.plant.history.fleet_days import FleetDays, read_fleet_days
-from ur_energy_model.plant.history.period import Period
-from ur_energy_model.plant.history.store import HistoryStore
+from ur_energy_model.plant.database import HistoryDatabase, Period
+from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.summary import Anomaly, FleetDays, find_anomalies, read_fleet_days
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ARMS = [Arm(f"A{k}", motion_power=60.0 + 15 * k, bus=k != 1) for k in range(4)]
 MONTH = Work(days=30, seconds=1200, seed=5)

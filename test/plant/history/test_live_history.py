@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -27,12 +26,15 @@ from test.plant.history.made_up_bags import (
     total,
 )
 from test.small_disk import small_disk
-from ur_energy_model.energy.live.estimator import LiveEstimator
-from ur_energy_model.energy.live.options import LiveOptions
-from ur_energy_model.plant.history import live_hours
-from ur_energy_model.plant.history.live_history import LiveHistory
-from ur_energy_model.plant.history.store import HistoryStore
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
+from ur_energy_model.plant import live_history as live_hours
+from ur_energy_model.plant.live_history import LiveHistory
+from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def live(store: Path, period: float = 1e3) -> LiveHistory:

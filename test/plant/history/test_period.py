@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.plant.history.period import Period, shift_starts
+from ur_energy_model.plant.database import Period, shift_starts
 
 
 def test_last_day_is_included() -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated
-from ur_energy_model.plant.history import s3_place
-from ur_energy_model.plant.history.places import StoreError
-from ur_energy_model.plant.history.s3_place import S3Place
-from ur_energy_model.plant.history.store import HistoryStore
+from ur_energy_model.plant import places as s3_place
+from ur_energy_model.plant.places import S3Place, StoreError
+from ur_energy_model.plant.store import HistoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BUCKET = "energy-of-arms"
 

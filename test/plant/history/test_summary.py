@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 from test.plant.history.synthetic_plant import Arm, Work, write_plant
 from ur_energy_model.errors import InputError
-from ur_energy_model.plant.history.database import HistoryDatabase
-from ur_energy_model.plant.history.period import Period, shift_starts
-from ur_energy_model.plant.history.places import StoreError
-from ur_energy_model.plant.history.store import HistoryStore
-from ur_energy_model.plant.history.summary import PARTS, SUMS, Summary, summarise
+from ur_energy_model.plant.database import HistoryDatabase, Period, shift_starts
+from ur_energy_model.plant.places import StoreError
+from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.summary import PARTS, SUMS, Summary, summarise
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BERLIN = Period.from_text(zone="Europe/Berlin")
 SHIFTS = shift_starts("06:00,14:00,22:00")

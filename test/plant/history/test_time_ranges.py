@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.plant.history.time_ranges import NOTHING, SECOND, TimeRanges
+from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
 
 
 def test_overlapping_ranges_become_one() -> None:

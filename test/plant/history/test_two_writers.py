@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -23,8 +23,11 @@ from test.plant.history.made_up_bags import (
     rows,
     total,
 )
-from ur_energy_model.model.file.model_file import save_model
-from ur_energy_model.plant.history.store import HistoryStore
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.plant.store import HistoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BAGS = 6
 

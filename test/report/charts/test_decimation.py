@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ur_energy_model.report.charts.curves import break_at
-from ur_energy_model.report.charts.decimation import decimate
+from ur_energy_model.report.chart import break_at, decimate
 
 VALUES = arrays(
     float,

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from test.report.conftest import MakeBag, explained_recording
-from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import Analysis, analyse
-from ur_energy_model.report.charts.motion import path_chart
-from ur_energy_model.report.charts.power import energy_split_chart, stack_chart
-from ur_energy_model.report.charts.recording import recording_charts
-from ur_energy_model.report.figures.figures import save_chart, save_figures
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.report.figures import save_chart, save_figures
+from ur_energy_model.report.recording_charts import (
+    energy_split_chart,
+    path_chart,
+    recording_charts,
+    stack_chart,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.telemetry.samples import Telemetry
 
 PAPER_FIGURES = {
     "motion", "path", "torque", "torque_error", "current", "current_error", "power", "energy",

@@ -10,11 +10,19 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ur_energy_model.report.charts.chart import Line, LineChart, Panel
-from ur_energy_model.report.page.chart_encoder import BUDGET, ChartEncoder
-from ur_energy_model.report.page.html import cell_text, column_digits, render
-from ur_energy_model.report.page.page import Item, Page, Section, Tile
-from ur_energy_model.report.tables.table import Table
+from ur_energy_model.report.chart import Line, LineChart, Panel
+from ur_energy_model.report.page import (
+    BUDGET,
+    ChartEncoder,
+    Item,
+    Page,
+    Section,
+    Table,
+    Tile,
+    cell_text,
+    column_digits,
+    render,
+)
 from ur_energy_model.report.verdict import ModelVerdict, Statement
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"

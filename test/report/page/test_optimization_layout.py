@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,15 +12,22 @@ from test.optimization.hand_made import hand_made_cycle
 from test.optimization.simulated_cycle import arm_model
 from test.report.page.browser import Browser, find_browser
 from ur_energy_model.energy.prediction import predict_energy
-from ur_energy_model.optimization.cycle_motion import plan_at, recorded_motion
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
-from ur_energy_model.report.charts.optimization import cycle_time_chart, optimization_charts
-from ur_energy_model.report.figures.figures import draw_chart
-from ur_energy_model.report.optimization import OptimizationReport, make_optimization_report
-from ur_energy_model.report.page.html import render
-from ur_energy_model.report.page.optimization_layout import optimization_page
-from ur_energy_model.report.tables.optimization import saving_table
+from ur_energy_model.optimization.plan_optimization import plan_at, recorded_motion
+from ur_energy_model.report.figures import draw_chart
+from ur_energy_model.report.optimization import (
+    OptimizationReport,
+    cycle_time_chart,
+    make_optimization_report,
+    optimization_charts,
+    optimization_page,
+    saving_table,
+)
+from ur_energy_model.report.page import render
 from ur_energy_model.report.tariff import Tariff
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MEASURED = MeasuredSaving(410.0, 350.0, 14.6, (13.9, 15.3), 6, np.full((2, 6), 33.3))
 

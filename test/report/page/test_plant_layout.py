@@ -10,15 +10,19 @@ import pytest
 
 from test.plant.history.synthetic_plant import Arm, Work, write_plant
 from test.report.page.browser import Browser, find_browser
-from ur_energy_model.plant.history.database import HistoryDatabase
-from ur_energy_model.plant.history.period import Period
-from ur_energy_model.plant.history.store import HistoryStore
-from ur_energy_model.report.charts.chart import BarChart, HeatMap, LineChart
-from ur_energy_model.report.charts.plant import arm_charts, cycle_chart, plant_charts
-from ur_energy_model.report.figures.figures import draw_chart
-from ur_energy_model.report.page.html import render
-from ur_energy_model.report.page.plant_layout import plant_page
-from ur_energy_model.report.plant import PlantReport, make_plant_report
+from ur_energy_model.plant.database import HistoryDatabase, Period
+from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.report.chart import BarChart, HeatMap, LineChart
+from ur_energy_model.report.figures import draw_chart
+from ur_energy_model.report.page import render
+from ur_energy_model.report.plant import (
+    PlantReport,
+    arm_charts,
+    cycle_chart,
+    make_plant_report,
+    plant_charts,
+    plant_page,
+)
 from ur_energy_model.report.tariff import JOULES_PER_KWH, Tariff
 
 HOSTILE = "<script>alert(1)</script>"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.simulation.arm.bus import Bus
-from ur_energy_model.simulation.arm.parameters import constants
+from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.supply import Bus
 
 
 def test_a_steady_load_is_supplied_behind_the_source_resistance():

@@ -9,13 +9,12 @@ from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation.arm import commands as cmd
-from ur_energy_model.simulation.arm.modes import JointMode, ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.arm.parameters import constants
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.commands import JointMode, ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.named_motions import named_motion
-from ur_energy_model.trajectory.planner import TOOL_SPEED
+from ur_energy_model.trajectory.named_motions import TOOL_SPEED, named_motion
 
 ROBOT = load_robot("ur5e")
 HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]

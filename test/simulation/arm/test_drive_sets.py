@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.drive_sets import with_drive_set
-from ur_energy_model.simulation.arm.harmonic_drive import gear_twist
-from ur_energy_model.simulation.arm.parameters import draw_parameters
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.simulation.arm_options import ArmOptions, with_drive_set
+from ur_energy_model.simulation.parameters import draw_parameters
+from ur_energy_model.simulation.plant import gear_twist
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5")

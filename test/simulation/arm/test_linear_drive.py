@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.arm.joint_controller import linear_drives, tuned_pd
-from ur_energy_model.simulation.arm.linear_drive import LinearDrive, pd_gains
-from ur_energy_model.simulation.arm.parameters import constants, draw_parameters
+from ur_energy_model.simulation.joint_controller import (
+    LinearDrive,
+    linear_drives,
+    pd_gains,
+    tuned_pd,
+)
+from ur_energy_model.simulation.parameters import constants, draw_parameters
 
 RATIO = 100.0
 SLIDES = LinearDrive(0.404e-4 * RATIO**2, 6.4e-4 * RATIO**2, 2.4228e-4, 6.4e-4, 16.0e3)

@@ -7,9 +7,8 @@ import pytest
 import yaml
 
 from ur_energy_model.model.robots import available_robots, load_robot
-from ur_energy_model.simulation.arm.harmonic_drive import gear_energy, gear_twist, spring_torque
-from ur_energy_model.simulation.arm.joint_friction import fit_calibration
-from ur_energy_model.simulation.arm.parameters import constants, draw_parameters
+from ur_energy_model.simulation.parameters import constants, draw_parameters, fit_calibration
+from ur_energy_model.simulation.plant import gear_energy, gear_twist, spring_torque
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])

@@ -9,7 +9,8 @@ import pytest
 
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.simulation.arm.drive_integration import (
+from ur_energy_model.simulation.parameters import draw_parameters
+from ur_energy_model.simulation.plant import (
     COPPER,
     CURRENT,
     FRICTION,
@@ -17,11 +18,12 @@ from ur_energy_model.simulation.arm.drive_integration import (
     QD,
     ROTOR,
     SHAFT,
+    Plant,
     Q,
+    ServoGains,
+    cylinder,
+    solid_links,
 )
-from ur_energy_model.simulation.arm.links import cylinder, solid_links
-from ur_energy_model.simulation.arm.parameters import draw_parameters
-from ur_energy_model.simulation.arm.plant import Plant, ServoGains
 from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")

@@ -10,12 +10,10 @@ import pytest
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.parameters import constants, draw_parameters
-from ur_energy_model.simulation.arm.sessions import SimulatedSession, draw_session
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.arm.thermal import ThermalState
-from ur_energy_model.simulation.arm_recording import record_arm
+from ur_energy_model.simulation.arm_options import ArmOptions, SimulatedSession, draw_session
+from ur_energy_model.simulation.parameters import constants, draw_parameters
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
+from ur_energy_model.simulation.supply import ThermalState
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import named_motion
 

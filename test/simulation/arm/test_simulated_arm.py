@@ -9,10 +9,10 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
-from ur_energy_model.simulation.arm import commands as cmd
-from ur_energy_model.simulation.arm.arm_options import ArmOptions
-from ur_energy_model.simulation.arm.parameters import constants
-from ur_energy_model.simulation.arm.simulated_arm import START_TIME, SimulatedArm
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.simulated_arm import START_TIME, SimulatedArm
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.trajectory.motions import Hold

@@ -9,8 +9,8 @@ import pytest
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.arm.simulated_arm import START_TIME, SimulatedArm
-from ur_energy_model.simulation.arm.truth import ARM_ENERGIES, JOINT_ENERGIES, TruthLog
+from ur_energy_model.simulation.simulated_arm import START_TIME, SimulatedArm
+from ur_energy_model.simulation.supply import ARM_ENERGIES, JOINT_ENERGIES, TruthLog
 from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ur_energy_model.model.robots import available_robots, load_robot
-from ur_energy_model.simulation.arm import commands as cmd
-from ur_energy_model.simulation.arm.modes import ProgramState
-from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.kinematics import ArmKinematics, compose, matrix_of
-from ur_energy_model.simulation.control.ur_rtde_commands import COMMANDS, Registers
-from ur_energy_model.simulation.control.urscript_text import ScriptReader
-from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.client_interfaces import ScriptSession
+from ur_energy_model.simulation.commands import ProgramState
+from ur_energy_model.simulation.kinematics import ArmKinematics, compose, matrix_of
+from ur_energy_model.simulation.ur_rtde_script import COMMANDS, Registers
+from ur_energy_model.simulation.urscript import ScriptReader
 
 if TYPE_CHECKING:
     from test.simulation.conftest import StandInArm
+    from ur_energy_model.simulation.control_box import ControlBox
 
 UR5E = ArmKinematics(load_robot("ur5e"))
 TOOL = np.array([0.01, -0.02, 0.15, 0.1, 0.2, -0.3])

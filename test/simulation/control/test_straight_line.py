@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.arm import commands as cmd
-from ur_energy_model.simulation.arm.modes import ProgramState
-from ur_energy_model.simulation.arm.simulated_arm import SimulatedArm
-from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.kinematics import ArmKinematics, matrix_of
-from ur_energy_model.simulation.control.program import ScriptError
-from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
-from ur_energy_model.simulation.control.straight_line import LinePlanner, StraightLine
-from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.client_interfaces import ScriptSession
+from ur_energy_model.simulation.commands import ProgramState
+from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
+from ur_energy_model.simulation.kinematics import (
+    ArmKinematics,
+    LinePlanner,
+    ScriptError,
+    StraightLine,
+    matrix_of,
+)
+from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.trajectory.motions import Hold
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ur_energy_model.simulation.arm import commands as cmd
-from ur_energy_model.simulation.arm.modes import ProgramState, SafetyMode
-from ur_energy_model.simulation.control.control_box import REPLACEMENT, ControlBox
-from ur_energy_model.simulation.control.ur_rtde_script import UrRtdeScript
-from ur_energy_model.simulation.control.urscript_calls import Call, Pose
-from ur_energy_model.simulation.control.urscript_text import ScriptReader, calls_of
-from ur_energy_model.simulation.ports.client_interfaces import ScriptSession
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.client_interfaces import ScriptSession
+from ur_energy_model.simulation.commands import ProgramState, SafetyMode
+from ur_energy_model.simulation.control_box import REPLACEMENT, ControlBox
+from ur_energy_model.simulation.ur_rtde_script import UrRtdeScript
+from ur_energy_model.simulation.urscript import Call, Pose, ScriptReader, calls_of
 
 if TYPE_CHECKING:
     from test.simulation.conftest import StandInArm

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.ports.control_port import ControlPortSession
-from ur_energy_model.simulation.ports.faults import FAULTS, Faults, parse_fault
-from ur_energy_model.simulation.ports.simulated_controller import CONTROL_PORT, SimulatedController
-from ur_energy_model.telemetry.rtde.frames import PacketType
-from ur_energy_model.telemetry.rtde.messages import encode_version_request
+from ur_energy_model.simulation.client_interfaces import ControlPortSession
+from ur_energy_model.simulation.faults import FAULTS, Faults, parse_fault
+from ur_energy_model.simulation.simulated_controller import CONTROL_PORT, SimulatedController
+from ur_energy_model.telemetry.rtde.protocol import PacketType, encode_version_request
 
 if TYPE_CHECKING:
     from test.simulation.conftest import Connect, Serve, StandInArm
+    from ur_energy_model.simulation.control_box import ControlBox
 
 NAMES = ("timestamp", "actual_q", "actual_qd", "actual_current", "actual_robot_voltage")
 TICK = 0.002

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from ur_energy_model.errors import ProtocolError
-from ur_energy_model.simulation.arm.commands import SpeedSlider
-from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.ports.faults import Faults
-from ur_energy_model.simulation.ports.rtde_session import Packer, RtdeSession
+from ur_energy_model.simulation.commands import SpeedSlider
+from ur_energy_model.simulation.faults import Faults
+from ur_energy_model.simulation.rtde_session import Packer, RtdeSession
 from ur_energy_model.telemetry.fields import FIELDS, ValueKind
-from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import (
+from ur_energy_model.telemetry.rtde.protocol import (
+    Frame,
+    FrameReader,
+    PacketType,
+    Recipe,
     TextMessage,
     decode_controller_version,
     decode_flag,
@@ -22,8 +26,11 @@ from ur_energy_model.telemetry.rtde.messages import (
     encode_output_setup,
     encode_text_message,
     encode_version_request,
+    frame,
 )
-from ur_energy_model.telemetry.rtde.recipe import Recipe
+
+if TYPE_CHECKING:
+    from ur_energy_model.simulation.control_box import ControlBox
 
 
 class Client:

@@ -11,22 +11,21 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import ControllerError
-from ur_energy_model.simulation.control.control_box import ControlBox
-from ur_energy_model.simulation.control.simulated_identity import SimulatedIdentity
-from ur_energy_model.simulation.ports.client_interface_packets import (
+from ur_energy_model.simulation.client_interfaces import (
     realtime_packet,
     state_message,
     version_message,
 )
-from ur_energy_model.simulation.ports.simulated_controller import (
+from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
+from ur_energy_model.simulation.simulated_controller import (
     PRIMARY_PORT,
     REALTIME_PORT,
     SECONDARY_PORT,
     SimulatedController,
+    Ticker,
 )
-from ur_energy_model.simulation.ports.ticker import Ticker
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
-from ur_energy_model.telemetry.rtde.frames import PacketType
+from ur_energy_model.telemetry.rtde.protocol import PacketType
 
 if TYPE_CHECKING:
     from test.simulation.conftest import Connect, Serve, StandInArm

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ur_energy_model.simulation.ports.tcp_server import Listener, TcpServer
+from ur_energy_model.simulation.tcp_server import Listener, TcpServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 class KeepingSession:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory  # type: ignore[import-untyped]
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from ur_energy_model.telemetry.bag.extra_messages import Messages
-from ur_energy_model.telemetry.bag.message_types import MessageType
+if TYPE_CHECKING:
+    from ur_energy_model.telemetry.bag.extra_messages import Messages
+    from ur_energy_model.telemetry.bag.message_encoder import MessageType
 
 
 def decoded(messages: Messages) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from foxglove import messages as fox
 
 from test.sinks.foxglove.decoding import decode
 from ur_energy_model.model.robots import RobotDescription, available_robots, load_robot
-from ur_energy_model.sinks.foxglove.arm_scene import SHELL, ArmScene, foxglove_type
+from ur_energy_model.sinks.foxglove_messages import SHELL, ArmScene, foxglove_type
 
 STAMP = 1_750_000_000_250_000_000
 UR5E = load_robot("ur5e")

@@ -15,10 +15,10 @@ pytest.importorskip("foxglove")
 from test.sinks.live_readings import live_readings
 from test.sinks.servers import NODE_PACKAGES, needs_node_package
 from test.sinks.waiting import until
-from ur_energy_model.energy_topics.bag_messages import CYCLE
-from ur_energy_model.sinks.address import Address
-from ur_energy_model.sinks.foxglove.foxglove_sink import FoxgloveDelivery
-from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
+from ur_energy_model.energy.energy_bag import CYCLE
+from ur_energy_model.sinks.foxglove import FoxgloveDelivery
+from ur_energy_model.sinks.foxglove_messages import ReadingMessages
+from ur_energy_model.sinks.options import Address
 
 READER = Path(__file__).with_name("read_messages.cjs")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,13 +17,17 @@ from test.sinks.foxglove.foxglove_client import FoxgloveClient
 from test.sinks.live_readings import live_readings
 from test.sinks.servers import free_port
 from test.sinks.waiting import until
+from ur_energy_model.sinks import foxglove as origin_gate
 from ur_energy_model.sinks import queued_sink
-from ur_energy_model.sinks.address import Address
-from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.foxglove import origin_gate
-from ur_energy_model.sinks.foxglove.foxglove_sink import FoxgloveDelivery, foxglove_sink
-from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
-from ur_energy_model.sinks.queued_sink import QueuedSink
+from ur_energy_model.sinks.foxglove import FoxgloveDelivery, foxglove_sink
+from ur_energy_model.sinks.foxglove_messages import ReadingMessages
+from ur_energy_model.sinks.options import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ur_energy_model.sinks.queued_sink import QueuedSink
+    from ur_energy_model.sinks.sink import ArmReading
 
 ANY_PORT = Address("127.0.0.1", 0)
 TOTAL = "/energy/total/power"

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("foxglove")
+
+from typing import TYPE_CHECKING
 
 from mcap.reader import make_reader
 from mcap.records import Schema
@@ -20,18 +21,21 @@ from mcap.records import Schema
 from test.sinks.live_readings import live_readings
 from test.sinks.waiting import until
 from ur_energy_model.errors import InputError
+from ur_energy_model.sinks import foxglove_messages as module
 from ur_energy_model.sinks import queued_sink
-from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.foxglove import mcap_sink as module
-from ur_energy_model.sinks.foxglove.mcap_sink import McapDelivery, mcap_sink
-from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages
+from ur_energy_model.sinks.foxglove_messages import McapDelivery, ReadingMessages, mcap_sink
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.sinks.sink import ArmReading
 
 WRITER = """
 import sys, time
 from pathlib import Path
 from test.sinks.live_readings import live_readings
-from ur_energy_model.sinks.foxglove.mcap_sink import mcap_sink
+from ur_energy_model.sinks.foxglove_messages import mcap_sink
 sink = mcap_sink(Path(sys.argv[1]))
 for reading in live_readings(6.0):
     while sink.status.waiting:

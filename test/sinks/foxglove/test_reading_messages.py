@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -17,14 +17,15 @@ from test.energy.known_arm import ROBOT
 from test.layouts.viewers import foxglove_paths, foxglove_topics
 from test.sinks.foxglove.decoding import decoded
 from test.sinks.live_readings import START, live_readings
-from ur_energy_model.diagnostic_status import ERROR, OK
-from ur_energy_model.energy_topics.arm_energies import PARTS
-from ur_energy_model.layouts.arm_topics import ArmTopics
-from ur_energy_model.layouts.files import layout_files
-from ur_energy_model.sinks.arm_reading import ArmReading
-from ur_energy_model.sinks.foxglove.reading_messages import ReadingMessages, source_status
+from ur_energy_model.energy.topics import PARTS
+from ur_energy_model.layouts.files import ArmTopics, layout_files
+from ur_energy_model.sinks.foxglove_messages import ReadingMessages, source_status
+from ur_energy_model.telemetry.bag.cdr import ERROR, OK
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.topics_and_services import live_topics
+
+if TYPE_CHECKING:
+    from ur_energy_model.sinks.sink import ArmReading
 
 GOLDEN = Path(__file__).with_name("golden.json")
 NOT_OF_READINGS = {"/energy/prediction", "/energy/optimized_trajectory"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.sinks.mqtt.broker import broker_of
+from ur_energy_model.sinks.mqtt import broker_of
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ import threading
 
 import pytest
 
-from ur_energy_model.sinks.credentials import MqttCredentials
-from ur_energy_model.sinks.mqtt.broker import broker_of
-from ur_energy_model.sinks.mqtt.connection import Connection
-from ur_energy_model.sinks.mqtt.edge_node import Message
+from ur_energy_model.sinks.mqtt import Connection, broker_of
+from ur_energy_model.sinks.options import MqttCredentials
+from ur_energy_model.sinks.sparkplug import Message
 
 ANSWERS = [
     b"HTTP/1.1 400 Bad Request\r\n\r\n",

@@ -14,10 +14,7 @@ from pysparkplug import DataType, DBirth, DData, DDeath, Metric, NBirth, NCmd, N
 
 from test.sinks.made_up_reading import START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
-from ur_energy_model.sinks.mqtt.edge_node import EdgeNode
-from ur_energy_model.sinks.mqtt.json_messages import json_messages
-from ur_energy_model.sinks.mqtt.reading_store import ReadingStore
-from ur_energy_model.sinks.mqtt.stored_reading import ReadingCompressor
+from ur_energy_model.sinks.sparkplug import EdgeNode, ReadingCompressor, ReadingStore, json_messages
 
 NOW = START // 1_000_000 + 5_000
 DATA = "spBv1.0/plant/DDATA/cell/arm-1"

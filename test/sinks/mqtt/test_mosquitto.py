@@ -5,26 +5,32 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("paho.mqtt.client")
 pytest.importorskip("pysparkplug")
 
+from typing import TYPE_CHECKING
+
 from test.sinks.made_up_reading import LOST, made_up_reading
 from test.sinks.mqtt.gate import Gate
 from test.sinks.mqtt.mosquitto import Mosquitto, SparkplugHost
 from test.sinks.servers import needs_program, program
 from test.sinks.waiting import until
-from ur_energy_model.sinks.mqtt import connection, mqtt_sink
-from ur_energy_model.sinks.mqtt.edge_node import EdgeNode
-from ur_energy_model.sinks.mqtt.mqtt_sink import MqttSink
-from ur_energy_model.sinks.open_sinks import open_sinks
+from ur_energy_model.sinks import mqtt as connection
+from ur_energy_model.sinks import mqtt as mqtt_sink
+from ur_energy_model.sinks.live_arm import open_sinks
+from ur_energy_model.sinks.mqtt import MqttSink
 from ur_energy_model.sinks.options import SinkOptions
-from ur_energy_model.sinks.sink import Sink
+from ur_energy_model.sinks.sparkplug import EdgeNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ur_energy_model.sinks.sink import Sink
 
 pytestmark = needs_program("mosquitto")
 NAME = "energy/total/energy"

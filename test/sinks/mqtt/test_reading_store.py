@@ -6,8 +6,7 @@ from dataclasses import replace
 from sys import getsizeof
 
 from test.sinks.made_up_reading import made_up_reading
-from ur_energy_model.sinks.mqtt.reading_store import ReadingStore
-from ur_energy_model.sinks.mqtt.stored_reading import ReadingCompressor, StoredReading
+from ur_energy_model.sinks.sparkplug import ReadingCompressor, ReadingStore, StoredReading
 
 COMPRESS = ReadingCompressor()
 FIRST = COMPRESS(made_up_reading(1))

@@ -8,23 +8,24 @@ from dataclasses import replace
 import pytest
 
 from test.sinks.made_up_reading import CHANNELS, POWER, made_up_reading, without_bus
-from ur_energy_model.sinks.opcua.companion import JOULE, SECOND, WATT, WATT_HOUR
-from ur_energy_model.sinks.opcua.measurements import (
+from ur_energy_model.sinks.opcua_nodes import plain_values
+from ur_energy_model.sinks.opcua_types import (
     BUS,
     DRIVERS,
     EXPORT,
     IMPORT,
+    JOULE,
     MAIN,
     REGENERATION,
+    SECOND,
     STANDBY,
     SUM,
+    WATT,
+    WATT_HOUR,
     Measurement,
     metering_points,
 )
-from ur_energy_model.sinks.opcua.measurements import (
-    POWER as DC_POWER,
-)
-from ur_energy_model.sinks.opcua.plain_values import plain_values
+from ur_energy_model.sinks.opcua_types import POWER as DC_POWER
 
 HOUR = 36_000
 """Number of the reading after one hour."""

@@ -6,9 +6,8 @@ import asyncio
 import os
 import socket
 import stat
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,14 +22,14 @@ from test.sinks.made_up_reading import LOST, START, made_up_reading
 from test.sinks.opcua.opcua_server import OpcuaServer
 from test.sinks.waiting import until
 from ur_energy_model.errors import InputError
+from ur_energy_model.sinks import opcua as opcua_delivery
+from ur_energy_model.sinks import opcua_types as spec
 from ur_energy_model.sinks import queued_sink
-from ur_energy_model.sinks.address import Address
-from ur_energy_model.sinks.credentials import OpcuaCredentials
-from ur_energy_model.sinks.opcua import companion as spec
-from ur_energy_model.sinks.opcua import opcua_delivery
-from ur_energy_model.sinks.opcua.certificate import server_certificate
-from ur_energy_model.sinks.opcua.opcua_sink import opcua_sink
-from ur_energy_model.sinks.options import SinkOptions
+from ur_energy_model.sinks.opcua import opcua_sink, server_certificate
+from ur_energy_model.sinks.options import Address, OpcuaCredentials, SinkOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,11 +16,16 @@ from test.sinks.live_readings import live_readings
 from test.sinks.prometheus.pages import Series, fetched, series, value
 from test.sinks.prometheus.write_golden import GOLDEN, recorded
 from test.sinks.waiting import until
-from ur_energy_model.sinks.address import Address
-from ur_energy_model.sinks.prometheus import metrics_server, prometheus_sink
-from ur_energy_model.sinks.prometheus.metrics import METRICS, Kind
-from ur_energy_model.sinks.prometheus.prometheus_sink import MetricsPage
-from ur_energy_model.sinks.queued_sink import QueuedSink
+from ur_energy_model.sinks import prometheus as metrics_server
+from ur_energy_model.sinks import prometheus as prometheus_sink
+from ur_energy_model.sinks.options import Address
+from ur_energy_model.sinks.prometheus import MetricsPage
+from ur_energy_model.sinks.prometheus_metrics import METRICS, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ur_energy_model.sinks.queued_sink import QueuedSink
 
 SUFFIXES = ("_watts", "_joules", "_celsius", "_seconds")
 REQUIRED = {

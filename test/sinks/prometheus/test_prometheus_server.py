@@ -8,11 +8,9 @@ import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -20,11 +18,14 @@ import yaml
 from test.sinks.live_readings import live_readings
 from test.sinks.servers import free_port, needs_program, program
 from test.sinks.waiting import until
-from ur_energy_model.layouts.grafana import scrape_configuration
-from ur_energy_model.layouts.grafana_panels import panels
-from ur_energy_model.sinks.address import Address
-from ur_energy_model.sinks.prometheus import prometheus_sink
-from ur_energy_model.sinks.prometheus.prometheus_sink import MetricsPage
+from ur_energy_model.layouts.grafana import panels, scrape_configuration
+from ur_energy_model.sinks import prometheus as prometheus_sink
+from ur_energy_model.sinks.options import Address
+from ur_energy_model.sinks.prometheus import MetricsPage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = needs_program("prometheus")
 JOINT = "shoulder_pan_joint"

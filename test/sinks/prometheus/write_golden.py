@@ -12,8 +12,8 @@ from pathlib import Path
 
 from test.sinks.live_readings import live_readings
 from test.sinks.prometheus.pages import fetched, series
-from ur_energy_model.sinks.address import Address
-from ur_energy_model.sinks.prometheus.prometheus_sink import MetricsPage
+from ur_energy_model.sinks.options import Address
+from ur_energy_model.sinks.prometheus import MetricsPage
 
 GOLDEN = Path(__file__).with_name("golden.json")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from test.sinks.live_readings import live_readings
-from ur_energy_model.sinks.live_state import LiveState
+from ur_energy_model.sinks.estimator_reading import LiveState
 from ur_energy_model.sinks.sink import SinkStatus
 from ur_energy_model.telemetry.source import LinkStatus
 

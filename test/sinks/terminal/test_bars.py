@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ur_energy_model.sinks.terminal.bars import bar, end_of_scale, sparkline
+from ur_energy_model.sinks.terminal import bar, end_of_scale, sparkline
 
 
 @pytest.mark.parametrize(

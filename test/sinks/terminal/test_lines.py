@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
-
-import pytest
+from typing import TYPE_CHECKING
 
 from test.sinks.terminal.live_states import away, full, state, waiting
-from ur_energy_model.sinks.live_state import LiveState
-from ur_energy_model.sinks.terminal.lines import (
+from ur_energy_model.sinks.terminal import (
     Lines,
     json_line,
     last_json_line,
     last_text_line,
     text_line,
 )
+
+if TYPE_CHECKING:
+    import pytest
+
+    from ur_energy_model.sinks.estimator_reading import LiveState
 
 
 def test_json_has_the_values_of_the_topics() -> None:

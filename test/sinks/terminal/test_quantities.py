@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from ur_energy_model.sinks.terminal.quantities import degrees, joules, percent, watts
-from ur_energy_model.terminal_text import span
+from ur_energy_model.errors import span
+from ur_energy_model.sinks.terminal import degrees, joules, percent, watts
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,11 @@ from mcap.reader import make_reader
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples, make_telemetry
 from ur_energy_model.errors import MissingFieldError, RecordingError
-from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
+from ur_energy_model.telemetry.samples import Event, Gap, RecordingInfo, concatenate
 
 BAG_KEYS = {
     "version", "storage_identifier", "duration", "starting_time", "message_count",

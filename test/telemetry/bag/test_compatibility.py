@@ -10,7 +10,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
-from ur_energy_model.telemetry.bag.message_types import (
+from ur_energy_model.telemetry.bag.message_encoder import (
     DIAGNOSTIC_ARRAY,
     DYNAMIC_JOINT_STATE,
     FLOAT64,

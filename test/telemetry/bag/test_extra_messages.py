@@ -13,14 +13,14 @@ from rosbags.typesys import Stores, get_typestore
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.extra_messages import MOST_BYTES, Messages
-from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.layout import FIELDS_TOPIC, JOINT_NAMES
 from ur_energy_model.telemetry.bag.mcap_format import PREFIX, Op
-from ur_energy_model.telemetry.bag.message_types import FLOAT64, BagTopic
+from ur_energy_model.telemetry.bag.message_encoder import FLOAT64, BagTopic
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.samples import Event
 
 POWER = BagTopic("/cell1/energy/total/power", FLOAT64)
 ENERGY = BagTopic("/cell1/energy/total/energy", FLOAT64)

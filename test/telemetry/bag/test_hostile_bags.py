@@ -18,8 +18,7 @@ from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op, record, text
-from ur_energy_model.telemetry.bag.metadata import read_metadata
-from ur_energy_model.telemetry.bag.provenance import gap_of_custom, info_of_custom
+from ur_energy_model.telemetry.bag.metadata import gap_of_custom, info_of_custom, read_metadata
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -19,22 +17,24 @@ from test.energy.known_arm import ROBOT, known_model, motion
 from test.layouts.viewers import STORE, messages_of_bag
 from test.telemetry.bag.bag_files import offered_qos, write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples
+from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.energy_topics.energy_bag import write_energy_bag
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.cdr import encode_diagnostics
 from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.file_contents import file_contents
-from ur_energy_model.telemetry.bag.file_split import FileSplit
-from ur_energy_model.telemetry.bag.message_types import DIAGNOSTIC_ARRAY, BagTopic
+from ur_energy_model.telemetry.bag.files import FileSplit, delete_file
+from ur_energy_model.telemetry.bag.message_encoder import DIAGNOSTIC_ARRAY, BagTopic
 from ur_energy_model.telemetry.bag.metadata import read_metadata
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.telemetry.bag.retention import delete_file
-from ur_energy_model.telemetry.bag.standard_messages import encode_diagnostics
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.topics_and_services import live_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 GRAPHS = [("", ""), ("/cell/left", ""), ("", "left_"), ("/cell/left", "left_"), ("/a", "ur/1/")]
 """Namespaces and prefixes."""

@@ -16,17 +16,11 @@ from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.bag.test_hostile_bags import chunk_record, write_file
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag import mcap_definitions
+from ur_energy_model.telemetry.bag import mcap_format as mcap_definitions
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
-from ur_energy_model.telemetry.bag.mcap_format import (
-    Channel,
-    Op,
-    Schema,
-    metadata_record,
-    record,
-)
+from ur_energy_model.telemetry.bag.mcap_format import Channel, Op, Schema, metadata_record, record
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
-from ur_energy_model.telemetry.bag.provenance import GAP_RECORD_NAME, RECORD_NAME
+from ur_energy_model.telemetry.bag.metadata import GAP_RECORD_NAME, RECORD_NAME
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.samples import Gap
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, Channel, Op, record
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader
-from ur_energy_model.telemetry.bag.message_places import MessagePlaces
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader, MessagePlaces
 
 
 def message(channel: int, size: int) -> bytes:

@@ -15,13 +15,11 @@ from rosbags.rosbag2 import Reader
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
-from ur_energy_model.telemetry.bag.recovered_gaps import DAMAGED
-from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.bag.recovery import DAMAGED, recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.samples import Gap, concatenate
+from ur_energy_model.telemetry.samples import Event, Gap, concatenate
 
 FIELDS = ("actual_q", "payload")
 

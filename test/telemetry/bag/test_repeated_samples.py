@@ -13,7 +13,7 @@ import pytest
 
 from test.telemetry.bag.test_sqlite_bags import in_sqlite
 from test.telemetry.conftest import assert_same_samples, make_telemetry
-from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter

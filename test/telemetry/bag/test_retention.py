@@ -11,20 +11,20 @@ import pytest
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import EPOCH, make_telemetry
 from ur_energy_model.telemetry.bag.file_contents import FileContents, file_contents
-from ur_energy_model.telemetry.bag.file_split import FileSplit
-from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC
-from ur_energy_model.telemetry.bag.mcap_format import MAGIC
-from ur_energy_model.telemetry.bag.reader import MISSING_FILE, read_bag
-from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.telemetry.bag.retention import (
+from ur_energy_model.telemetry.bag.files import (
     DAY,
+    FileSplit,
     Retention,
     StoredFile,
     delete_file,
     stored_files,
 )
+from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC
+from ur_energy_model.telemetry.bag.reader import MISSING_FILE, read_bag
+from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.event import Event
+from ur_energy_model.telemetry.samples import Event
 
 SECONDS, RATE = 6, 500
 

@@ -7,7 +7,7 @@ import pytest
 
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples
-from ur_energy_model.telemetry.bag.source import BagSource
+from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.samples import concatenate
 
 

@@ -15,7 +15,7 @@ from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
-from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE
+from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE
 from ur_energy_model.telemetry.bag.reader import read_bag
 
 TABLES = (

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from test.telemetry.csv.test_reader import table, write
-from ur_energy_model.energy.rated_limits import rated_limits
+from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.csv import csv_file as csv_file
-from ur_energy_model.telemetry.csv import row_reader as csv_rows
-from ur_energy_model.telemetry.csv import text as csv_text
+from ur_energy_model.telemetry.csv import reader as csv_file
+from ur_energy_model.telemetry.csv import rows as csv_rows
+from ur_energy_model.telemetry.csv import rows as csv_text
 from ur_energy_model.telemetry.csv.open_csv import CsvOptions
 from ur_energy_model.telemetry.csv.reader import CsvReader, read_csv
 

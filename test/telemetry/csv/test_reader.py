@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.csv.csv_file import nominal_period
-from ur_energy_model.telemetry.csv.reader import NEXT_FILE, read_csv
+from ur_energy_model.telemetry.csv.reader import NEXT_FILE, nominal_period, read_csv
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 
 NAMES = ("timestamp", "actual_q", "payload", "robot_mode")

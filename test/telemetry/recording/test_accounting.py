@@ -15,13 +15,13 @@ import pytest
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.recording.scripted_source import FIELDS, ScriptedSource, batches, wait_for
 from ur_energy_model.errors import RecordingError, UrEnergyError
-from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.telemetry.recording import fault_tolerant_writer, writing_thread
-from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
+from ur_energy_model.telemetry.recording import writing_thread
+from ur_energy_model.telemetry.recording import writing_thread as fault_tolerant_writer
+from ur_energy_model.telemetry.recording.reception import OVERFLOW, Command, RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, Command
 from ur_energy_model.telemetry.samples import Gap, find_gaps
 from ur_energy_model.telemetry.source import LinkStatus
 

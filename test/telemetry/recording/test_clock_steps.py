@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from test.telemetry.recording.scripted_source import ScriptedSource, batches
 from test.telemetry.system_clock import SystemClock
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
-from ur_energy_model.telemetry.host_clock import HOST_CLOCK
+from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.samples import Telemetry
+
+if TYPE_CHECKING:
+    from ur_energy_model.telemetry.samples import Telemetry
 
 HOUR = 3600.0
 

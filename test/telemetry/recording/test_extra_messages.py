@@ -6,11 +6,11 @@ import numpy as np
 from rosbags.rosbag2 import Reader
 
 from test.telemetry.recording.scripted_source import batches
+from ur_energy_model.telemetry.bag.cdr import encode_numbers
 from ur_energy_model.telemetry.bag.extra_messages import Messages
-from ur_energy_model.telemetry.bag.message_types import FLOAT64, BagTopic
+from ur_energy_model.telemetry.bag.message_encoder import FLOAT64, BagTopic
 from ur_energy_model.telemetry.bag.reader import read_bag
-from ur_energy_model.telemetry.bag.standard_messages import encode_numbers
-from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
+from ur_energy_model.telemetry.recording.reception import RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.samples import concatenate
 

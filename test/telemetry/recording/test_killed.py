@@ -27,10 +27,10 @@ import sys, time
 import numpy as np
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.telemetry.bag.extra_messages import Messages
-from ur_energy_model.telemetry.bag.file_split import FileSplit
-from ur_energy_model.telemetry.bag.message_types import FLOAT64, BagTopic
-from ur_energy_model.telemetry.bag.standard_messages import encode_numbers
-from ur_energy_model.telemetry.recording.fault_tolerant_writer import FaultTolerantWriter
+from ur_energy_model.telemetry.bag.files import FileSplit
+from ur_energy_model.telemetry.bag.message_encoder import FLOAT64, BagTopic
+from ur_energy_model.telemetry.bag.cdr import encode_numbers
+from ur_energy_model.telemetry.recording.writing_thread import FaultTolerantWriter
 from pathlib import Path
 
 topic, late = BagTopic("/cell1/energy/total/power", FLOAT64), []

@@ -9,10 +9,9 @@ from test.telemetry.conftest import assert_same_samples
 from test.telemetry.recording.scripted_source import batches, wait_for
 from ur_energy_model.errors import ControllerError, RecordingError
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
+from ur_energy_model.telemetry.recording.reception import RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.samples import Gap, concatenate
+from ur_energy_model.telemetry.samples import Event, Gap, concatenate
 
 
 def test_what_comes_between_start_and_stop_is_in_the_bag(tmp_path, source, recorder):

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from test.telemetry.conftest import assert_same_samples, make_telemetry
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, Command, SampleQueue
-from ur_energy_model.telemetry.samples import Telemetry, concatenate
+from ur_energy_model.telemetry.recording.reception import OVERFLOW, Command, SampleQueue
+from ur_energy_model.telemetry.samples import Event, Telemetry, concatenate
 
 FIELDS = ("actual_q", "payload", "payload_cog")
 BATCH_BYTES = 25 * 8 * (1 + 1 + 6 + 1 + 3)

@@ -6,22 +6,24 @@ import os
 import re
 import shutil
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.recording.scripted_source import FIELDS as SCRIPTED
-from ur_energy_model.telemetry.bag.file_split import FileSplit
+from ur_energy_model.telemetry.bag.files import DAY, FileSplit, Retention, stored_files
 from ur_energy_model.telemetry.bag.reader import read_bag, read_info
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.telemetry.bag.retention import DAY, Retention, stored_files
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions
+from ur_energy_model.telemetry.recording.reception import RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
+from ur_energy_model.telemetry.samples import Event
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FIELDS = ("actual_q",)
 

@@ -12,9 +12,10 @@ from test.telemetry.conftest import assert_same_samples
 from test.telemetry.recording.scripted_source import batches, wait_for
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
-from ur_energy_model.telemetry.recording import fault_tolerant_writer, writing_thread
+from ur_energy_model.telemetry.recording import writing_thread
+from ur_energy_model.telemetry.recording import writing_thread as fault_tolerant_writer
+from ur_energy_model.telemetry.recording.reception import OVERFLOW, SampleQueue
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.recording.sample_queue import OVERFLOW, SampleQueue
 from ur_energy_model.telemetry.samples import concatenate
 
 

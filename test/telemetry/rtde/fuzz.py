@@ -12,15 +12,15 @@ from contextlib import suppress
 from unittest import mock
 
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.telemetry.rtde.frames import PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import (
+from ur_energy_model.telemetry.rtde.protocol import (
+    PacketType,
     SetupReply,
     encode_controller_version,
     encode_flag,
     encode_setup_reply,
+    frame,
 )
-from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
-from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.rtde.source import LinkOptions, RtdeSource
 
 FIELDS = ("timestamp", "actual_q", "payload", "robot_mode")
 KINDS = ("DOUBLE", "VECTOR6D", "DOUBLE", "INT32")  # in the order that RtdeSource asks

@@ -9,23 +9,28 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
-from ur_energy_model.telemetry.rtde.frames import FrameReader, PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import (
+from ur_energy_model.telemetry.rtde.protocol import (
     NOT_FOUND,
+    FrameReader,
+    PacketType,
+    Recipe,
     SetupReply,
     decode_output_setup,
     decode_version_request,
     encode_controller_version,
     encode_flag,
     encode_setup_reply,
+    frame,
 )
-from ur_energy_model.telemetry.rtde.recipe import Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 START_TIME = 1000.0
 

@@ -10,9 +10,13 @@ from test.telemetry.rtde.rtde_peer import PeerBehaviour, RtdePeer, value_of
 from ur_energy_model.errors import ControllerError, ProtocolError
 from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde.connection import RtdeConnection
-from ur_energy_model.telemetry.rtde.frames import PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import TextMessage, encode_text_message
-from ur_energy_model.telemetry.rtde.recipe import effective_rate
+from ur_energy_model.telemetry.rtde.protocol import (
+    PacketType,
+    TextMessage,
+    effective_rate,
+    encode_text_message,
+    frame,
+)
 
 FIELDS = ("timestamp", "actual_q", "actual_robot_voltage", "robot_mode", "joint_mode")
 

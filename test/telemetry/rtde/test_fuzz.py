@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test.telemetry.rtde.fuzz import FIELDS, GREETING, KINDS, feed
-from ur_energy_model.telemetry.rtde.frames import frame
-from ur_energy_model.telemetry.rtde.recipe import Recipe
+from ur_energy_model.telemetry.rtde.protocol import Recipe, frame
 
 RECIPE = Recipe(FIELDS, KINDS, 1)  # type: ignore[arg-type]
 

@@ -17,8 +17,8 @@ from test.telemetry.rtde.source_helpers import (
 )
 from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX, program_name
-from ur_energy_model.telemetry.rtde.negotiation import observed_rate, with_payload
-from ur_energy_model.telemetry.rtde.recipe import Recipe
+from ur_energy_model.telemetry.rtde.protocol import Recipe
+from ur_energy_model.telemetry.rtde.source import observed_rate, with_payload
 from ur_energy_model.telemetry.samples import RecordingInfo
 
 

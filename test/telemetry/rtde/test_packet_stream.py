@@ -7,7 +7,7 @@ import pytest
 
 from ur_energy_model.errors import ProtocolError, WrongRobotError
 from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
-from ur_energy_model.telemetry.rtde.recipe import Recipe
+from ur_energy_model.telemetry.rtde.protocol import Recipe
 from ur_energy_model.telemetry.samples import RecordingInfo
 
 RECIPE = Recipe(("timestamp", "payload"), ("DOUBLE", "DOUBLE"), 1)

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from ur_energy_model.errors import ProtocolError
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
-from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import (
+from ur_energy_model.telemetry.rtde.protocol import (
+    Frame,
+    FrameReader,
+    PacketType,
+    Recipe,
     SetupReply,
     TextMessage,
     decode_controller_version,
@@ -24,8 +27,9 @@ from ur_energy_model.telemetry.rtde.messages import (
     encode_output_setup,
     encode_setup_reply,
     encode_text_message,
+    frame,
+    in_type_order,
 )
-from ur_energy_model.telemetry.rtde.recipe import Recipe, in_type_order
 
 NAMES = st.lists(st.sampled_from(sorted(FIELDS)), min_size=1, max_size=12)
 INTEGERS = {

@@ -19,10 +19,13 @@ from test.telemetry.rtde.source_helpers import (
 from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde import dashboard_client
-from ur_energy_model.telemetry.rtde.frames import PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import TextMessage, encode_text_message
-from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
-from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.rtde.protocol import (
+    PacketType,
+    TextMessage,
+    encode_text_message,
+    frame,
+)
+from ur_energy_model.telemetry.rtde.source import LinkOptions, RtdeSource
 
 
 def test_every_sample_arrives_once_and_in_order(peer):

@@ -7,10 +7,9 @@ import signal
 import time
 
 from test.telemetry.rtde.source_helpers import closed_port, read
+from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.host_clock import HOST_CLOCK
-from ur_energy_model.telemetry.rtde.negotiation import LinkOptions
-from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.rtde.source import LinkOptions, RtdeSource
 
 STALL = 10.0
 """Longer than buffers last, the silence that counts as a lost connection, and AHEAD_SECONDS [s]."""

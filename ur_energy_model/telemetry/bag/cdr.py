@@ -1,23 +1,20 @@
-"""CDR messages of constant layout, encoded and decoded as arrays.
-
-A message whose strings and sequence lengths do not change has constant size. It is built once as
-a template; batches of messages are arrays of bytes [n, size] in which only the stamps and the
-float64 sequences differ. Source of the encoding: OMG DDSI-RTPS, plain CDR (XCDR1), little-
-endian; alignment counts from behind the four bytes of the encapsulation header.
-"""
+"""Messages of a bag in CDR: types, encoding and decoding as arrays."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ur_energy_model.typing import Array, Bytes, Mask
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from ur_energy_model.typing import Array, Bytes, Mask
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
 STAMP = struct.Struct("<iI")
@@ -229,3 +226,73 @@ class Template:
 
     def _named_blocks(self) -> list[tuple[str, int]]:
         return [(f"block{i}", count) for i, (_, count) in enumerate(self.blocks) if count]
+
+
+# Status: one entry of a diagnostic message, with its values as text.
+
+OK, WARN, ERROR = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Status:
+    """One diagnostic_msgs/DiagnosticStatus.
+
+    Attributes:
+        name: of what it describes.
+        level: OK, WARN or ERROR.
+        message: one line.
+        values: by key; `text_of` makes them text.
+    """
+
+    name: str
+    level: int
+    message: str
+    values: Mapping[str, object]
+
+
+def text_of(value: object) -> str:
+    """Text of a value: numbers to six significant digits, large ones to three decimals."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):  # np.float64 is one too
+        # Six digits would hide the changes of a large energy counter.
+        return f"{value:.3f}" if abs(value) >= 1000 else f"{value + 0.0:.6g}"
+    return str(value)
+
+
+# Encoded messages of the standard types Float64, String and DiagnosticArray.
+
+
+def encode_numbers(values: Array) -> Bytes:
+    """Float64 messages [n, 12] of values [n]."""
+    out = np.empty((len(values), len(ENCAPSULATION) + 8), np.uint8)
+    out[:, : len(ENCAPSULATION)] = np.frombuffer(ENCAPSULATION, np.uint8)
+    out[:, len(ENCAPSULATION) :] = np.asarray(values, "<f8").view(np.uint8).reshape(-1, 8)
+    return out
+
+
+def encode_text(text: str) -> bytes:
+    """A std_msgs/String."""
+    builder = CdrBuilder()
+    builder.string(text)
+    return bytes(builder.body)
+
+
+def encode_diagnostics(stamp: int, statuses: Sequence[Status]) -> bytes:
+    """A DiagnosticArray stamped in ns since the epoch."""
+    builder = CdrBuilder()
+    for number in divmod(stamp, 1_000_000_000):
+        builder.u32(number)
+    builder.string("")
+    builder.u32(len(statuses))
+    for status in statuses:
+        builder.u8(status.level)
+        for text in (status.name, status.message, ""):
+            builder.string(text)
+        builder.u32(len(status.values))
+        for key, value in status.values.items():
+            builder.string(key)
+            builder.string(text_of(value))
+    return bytes(builder.body)

@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import open_regular
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, decode_event
-from ur_energy_model.telemetry.bag.mcap_chunk import ChunkUnpacker
-from ur_energy_model.telemetry.bag.mcap_definitions import (
+from ur_energy_model.telemetry.bag.mcap_format import (
     DEFINITIONS,
+    MAGIC,
     MAX_DEFINITION,
+    PREFIX,
+    ChunkUnpacker,
     McapDefinitions,
+    Op,
 )
-from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 MARK = "mark"
 """Kind of the events that a user puts into a bag."""

@@ -14,17 +14,22 @@ name and DynamicJointState by index; it is never read as samples.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.cdr import CdrBuilder, CdrParser, Template
-from ur_energy_model.telemetry.event import Event
 from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
-from ur_energy_model.typing import Array, Bytes
+from ur_energy_model.telemetry.samples import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from ur_energy_model.typing import Array, Bytes
 
 TELEMETRY_TOPIC = "/rtde/joint_telemetry"
 JOINT_STATES_TOPIC = "/joint_states"

@@ -1,20 +1,26 @@
-"""Records and summary of the MCAP container, shared by writer, reader and recovery.
-
-Source: the MCAP specification, version 0. All numbers are little-endian.
-"""
+"""The MCAP container: records, chunks and definitions, in bounded memory and time."""
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from io import BytesIO
+from typing import TYPE_CHECKING, BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
+import zstandard
 
-from ur_energy_model.typing import Bytes
+from ur_energy_model.errors import RecordingError, needed_here
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ur_energy_model.typing import Bytes
 
 RECOVER = "keep what is intact with 'ur_energy recover'"
 """What a user can do with a damaged file."""
@@ -218,3 +224,216 @@ def _close(summary: bytes, start: int, offsets_start: int) -> bytes:
     footer = record(Op.FOOTER, struct.pack("<2QI", start, offsets_start, 0))
     checksum = zlib.crc32(summary + footer[:-4])
     return summary + footer[:-4] + struct.pack("<I", checksum) + MAGIC
+
+
+# ChunkUnpacker: unpacks the chunks of an MCAP file in bounded memory and time.
+
+MAX_CHUNK = 64 << 20
+"""Largest unpacked size of a chunk; writers make chunks of 1 to 8 MB."""
+MAX_RATIO = 200
+"""Largest ratio of unpacked to packed size of a file (that of an arm at rest is below 50)."""
+_FREE = 512 << 20
+"""Unpacked size up to which the ratio of a small file does not matter."""
+_HEAD = struct.Struct("<3QI")
+
+
+class ChunkUnpacker:
+    """Unpacks the chunks of one file.
+
+    Args:
+        path: of the file, for error messages.
+        size: of the file in bytes.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._path = path
+        self._left = max(_FREE, MAX_RATIO * size)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether chunks unpacked to more than any recording does."""
+        return self._left < 0
+
+    def unpack(self, content: bytes) -> bytes:
+        """Records of a chunk, at most MAX_CHUNK bytes.
+
+        Raises:
+            RecordingError: damaged, too large, or with an unknown compression; the file is small
+                and unpacks to far more than a recording.
+        """
+        size, checksum, compression, packed = self._parts(content)
+        if size > MAX_CHUNK:
+            raise RecordingError(
+                self._path,
+                f"has a chunk of {size} bytes, the limit is {MAX_CHUNK}",
+                "convert the bag to smaller chunks",
+            )
+        self._left -= size
+        if self.exhausted:
+            raise RecordingError(
+                self._path,
+                f"unpacks to more than {MAX_RATIO} times its size, which no recording does",
+                "use a bag from a source you trust",
+            )
+        body = self._decompressed(packed, compression, size)
+        if len(body) != size or (checksum and zlib.crc32(body) != checksum):
+            raise RecordingError(self._path, "has a chunk whose checksum is wrong", RECOVER)
+        return body
+
+    def _parts(self, content: bytes) -> tuple[int, int, str, memoryview]:
+        """Unpacked size, checksum, name of the compression, and packed records."""
+        view = memoryview(content)
+        try:
+            _, _, size, checksum = _HEAD.unpack_from(view)
+            (length,) = struct.unpack_from("<I", view, _HEAD.size)
+            start = _HEAD.size + 4 + length
+            compression = bytes(view[_HEAD.size + 4 : start]).decode()
+            (packed,) = struct.unpack_from("<Q", view, start)
+        except (struct.error, UnicodeDecodeError):
+            raise RecordingError(self._path, "has a malformed chunk", RECOVER) from None
+        return size, checksum, compression, view[start + 8 : start + 8 + packed]
+
+    def _decompressed(self, packed: memoryview, compression: str, size: int) -> bytes:
+        """At most one byte more than `size`."""
+        if compression == "":
+            return bytes(packed)
+        try:
+            if compression == "zstd":
+                unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_CHUNK)
+                if zstandard.frame_content_size(packed) == size:
+                    return unpacker.decompress(packed, max_output_size=size)
+                with unpacker.stream_reader(packed) as reader:
+                    return reader.read(size + 1)
+            if compression == "lz4":
+                with needed_here():
+                    import lz4.frame  # type: ignore[import-untyped]
+
+                data: bytes = lz4.frame.LZ4FrameDecompressor().decompress(packed, size + 1)
+                return data
+        except (zstandard.ZstdError, RuntimeError, MemoryError):
+            problem = "has a chunk that cannot be unpacked"
+            raise RecordingError(self._path, problem, RECOVER) from None
+        raise RecordingError(
+            self._path, f"has a chunk compressed by {compression[:20]!r}", "convert the bag to zstd"
+        )
+
+
+# McapDefinitions: schemas, channels and metadata of an MCAP file, in bounded memory.
+
+DEFINITIONS = frozenset({Op.SCHEMA, Op.CHANNEL, Op.METADATA, Op.HEADER})
+"""Records that `McapDefinitions` keeps; others are only counted."""
+MAX_DEFINITION = 4 << 20
+"""Largest schema, channel or metadata record in bytes."""
+MAX_DEFINITIONS = 32 << 20
+"""Largest size of all schemas and channels of a file, and of metadata that waits, in bytes."""
+MAX_RECORDS = 1_000_000
+"""Most records of a file that are neither messages nor chunks nor indexes."""
+
+
+@dataclass
+class McapDefinitions:
+    """What a file states about its messages, as far as it was read.
+
+    Attributes:
+        path: of the file.
+        schemas, channels: by number.
+        library: the software that wrote the file.
+    """
+
+    path: Path
+    schemas: dict[int, Schema] = field(default_factory=dict)
+    channels: dict[int, Channel] = field(default_factory=dict)
+    library: str = ""
+    _sizes: dict[tuple[int, int], int] = field(default_factory=dict)
+    _size: int = 0
+    _records: int = 0
+    _metadata: list[bytes] = field(default_factory=list)
+    _waiting: int = 0
+
+    def note(self, op: int, content: bytes) -> None:
+        """Keep a schema, channel, metadata or header record; others are only counted.
+
+        Raises:
+            RecordingError: a malformed record, or more than a recording has.
+        """
+        self._records += 1
+        if self._records > MAX_RECORDS:
+            raise self.refuse(f"has more than {MAX_RECORDS} records that are no messages")
+        if op not in DEFINITIONS:
+            return
+        if len(content) > MAX_DEFINITION:
+            raise self.refuse(f"has a record (type {op}) of {len(content)} bytes")
+        try:
+            self._keep(op, content)
+        except (struct.error, UnicodeDecodeError):
+            raise self.refuse(f"has a malformed record (type {op})") from None
+
+    def take_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Named key-value pairs read since the last call, in order.
+
+        Raises:
+            RecordingError: a malformed record.
+        """
+        taken, self._metadata, self._waiting = self._metadata, [], 0
+        try:
+            for stream in map(BytesIO, taken):
+                yield _text(stream), _map(stream)
+        except (struct.error, UnicodeDecodeError):
+            raise self.refuse(f"has a malformed record (type {Op.METADATA:d})") from None
+
+    def refuse(self, problem: str, remedy: str = RECOVER) -> RecordingError:
+        """Error that names the file."""
+        return RecordingError(self.path, problem, remedy)
+
+    def _keep(self, op: int, content: bytes) -> None:
+        stream = BytesIO(content)
+        if op == Op.HEADER:
+            _text(stream)
+            self.library = _text(stream)
+        elif op == Op.METADATA:
+            self._waiting += len(content)
+            if self._waiting > MAX_DEFINITIONS:
+                raise self.refuse(f"has more than {MAX_DEFINITIONS} bytes of metadata in one place")
+            self._metadata.append(content)
+        elif op == Op.SCHEMA:
+            number = _number(stream, "<H")
+            schema = Schema(number, _text(stream), _text(stream), _bytes(stream))
+            self._count(op, number, len(content))
+            self.schemas[number] = schema
+        else:
+            number, schema_id = _number(stream, "<H"), _number(stream, "<H")
+            channel = Channel(number, schema_id, _text(stream), _text(stream), _map(stream))
+            self._count(op, number, len(content))
+            self.channels[number] = channel
+
+    def _count(self, op: int, number: int, size: int) -> None:
+        """Count the bytes of a definition, which replaces one of the same number."""
+        total = self._size + size - self._sizes.get((op, number), 0)
+        if total > MAX_DEFINITIONS:
+            raise self.refuse(f"has more than {MAX_DEFINITIONS} bytes of schemas and channels")
+        self._size, self._sizes[op, number] = total, size
+
+
+def _number(stream: BinaryIO, code: str) -> int:
+    return int(struct.unpack(code, stream.read(struct.calcsize(code)))[0])
+
+
+def _text(stream: BinaryIO) -> str:
+    return _bytes(stream).decode()
+
+
+def _bytes(stream: BinaryIO) -> bytes:
+    size = _number(stream, "<I")
+    data = stream.read(size)
+    if len(data) != size:
+        raise struct.error
+    return data
+
+
+def _map(stream: BinaryIO) -> dict[str, str]:
+    end = _number(stream, "<I") + stream.tell()
+    values = {}
+    while stream.tell() < end:
+        key = _text(stream)
+        values[key] = _text(stream)
+    return values

@@ -2,18 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import open_regular
-from ur_energy_model.telemetry.bag.mcap_chunk import MAX_CHUNK, ChunkUnpacker
-from ur_energy_model.telemetry.bag.mcap_definitions import DEFINITIONS, McapDefinitions
-from ur_energy_model.telemetry.bag.mcap_format import MAGIC, MESSAGE_HEAD, PREFIX, MessageBlock, Op
-from ur_energy_model.telemetry.bag.message_places import MessagePlaces, Positions
-from ur_energy_model.telemetry.runs import equal_runs
+from ur_energy_model.telemetry.bag.mcap_format import (
+    DEFINITIONS,
+    MAGIC,
+    MAX_CHUNK,
+    MAX_DEFINITION,
+    MAX_RECORDS,
+    MESSAGE_HEAD,
+    PREFIX,
+    ChunkUnpacker,
+    McapDefinitions,
+    MessageBlock,
+    Op,
+)
+from ur_energy_model.telemetry.samples import equal_runs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Places of the messages in a chunk, found a pattern at a time.
+#
+# Recorders write the same topics in the same order over and over. Once a pattern of messages has
+# come twice, the rest of the chunk is compared with it as an array, which finds the same places as
+# reading record by record.
+
+Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Offsets [n] and lengths [n] of messages in a chunk."""
+_HEAD = PREFIX.size + 2
+"""Bytes of a record that name its type, length and channel."""
+_GROWTH = 8
+
+
+class _Place(NamedTuple):
+    channel: int
+    start: int
+    length: int
+
+
+class MessagePlaces:
+    """Collects the places of messages, in order."""
+
+    def __init__(self) -> None:
+        self._single: list[_Place] = []
+        self._channels: list[NDArray[np.int64]] = []
+        self._starts: list[NDArray[np.int64]] = []
+        self._lengths: list[NDArray[np.int64]] = []
+
+    def add(self, channel: int, start: int, length: int) -> None:
+        """Add one message: its channel, and offset and length of its content."""
+        self._single.append(_Place(channel, start, length))
+
+    def repeat(self, body: bytes, position: int, last: int) -> int:
+        """Add the messages that repeat the pattern of the last ones added.
+
+        Args:
+            body: records of a chunk.
+            position: behind the last message added.
+            last: number of messages added last that have no other records between them.
+
+        Returns:
+            Position behind the last message that belongs to the pattern.
+        """
+        pattern = _pattern(self._single[-last:])
+        if not pattern:
+            return position
+        begin = pattern[0].start - PREFIX.size
+        stride = position - begin
+        heads = np.array([place.start - PREFIX.size for place in pattern])
+        expected = _heads(body, heads)
+        count, limit = 0, (len(body) - position) // stride
+        step = 1
+        while count < limit:  # compared in growing parts, so that short repeats cost little
+            rounds = np.arange(count, min(count + step, limit))
+            same = _heads(body, position + stride * rounds[:, None] + heads - begin) == expected
+            fits = same.all(axis=(1, 2))
+            if not fits.all():
+                count += int(np.argmin(fits))
+                break
+            count, step = count + len(rounds), _GROWTH * step
+        self._flush()
+        rounds = np.arange(count)[:, None]
+        starts = position + stride * rounds + heads - begin + PREFIX.size
+        self._starts.append(starts.ravel())
+        self._channels.append(np.tile([place.channel for place in pattern], count))
+        self._lengths.append(np.tile([place.length for place in pattern], count))
+        return position + stride * count
+
+    def by_channel(self) -> dict[int, Positions]:
+        """Offsets and lengths of the messages of each channel, in order."""
+        self._flush()
+        if not self._channels:
+            return {}
+        channels, starts, lengths = map(
+            np.concatenate, (self._channels, self._starts, self._lengths)
+        )
+        return {
+            int(channel): (starts[channels == channel], lengths[channels == channel])
+            for channel in dict.fromkeys(channels.tolist())
+        }
+
+    def _flush(self) -> None:
+        """Move messages added one by one to the arrays."""
+        if self._single:
+            channel, start, length = np.array(self._single, np.int64).T
+            self._channels.append(channel)
+            self._starts.append(start)
+            self._lengths.append(length)
+            self._single = []
+
+
+def _pattern(places: Sequence[_Place]) -> Sequence[_Place]:
+    """The last messages, if those before them have the same channels and lengths; else none.
+
+    Patterns are a quarter to a half of the messages long, so that they hold rare topics too.
+    """
+    kinds = [(place.channel, place.length) for place in places]
+    count = len(kinds)
+    for size in range(max(1, count // 4), count // 2 + 1):
+        if kinds[count - size :] == kinds[count - 2 * size : count - size]:
+            return places[count - size :]
+    return ()
+
+
+def _heads(body: bytes, places: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Type, length and channel of the records at these offsets [..., bytes]."""
+    data = np.frombuffer(body, np.uint8)
+    heads: NDArray[np.uint8] = data[places[..., None] + np.arange(_HEAD)]
+    return heads
+
 
 MAX_RECORD = MAX_CHUNK + (1 << 20)
 """Largest chunk or message that is read; other records are passed over."""
@@ -151,3 +276,106 @@ def _message_block(
     head = PREFIX.size + MESSAGE_HEAD.size
     time = out[:, PREFIX.size + _TIME.start : PREFIX.size + _TIME.stop].copy().view("<i8")[:, 0]
     return MessageBlock(channel, time.astype(np.int64), out[:, head:])
+
+
+# The intact records of a damaged MCAP file.
+
+_CHUNK_MARK = b"\x04\x00\x00\x00zstd"
+_MARK_OFFSET = PREFIX.size + 28
+_CHUNK_HEAD = 28 + len(_CHUNK_MARK) + 8
+"""Size of a chunk record without its packed records [bytes]."""
+_KNOWN = frozenset(Op)
+_WINDOW = 32 << 20
+"""Part of a file that is kept in memory [bytes]."""
+
+Report = Callable[[str, bool], None]
+"""Called with each problem found, and whether it is damage (and not only a missing end)."""
+
+
+class IntactRecords:
+    """Iterates over definitions outside chunks, and unpacked chunks, that are intact.
+
+    Args:
+        path: of the file.
+        report: told of the problems.
+
+    Raises:
+        OSError: from iterating: the file cannot be read.
+    """
+
+    def __init__(self, path: Path, report: Report) -> None:
+        self._path, self._report = path, report
+        self._released = 0
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        with open_regular(self._path) as file:
+            size = file.seek(0, 2)
+            if not size:
+                self._report("the file is empty", True)
+                return
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                yield from self._records(data, size)
+
+    def _records(self, data: mmap.mmap, size: int) -> Iterator[tuple[int, bytes]]:
+        unpacker, complete = ChunkUnpacker(self._path, size), True
+        position, definitions = len(MAGIC), 0
+        if data[: len(MAGIC)] != MAGIC:
+            complete = False
+            position = self._resume(data, 0, "the beginning is damaged")
+        while position + PREFIX.size <= size:
+            op, length = PREFIX.unpack_from(data, position)
+            start, stop = position + PREFIX.size, position + PREFIX.size + length
+            if op == Op.DATA_END and length == 4:
+                return
+            problem = None
+            if op not in _KNOWN or stop > size:
+                problem = f"damaged or cut off at byte {position}"
+            elif op == Op.CHUNK:
+                try:
+                    if length > MAX_RECORD:
+                        raise RecordingError(self._path, "has too large a chunk", "")
+                    yield op, unpacker.unpack(data[start:stop])
+                except RecordingError:
+                    problem = f"the chunk at byte {position} is damaged"
+            elif op in DEFINITIONS and length <= MAX_DEFINITION and definitions < MAX_RECORDS:
+                definitions += 1
+                yield op, data[start:stop]
+            if unpacker.exhausted:
+                self._report(f"more than any recording holds, from byte {position} on", True)
+                return
+            if problem is not None:
+                complete = False
+                position = self._resume(data, position + 1, problem)
+            else:
+                position = stop
+            self._release(data, position)
+        if position < size:
+            self._report("the last record is incomplete", False)
+        elif complete:
+            self._report("the file was not finished", False)
+
+    def _resume(self, data: mmap.mmap, position: int, problem: str) -> int:
+        """Offset at which the next chunk may begin, the size of the data if there is none."""
+        self._report(problem, True)
+        size, mark = len(data), position + _MARK_OFFSET
+        while mark < size:
+            stop = min(mark + _WINDOW, size)
+            found = data.find(_CHUNK_MARK, mark, stop + len(_CHUNK_MARK))
+            if found < 0:
+                mark = stop
+                self._release(data, mark)
+                continue
+            place = found - _MARK_OFFSET
+            op, length = PREFIX.unpack_from(data, place)
+            packed = int.from_bytes(data[found + 8 : found + 16], "little")
+            if op == Op.CHUNK and length == packed + _CHUNK_HEAD and length <= size - place:
+                return place
+            mark = found + 1
+        return size
+
+    def _release(self, data: mmap.mmap, position: int) -> None:
+        """Give back the memory of what was read."""
+        if position - self._released > _WINDOW and hasattr(data, "madvise"):
+            stop = position // mmap.PAGESIZE * mmap.PAGESIZE
+            data.madvise(mmap.MADV_DONTNEED, self._released, stop - self._released)
+            self._released = stop

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.layout import (
     EVENTS_TOPIC,
@@ -18,15 +17,158 @@ from ur_energy_model.telemetry.bag.layout import (
     TelemetryLayout,
     encode_event,
 )
-from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
-from ur_energy_model.telemetry.bag.message_types import (
-    DYNAMIC_JOINT_STATE,
-    JOINT_STATE,
-    LOG,
-    BagTopic,
+from ur_energy_model.telemetry.bag.mcap_format import Channel, MessageBlock, Schema
+from ur_energy_model.telemetry.bag.metadata import TopicEntry, qos_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from ur_energy_model.telemetry.samples import Event, Telemetry
+
+# The message types and topics of a bag: embedded definitions and type hashes of ROS 2 types.
+#
+# The hashes are those of the ROS 2 Jazzy types (RIHS01); a test computes them again from the
+# definitions.
+
+_SEPARATOR = "=" * 80
+_TIME = f"""{_SEPARATOR}
+MSG: builtin_interfaces/Time
+int32 sec
+uint32 nanosec
+"""
+_HEADER = f"""{_SEPARATOR}
+MSG: std_msgs/Header
+builtin_interfaces/Time stamp
+string frame_id
+{_TIME}"""
+
+
+@dataclass(frozen=True)
+class MessageType:
+    """A message type: of ROS 2, if nothing else is stated.
+
+    Attributes:
+        name: such as "sensor_msgs/msg/JointState".
+        definition: with the definitions of all types it uses.
+        digest: RIHS01 hash of a ROS 2 type, else empty.
+        schema_encoding: of the definition.
+        message_encoding: of the messages.
+    """
+
+    name: str
+    definition: str | bytes
+    digest: str
+    schema_encoding: str = "ros2msg"
+    message_encoding: str = "cdr"
+
+    @property
+    def definition_bytes(self) -> bytes:
+        """The definition as it is stored."""
+        return self.definition.encode() if isinstance(self.definition, str) else self.definition
+
+
+@dataclass(frozen=True)
+class BagTopic:
+    """A topic of a bag.
+
+    Attributes:
+        name: full name.
+        kind: type of its messages.
+        latched: whether late subscribers get the last message, of a replay too.
+    """
+
+    name: str
+    kind: MessageType
+    latched: bool = False
+
+    def entry(self, messages: int) -> TopicEntry:
+        """Its entry in the metadata of a bag with this number of messages."""
+        kind = self.kind
+        return TopicEntry(self.name, kind.name, kind.digest, messages, self.latched)
+
+    def definitions(self, number: int) -> tuple[Channel, Schema]:
+        """Definitions of its channel of this number and of the schema, which has it too."""
+        kind, metadata = self.kind, {}
+        if kind.digest:
+            qos = qos_text(self.latched)
+            metadata = {"offered_qos_profiles": qos, "topic_type_hash": kind.digest}
+        schema = Schema(number, kind.name, kind.schema_encoding, kind.definition)
+        return Channel(number, number, self.name, kind.message_encoding, metadata), schema
+
+
+DYNAMIC_JOINT_STATE = MessageType(
+    "control_msgs/msg/DynamicJointState",
+    f"""std_msgs/Header header
+string[] joint_names
+control_msgs/InterfaceValue[] interface_values
+{_HEADER}{_SEPARATOR}
+MSG: control_msgs/InterfaceValue
+string[] interface_names
+float64[] values
+""",
+    "RIHS01_18024c98a62697680f581108eeed40b28fb4542fa0ac5a8e36f56c62b6813d26",
 )
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.samples import Telemetry
+JOINT_STATE = MessageType(
+    "sensor_msgs/msg/JointState",
+    f"""std_msgs/Header header
+string[] name
+float64[] position
+float64[] velocity
+float64[] effort
+{_HEADER}""",
+    "RIHS01_a13ee3a330e346c9d87b5aa18d24e11690752bd33a0350f11c5882bc9179260e",
+)
+LOG = MessageType(
+    "rcl_interfaces/msg/Log",
+    f"""uint8 DEBUG=10
+uint8 INFO=20
+uint8 WARN=30
+uint8 ERROR=40
+uint8 FATAL=50
+builtin_interfaces/Time stamp
+uint8 level
+string name
+string msg
+string file
+string function
+uint32 line
+{_TIME}""",
+    "RIHS01_e28ce254ca8abc06abf92773b74602cdbf116ed34fbaf294fb9f81da9f318eac",
+)
+STRING = MessageType(
+    "std_msgs/msg/String",
+    "string data\n",
+    "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18",
+)
+FLOAT64 = MessageType(
+    "std_msgs/msg/Float64",
+    "float64 data\n",
+    "RIHS01_705ba9c3d1a09df43737eb67095534de36fd426c0587779bda2bc51fe790182a",
+)
+DIAGNOSTIC_ARRAY = MessageType(
+    "diagnostic_msgs/msg/DiagnosticArray",
+    f"""std_msgs/Header header
+diagnostic_msgs/DiagnosticStatus[] status
+{_HEADER}{_SEPARATOR}
+MSG: diagnostic_msgs/DiagnosticStatus
+byte OK=0
+byte WARN=1
+byte ERROR=2
+byte STALE=3
+byte level
+string name
+string message
+string hardware_id
+diagnostic_msgs/KeyValue[] values
+{_SEPARATOR}
+MSG: diagnostic_msgs/KeyValue
+string key
+string value
+""",
+    "RIHS01_5a8a36efb05fb25070fa0fb3810290c0e6cd4862b54a8fb975a1ee8dc55a333e",
+)
 
 CHUNK_LIMIT_NS = 1_000_000_000
 CHUNK_SAMPLES = 500

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.reading.yaml_tree import excerpt
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.file_contents import metadata_behind_chunks
 from ur_energy_model.telemetry.bag.files import bag_files
@@ -19,28 +23,113 @@ from ur_energy_model.telemetry.bag.mcap_format import RECOVER
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
 from ur_energy_model.telemetry.bag.message_decoder import (
+    MAX_MESSAGE,
     DecodedSamples,
     SampleNumbers,
     SeenSamples,
     TelemetryDecoder,
     join_samples,
 )
-from ur_energy_model.telemetry.bag.message_types import DYNAMIC_JOINT_STATE
-from ur_energy_model.telemetry.bag.metadata import BagMetadata
-from ur_energy_model.telemetry.bag.provenance import (
+from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE
+from ur_energy_model.telemetry.bag.metadata import (
     GAP_RECORD_NAME,
     MAX_GAPS,
     MAX_PROVENANCE,
     PROGRAM_RECORD_NAME,
     RECORD_NAME,
+    BagMetadata,
     gap_of_custom,
     info_of_custom,
     program_of_custom,
 )
-from ur_energy_model.telemetry.bag.sqlite_reader import sqlite_messages
-from ur_energy_model.telemetry.event import Event
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
-from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.samples import Event, Gap, RecordingInfo, Telemetry, find_gaps
+from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.yaml_reader import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ur_energy_model.typing import Array, Bytes, Self
+
+# Telemetry messages of bags with sqlite3 storage, hostile ones too, in bounded memory.
+
+_GROUP = 1000
+"""Messages of one size that are decoded together."""
+_LARGEST = 1 << 30
+"""Largest text or value that sqlite may build [bytes]; telemetry is checked before it is read."""
+_LIMIT_LENGTH = 0
+"""Number of that limit in sqlite's interface; Python names it from 3.11 on."""
+_REMEDY = "convert the bag to MCAP storage"
+_TABLES = {"topics": {"id", "name", "type"}, "messages": {"topic_id", "timestamp", "data"}}
+_TOPICS = "SELECT id, name FROM topics WHERE substr(name, -length(?1)) = ?1 AND type = ?2"
+_SIZES = (
+    "SELECT rowid FROM messages WHERE topic_id = ? AND (typeof(data) != 'blob' OR length(data) > ?)"
+)
+_MESSAGES = "SELECT data FROM messages WHERE topic_id = ? ORDER BY timestamp, rowid"
+
+
+def sqlite_messages(files: Sequence[Path]) -> Iterator[tuple[str, Bytes]]:
+    """Telemetry messages in order, as arrays [n, size] of equal size, with the name of the topic.
+
+    Args:
+        files: of the bag, in order.
+
+    Raises:
+        RecordingError: a file cannot be read, is no bag, or has rows that are no messages.
+    """
+    for path in files:
+        yield from _file_messages(path)
+
+
+def _file_messages(path: Path) -> Iterator[tuple[str, Bytes]]:
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
+            yield from _messages(path, file)
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+        raise RecordingError(path, f"cannot be read ({error})", _REMEDY) from None
+
+
+def _messages(path: Path, file: sqlite3.Connection) -> Iterator[tuple[str, Bytes]]:
+    _check_tables(path, file)
+    found = file.execute(_TOPICS, (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name)).fetchall()
+    for number, topic in found:
+        wrong = file.execute(_SIZES, (number, MAX_MESSAGE)).fetchone()
+        if wrong is not None:
+            problem = f"row {str(wrong[0])[:20]} of its messages is no telemetry"
+            raise RecordingError(path, problem, _REMEDY)
+        group: list[bytes] = []
+        for (data,) in file.execute(_MESSAGES, (number,)):
+            if group and (len(data) != len(group[0]) or len(group) == _GROUP):
+                yield topic, _stack(group)
+                group = []
+            group.append(data)
+        if group:
+            yield topic, _stack(group)
+
+
+def _check_tables(path: Path, file: sqlite3.Connection) -> None:
+    """Accept only plain tables: views and computed columns can make any amount of data."""
+    if hasattr(file, "setlimit"):  # Python 3.11
+        file.setlimit(_LIMIT_LENGTH, _LARGEST)
+    file.execute("PRAGMA trusted_schema = OFF")
+    file.execute("PRAGMA temp_store = FILE")
+    for table, needed in _TABLES.items():
+        kinds = file.execute(
+            "SELECT type, sql FROM sqlite_master WHERE name = ?", (table,)
+        ).fetchall()
+        plain = len(kinds) == 1 and kinds[0][0] == "table"
+        plain = plain and str(kinds[0][1]).upper().startswith("CREATE TABLE")
+        columns = file.execute(f"PRAGMA table_xinfo({table})").fetchall() if plain else []
+        names = {column[1] for column in columns}
+        if not needed <= names or any(column[6] for column in columns):
+            raise RecordingError(
+                path, f"has no table '{table}' as bags have it", "name a bag that ROS 2 recorded"
+            )
+
+
+def _stack(group: list[bytes]) -> Bytes:
+    return np.frombuffer(b"".join(group), np.uint8).reshape(len(group), -1)
+
 
 BATCH = 5000
 MISSING_FILE = "a file between is no longer part of the bag"
@@ -340,3 +429,101 @@ class _BagReader:
             return find_gaps(time, period)
         gaps = find_gaps(np.concatenate([[self._last_time], time]), period)
         return tuple(replace(gap, index=gap.index - 1) for gap in gaps)
+
+
+# BagSource: a recorded bag as a TelemetrySource.
+
+DEFAULT_PERIOD = 0.002
+"""Assumed period of a bag with a single sample [s]."""
+_FIRST_SAMPLES = 100
+"""Samples from which the period of a bag is measured: not every bag states its rate."""
+
+
+class BagSource:
+    """A bag as a TelemetrySource.
+
+    Args:
+        path: of the bag.
+        fields: names wanted, None for all.
+        real_time: return samples at the rate they were recorded at (pauses last a second at
+            most); otherwise at once.
+        batch_seconds: time span of a batch, by the period of the first samples.
+
+    Attributes:
+        info: robot and recording; known once the source is entered.
+        fields: RTDE names of the columns; known once the source is entered.
+
+    Raises:
+        RecordingError: on entering: not a bag, or one that cannot be read.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        fields: Sequence[str] | None = None,
+        real_time: bool = False,
+        batch_seconds: float = 0.05,
+    ) -> None:
+        self.info: RecordingInfo
+        self.fields: tuple[str, ...]
+        self._path, self._wanted, self._batch_seconds = Path(path), fields, batch_seconds
+        self._real_time = real_time
+        self._next: Telemetry | None = None
+        self._due = 0.0
+        self._last: float | None = None
+
+    def __enter__(self) -> Self:
+        first = next(iterate_bag(self._path, (), _FIRST_SAMPLES))
+        samples = max(1, round(self._batch_seconds / _period(first.time)))
+        self._batches = iterate_bag(self._path, self._wanted, samples)
+        self._next = next(self._batches)
+        self.info, self.fields = self._next.info, tuple(self._next.columns)
+        self._due = time.monotonic()
+        return self
+
+    @property
+    def status(self) -> LinkStatus:
+        """A bag is always connected."""
+        return LinkStatus()
+
+    def take_events(self) -> list[Event]:
+        """No events; `read_events` returns those recorded in the bag."""
+        return []
+
+    def read(self, timeout: float) -> Telemetry | None:
+        """Next batch; None if it is not due within the timeout.
+
+        Raises:
+            EOFError: the bag has ended or is closed.
+            RecordingError: the bag is damaged.
+        """
+        if self._next is None:
+            raise EOFError
+        if self._real_time:
+            batch = self._next
+            start = self._last if self._last is not None else float(batch.time[0])
+            due = self._due + min(max(float(batch.time[-1]) - start, 0.0), 1.0)
+            wait = due - time.monotonic()
+            if wait > timeout:
+                time.sleep(max(timeout, 0.0))
+                return None
+            time.sleep(max(wait, 0.0))
+            self._due = due
+            self._last = float(batch.time[-1])
+        batch, self._next = self._next, next(self._batches, None)
+        return batch
+
+    def close(self) -> None:
+        """Release the bag."""
+        self._next = None
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _period(time: Array) -> float:
+    """Median step of timestamps [n], s; DEFAULT_PERIOD if there is none."""
+    steps = np.diff(time)
+    steps = steps[steps > 0.0]
+    return float(np.median(steps)) if steps.size else DEFAULT_PERIOD

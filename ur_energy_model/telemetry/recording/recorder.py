@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import bag_name
-from ur_energy_model.telemetry.event import WARNING, Event
-from ur_energy_model.telemetry.host_clock import HOST_CLOCK
-from ur_energy_model.telemetry.recording.options_and_status import RecorderOptions, RecorderStatus
-from ur_energy_model.telemetry.recording.reception import Reception
-from ur_energy_model.telemetry.recording.sample_queue import Command, SampleQueue
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.recording.reception import (
+    Command,
+    Reception,
+    RecorderOptions,
+    RecorderStatus,
+    SampleQueue,
+)
 from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
 from ur_energy_model.telemetry.recording.writing_thread import CLOSE_TIMEOUT, WritingThread
-from ur_energy_model.telemetry.samples import Gap, Telemetry
-from ur_energy_model.telemetry.source import TelemetrySource
-from ur_energy_model.typing import Self
+from ur_energy_model.telemetry.samples import WARNING, Event, Gap, Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ur_energy_model.telemetry.source import TelemetrySource
+    from ur_energy_model.typing import Self
 
 READ_TIMEOUT = 0.2
 

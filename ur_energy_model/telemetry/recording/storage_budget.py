@@ -4,23 +4,50 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
 from ur_energy_model.telemetry.bag.file_contents import file_contents
-from ur_energy_model.telemetry.bag.metadata import read_metadata
-from ur_energy_model.telemetry.bag.recovery import bag_state
-from ur_energy_model.telemetry.bag.retention import (
+from ur_energy_model.telemetry.bag.files import (
     DAY,
     Retention,
     StoredFile,
     delete_file,
     stored_files,
 )
-from ur_energy_model.telemetry.recording.storage_use import StorageUse
+from ur_energy_model.telemetry.bag.metadata import read_metadata
+from ur_energy_model.telemetry.bag.recovery import bag_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+# StorageUse: what the bags of a folder take, and what a budget has cost them.
+
+
+@dataclass(frozen=True)
+class StorageUse:
+    """Bags of a folder under a budget.
+
+    Attributes:
+        bytes: of all storage files.
+        files: number of them.
+        oldest_days: age of the oldest file that may be deleted [days], None without one.
+        marked: files that are kept because of their marks.
+        removed_files, removed_bytes: deleted so far.
+        problem: why the budget cannot be kept, None while it is.
+    """
+
+    bytes: int = 0
+    files: int = 0
+    oldest_days: float | None = None
+    marked: int = 0
+    removed_files: int = 0
+    removed_bytes: int = 0
+    problem: str | None = None
+
 
 PERIOD = 10.0
 """Time between readings of the folder [s]."""

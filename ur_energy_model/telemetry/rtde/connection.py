@@ -5,36 +5,50 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ur_energy_model.errors import ControllerError, ProtocolError
+from ur_energy_model.errors import ControllerError, ProtocolError, printable
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
-from ur_energy_model.telemetry.rtde.address import is_address
-from ur_energy_model.telemetry.rtde.frames import Frame, FrameReader, PacketType, frame
-from ur_energy_model.telemetry.rtde.messages import (
+from ur_energy_model.telemetry.rtde.protocol import (
     IN_USE,
     NOT_FOUND,
+    Frame,
+    FrameReader,
+    PacketType,
+    Recipe,
+    Records,
     SetupReply,
+    Subscription,
     TextMessage,
+    controller_rate,
     decode_controller_version,
     decode_flag,
     decode_setup_reply,
     decode_text_message,
+    effective_rate,
     encode_output_setup,
     encode_version_request,
+    frame,
 )
-from ur_energy_model.telemetry.rtde.recipe import (
-    Recipe,
-    Records,
-    Subscription,
-    controller_rate,
-    effective_rate,
-)
-from ur_energy_model.terminal_text import printable
-from ur_energy_model.typing import Self
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.typing import Self
+
+# Addresses of controllers: what can be one, before anything is connected.
+
+
+def is_address(text: str) -> bool:
+    """Whether a text can be the address or the name of a host, as "192.168..10" cannot."""
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        return False
+    return text.isprintable() and text != "" and not any(map(str.isspace, text))
+
 
 PORT = 30004
 CONNECT_TIMEOUT = 3.0

@@ -5,27 +5,318 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
-from ur_energy_model.telemetry.event import ERROR, INFORMATION, WARNING, Event
+from ur_energy_model.telemetry.clock import HOST_CLOCK, HostClock
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
-from ur_energy_model.telemetry.host_clock import HOST_CLOCK
-from ur_energy_model.telemetry.rtde.connection import RtdeConnection
-from ur_energy_model.telemetry.rtde.dashboard_client import LoadedProgram
-from ur_energy_model.telemetry.rtde.link_record import LinkRecord
-from ur_energy_model.telemetry.rtde.negotiation import (
-    LinkOptions,
-    Negotiation,
-    observed_rate,
-    with_payload,
+from ur_energy_model.telemetry.rtde import dashboard_client
+from ur_energy_model.telemetry.rtde.connection import PORT, RtdeConnection
+from ur_energy_model.telemetry.rtde.dashboard_client import (
+    SIMULATED_SERIAL_PREFIX,
+    ControllerIdentity,
+    LoadedProgram,
+    description_name,
+    identify_controller,
 )
 from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
-from ur_energy_model.telemetry.rtde.recipe import Records
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.rtde.protocol import Recipe, Records, Subscription, in_type_order
+from ur_energy_model.telemetry.samples import (
+    ERROR,
+    INFORMATION,
+    WARNING,
+    Event,
+    RecordingInfo,
+    Telemetry,
+)
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Self
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.typing import Array, Self
+
+# LinkRecord: what happened to a live source's connection, and what was lost with it.
+
+OUTAGE_SECONDS = 0.5
+"""Time without samples from which on an outage is reported [s]."""
+OUTAGE_PERIODS = 5.0
+"""Least number of sample periods of a reported outage."""
+MAX_EVENTS = 200
+NOT_CONNECTED = "no connection to the controller yet"
+STALLED = "the controller is connected, but sends no new samples"
+WAITING = "connected, but sends no samples yet"
+
+
+class LinkRecord:
+    """Events, problems and losses of one source, over all its connections.
+
+    Args:
+        clock: of the events.
+
+    Attributes:
+        reconnects: connections after the first one.
+        last_error: why the connection was last lost or refused.
+        identity: how the controller is told from another one.
+    """
+
+    def __init__(self, clock: HostClock) -> None:
+        self.reconnects = 0
+        self.last_error: str | None = None
+        self.identity: str | None = None
+        self._clock = clock
+        self._events: list[Event] = []
+        self._problem: str | None = NOT_CONNECTED
+        self._said: set[str] = set()
+        self._returning = False
+        self._lost, self._lost_seconds = 0, 0.0
+        self._last_samples: float | None = None
+        self._closed: float | None = None
+
+    def report(self, kind: str, text: str, level: int = INFORMATION) -> None:
+        """Keep an event, unless too many are waiting already."""
+        if len(self._events) < MAX_EVENTS:
+            self._events.append(Event(self._clock.now(), kind, text, level))
+
+    def take_events(self) -> list[Event]:
+        """Events since the last call."""
+        events, self._events = self._events, []
+        return events
+
+    def fail(self, problem: str, level: int) -> None:
+        """The connection was lost or refused; each reason is one event until samples arrive."""
+        if problem not in self._said:
+            self._said.add(problem)
+            self.report("connection", problem, level)
+        self._problem = self.last_error = problem
+
+    def connected(self, *, again: bool) -> None:
+        """A connection was made, for the first time or again; no samples have come yet."""
+        self.reconnects += again
+        self._returning = again
+        self._problem = WAITING
+
+    def samples(self, batch: Telemetry) -> None:
+        """Samples arrived: the present outage is over, and the gaps tell what it cost."""
+        for gap in batch.gaps:
+            self._lost += gap.missing
+            self._lost_seconds += gap.seconds
+            self.report("gap", f"{gap.missing} samples missing ({gap.cause})", WARNING)
+        if self._returning:
+            self.report("connection", "connected again")
+            self._returning = False
+        self._last_samples = time.monotonic()
+        self._problem = None
+        self._said.clear()
+
+    def unsure(self, *, moved: bool) -> None:
+        """The controller restarted, and it is unknown whether it is the same one.
+
+        Args:
+            moved: whether a joint stands elsewhere than before.
+        """
+        hint = ", and a joint stands elsewhere than before" if moved else ""
+        self.identity = f"not known: the controller restarted and has no serial number{hint}"
+        text = f"whether this is still the same arm is {self.identity}"
+        self.report("connection", text, WARNING)
+
+    def close(self) -> None:
+        """The source was closed: an outage lasts no longer."""
+        if self._closed is None:
+            self._closed = time.monotonic()
+
+    def status(self, *, connected: bool, duplicates: int, rate: float | None) -> LinkStatus:
+        """State of the connection, now.
+
+        Args:
+            connected: as in LinkStatus.
+            duplicates: as in LinkStatus.
+            rate: of the samples [Hz], to estimate what an outage costs; None if unknown.
+        """
+        last, problem = self._last_samples, self._problem
+        now = time.monotonic() if self._closed is None else self._closed
+        outage = 0.0 if last is None else now - last
+        if outage < max(OUTAGE_SECONDS, OUTAGE_PERIODS / (rate or 1000.0)):
+            outage = 0.0
+        elif problem is None:
+            problem = STALLED
+        return LinkStatus(
+            connected=connected,
+            reconnects=self.reconnects,
+            duplicates=duplicates,
+            last_error=self.last_error,
+            problem=problem,
+            lost=self._lost + round(outage * (rate or 0.0)),
+            lost_seconds=self._lost_seconds + outage,
+            outage=outage,
+            identity=self.identity,
+        )
+
+
+# Negotiation: connects to a controller and agrees on the data; checks what its packets show.
+
+SILENCE = 4.0
+RATE_TOLERANCE = 0.2
+"""Relative deviation from the negotiated rate from which the timestamps count instead."""
+
+
+@dataclass(frozen=True)
+class LinkOptions:
+    """How to reach a controller, and when its connection counts as lost.
+
+    Attributes:
+        port: of the RTDE server.
+        dashboard_port: of the dashboard server.
+        silence: time without a packet after which the connection is lost [s].
+    """
+
+    port: int = PORT
+    dashboard_port: int = dashboard_client.PORT
+    silence: float = SILENCE
+
+
+class Negotiation:
+    """Makes connections to one controller that all send the same fields at the same rate.
+
+    Args:
+        host: address of the controller.
+        robot: description name of the expected model, None for any.
+        fields: RTDE names to ask for.
+        rate: to ask for [Hz]; None for every cycle of the controller.
+        link: ports of the controller.
+
+    Attributes:
+        recipe: of the data packages of the last connection.
+        missing_fields: asked for, and not offered by the controller.
+        software_change: how the controller's software differs from that on the first connection.
+        same_serial: whether the last connection is to the serial number of the first one.
+        identity: what distinguishes the controller of the last connection.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        robot: str | None,
+        fields: Sequence[str],
+        rate: float | None,
+        link: LinkOptions,
+    ) -> None:
+        self.recipe = Recipe((), ())
+        self.missing_fields: tuple[str, ...] = ()
+        self.software_change: str | None = None
+        self.same_serial = False
+        self.identity = "not known: not connected yet"
+        self._host, self._robot, self._rate, self._link = host, robot, rate, link
+        self._fields = in_type_order({"timestamp", *fields})
+        self._first: Subscription | None = None
+        self._identity = ControllerIdentity()
+
+    def connect(self, batch_seconds: float) -> RtdeConnection:
+        """Connect, check the robot's identity, agree on fields and rate, start the data.
+
+        Args:
+            batch_seconds: time span of the packets that one read waits for.
+
+        Raises:
+            ControllerError: one of these failed.
+            WrongRobotError: it is another robot than expected, or than on the first connection.
+        """
+        connection = RtdeConnection(self._host, self._link.port)
+        try:
+            identity = identify_controller(self._host, self._link.dashboard_port)
+            identity.check(self._host, self._robot, self._identity)
+            self.identity = identity.text
+            self.same_serial = None is not identity.serial == self._identity.serial
+            first = self._first
+            if first is None:
+                subscription = connection.subscribe(self._fields, self._rate)
+                self._first, self._identity = subscription, identity
+                self.missing_fields = subscription.missing
+            else:
+                subscription = connection.subscribe(first.recipe.names, self._rate)
+                self._check_unchanged(first, subscription)
+            self.recipe = subscription.recipe
+            connection.start(max(1, round(batch_seconds * subscription.rate)))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def info(self) -> RecordingInfo:
+        """Robot (the one expected, else the controller's own) and rate of the first connection."""
+        info = RecordingInfo(source=self._host, robot=self._robot)
+        first, serial, model = self._first, self._identity.serial, self._identity.model
+        if first is None:
+            return info
+        named = None if model is None else description_name(model, first.version)
+        return RecordingInfo(
+            source=self._host,
+            robot=self._robot or named,
+            serial=serial,
+            program=self._identity.program,
+            controller_version=first.version_text,
+            rate=first.rate,
+            simulated=serial is not None and serial.startswith(SIMULATED_SERIAL_PREFIX),
+        )
+
+    def _check_unchanged(self, first: Subscription, now: Subscription) -> None:
+        """Refuse to continue a recording with other fields, another rate or another controller.
+
+        Raises:
+            ControllerError: fields or rate differ.
+            WrongRobotError: the software differs, and no serial number shows that the arm does not.
+        """
+        problem = None
+        if now.missing:
+            problem = f"no longer offers {', '.join(now.missing)}"
+        elif now.rate != first.rate:
+            problem = f"now sends at {now.rate} Hz instead of {first.rate}"
+        elif now.recipe.kinds != first.recipe.kinds:
+            problem = "now sends fields of other types"
+        if problem is not None:
+            raise ControllerError(self._host, problem, "start a new recording")
+        if now.version == first.version:
+            return
+        change = f"from {first.version_text} to {now.version_text}"
+        if not self.same_serial:
+            raise WrongRobotError(
+                self._host,
+                f"its software changed {change}, and no serial number shows that it is the same",
+                "start a new recording",
+            )
+        self.software_change = f"software changed {change}"
+
+
+def with_payload(info: RecordingInfo, records: Records) -> RecordingInfo:
+    """Recording info with the payload that the first of the records [n >= 1] carries."""
+    names = records.dtype.names or ()
+    if "payload" in names:
+        info = replace(info, payload_mass=float(records["payload"][0]))
+    if "payload_cog" in names:
+        x, y, z = records["payload_cog"][0].tolist()
+        info = replace(info, payload_center_of_mass=(x, y, z))
+    return info
+
+
+def observed_rate(times: Array, negotiated: float | None) -> float | None:
+    """Rate [Hz] of timestamps [n], s, where it clearly differs from the negotiated one.
+
+    Returns:
+        None where they agree, where the steps are irregular, or where either is unknown.
+    """
+    steps = np.diff(times)
+    steps = steps[steps > 0]
+    if negotiated is None or steps.size == 0:
+        return None
+    step = float(np.median(steps))
+    agrees = abs(step * negotiated - 1.0) <= RATE_TOLERANCE
+    irregular = np.ptp(steps) >= RATE_TOLERANCE * step
+    return None if agrees or irregular else 1.0 / step
+
 
 BATCH_SECONDS = 0.05
 FIRST_BACKOFF = 0.1

@@ -1,0 +1,229 @@
+"""Writes the energy topics of a recording as a bag: `ur_energy estimate --bag`."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model import topics_and_services as topics
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.topics import (
+    cycle_status,
+    energy_names,
+    energy_values,
+    number_topics,
+    other_numbers,
+    summary_statuses,
+    total_numbers,
+)
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.bag.cdr import Status, encode_diagnostics, encode_numbers
+from ur_energy_model.telemetry.bag.extra_messages import MessageBag, Messages
+from ur_energy_model.telemetry.bag.layout import joint_state_template
+from ur_energy_model.telemetry.bag.message_encoder import (
+    DIAGNOSTIC_ARRAY,
+    FLOAT64,
+    JOINT_STATE,
+    BagTopic,
+    MessageType,
+    StampRule,
+)
+from ur_energy_model.telemetry.bag.metadata import custom_of_info
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.samples import Telemetry, time_blocks
+from ur_energy_model.telemetry.source import Decimator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ur_energy_model.energy.cycles import Cycle
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array, Progress
+
+# EnergyMessages: what the estimator publishes below energy/, as messages for a bag.
+
+
+def bag_topic(topic: topics.Topic, kind: MessageType, namespace: str = "") -> BagTopic:
+    """A topic of the estimator in a bag; the namespace has a leading slash."""
+    return BagTopic(namespace + topic.absolute_name, kind, topic.latched)
+
+
+CYCLE = bag_topic(topics.ENERGY_CYCLE, DIAGNOSTIC_ARRAY)
+
+
+class EnergyMessages:
+    """Collects snapshots, and encodes many of them at once.
+
+    Args:
+        joints: joint names, prefix included.
+        model: path of the model file, for energy/summary.
+        namespace: of the topics, with a leading slash; "" outside of any.
+    """
+
+    def __init__(self, joints: Sequence[str], model: str, namespace: str = "") -> None:
+        self._joints, self._model = tuple(joints), model
+        names = energy_names(joints)
+        self._template = joint_state_template(names, (len(names),) * 3)
+        self._energy = bag_topic(topics.ENERGY, JOINT_STATE, namespace)
+        self._summary = bag_topic(topics.ENERGY_SUMMARY, DIAGNOSTIC_ARRAY, namespace)
+        self._cycle = bag_topic(topics.ENERGY_CYCLE, DIAGNOSTIC_ARRAY, namespace)
+        self._topics = {
+            topic.name: bag_topic(topic, FLOAT64, namespace) for topic in number_topics(joints)
+        }
+        self._stamps: list[int] = []
+        self._energies: list[Array] = []
+        self._numbers: dict[str, list[tuple[int, float]]] = {}
+        self._diagnostics: list[Messages] = []
+
+    def __len__(self) -> int:
+        return len(self._stamps)
+
+    def keep(self, snapshot: Snapshot, stamp: int) -> None:
+        """Keep what is published at publish_rate; `stamp` is the time of the sample [ns]."""
+        self._stamps.append(stamp)
+        self._energies.append(energy_values(snapshot).ravel())
+        numbers = total_numbers(snapshot) | other_numbers(snapshot, self._joints)
+        for name, value in numbers.items():
+            self._numbers.setdefault(name, []).append((stamp, value))
+
+    def keep_summary(self, snapshot: Snapshot, stamp: int) -> None:
+        """Keep energy/summary."""
+        statuses = summary_statuses(snapshot, self._joints, self._model)
+        self._keep_statuses(self._summary, statuses, stamp)
+
+    def keep_cycle(self, cycle: Cycle, snapshot: Snapshot, stamp: int) -> None:
+        """Keep energy/cycle of a finished cycle."""
+        self._keep_statuses(self._cycle, [cycle_status(cycle, snapshot.channels)], stamp)
+
+    def take(self) -> list[Messages]:
+        """Messages since the last call, by topic."""
+        taken, self._diagnostics = self._diagnostics, []
+        if self._stamps:
+            stamp = np.array(self._stamps)
+            payload = self._template.encode(stamp, np.stack(self._energies))
+            taken.append(Messages(self._energy, stamp, payload))
+        for name, rows in self._numbers.items():
+            stamps, values = zip(*rows, strict=True)
+            taken.append(
+                Messages(self._topics[name], np.array(stamps), encode_numbers(np.array(values)))
+            )
+        self._stamps, self._energies, self._numbers = [], [], {}
+        return taken
+
+    def _keep_statuses(self, topic: BagTopic, statuses: Sequence[Status], stamp: int) -> None:
+        payload = encode_diagnostics(stamp, statuses)
+        self._diagnostics.append(Messages.single(topic, stamp, payload))
+
+
+SUMMARY_RATE = 1.0
+"""Rate of energy/summary [Hz], as the estimator publishes it."""
+CHUNK_MESSAGES = 50
+"""Messages of a topic that are encoded together."""
+
+
+def write_energy_bag(
+    model: EnergyModel,
+    recording: Path,
+    bag: Path,
+    *,
+    name: str | None = None,
+    model_path: str = "",
+    rate: float = 50.0,
+    same_arm: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Write what the estimator would have published of a recording, at the times of its samples.
+
+    Topics are in the namespace of the recording, and joint names have its prefix.
+
+    Cycles are those that `CycleDetector` finds by itself.
+
+    Args:
+        model: of the arm.
+        recording: bag of telemetry.
+        bag: directory to make; it must not exist.
+        name: of its storage file, default the directory's.
+        model_path: of the model file, for energy/summary.
+        rate: of the live topics [Hz].
+        same_arm: see `model_of_arm`.
+        progress: called with fraction (NaN if unknown) and text.
+
+    Raises:
+        UrEnergyError: the recording or the model cannot be used.
+        OSError: the disk fails.
+    """
+    writer = _EnergyBag(model, model_path, rate, same_arm)
+    writer.write(recording, bag, bag.name if name is None else name, progress)
+
+
+class _EnergyBag:
+    """One pass of the live estimator over a recording."""
+
+    def __init__(self, model: EnergyModel, model_path: str, rate: float, same_arm: bool) -> None:
+        self._model, self._robot = model, load_robot(model.robot)
+        self._model_path = model_path
+        self._period, self._same_arm = 1.0 / rate, same_arm
+        self._publishing, self._summarising = Decimator(rate), Decimator(SUMMARY_RATE)
+        self._cycles: list[Cycle] = []
+        self._stamp = 0
+        self._unpublished = False
+
+    def write(self, recording: Path, bag: Path, name: str, progress: Progress | None) -> None:
+        """Write the bag."""
+        batches = iterate_bag(recording, LIVE_FIELDS)
+        first = next(batches)
+        info = first.info
+        joints = [info.tf_prefix + joint for joint in self._robot.joint_names]
+        self._messages = EnergyMessages(joints, self._model_path, info.namespace)
+        stamps = StampRule()
+        custom = custom_of_info(info, (), host_clock=first.stamp is not None)
+        estimator = LiveEstimator(
+            self._model,
+            self._robot,
+            LiveOptions(same_arm=self._same_arm),
+            on_cycle=self._cycles.append,
+        )
+        with MessageBag(bag, name, custom) as out:
+            for batch in chain([first], batches):
+                self._read(estimator, batch, stamps.stamps(batch), out)
+                if progress is not None:
+                    progress(float("nan"), f"writing energies: {estimator.samples} samples")
+            if self._unpublished:  # the last samples may not fill a period
+                self._publish(estimator)
+            out.write(self._messages.take())
+
+    def _read(
+        self,
+        estimator: LiveEstimator,
+        batch: Telemetry,
+        stamp: NDArray[np.int64],
+        out: MessageBag,
+    ) -> None:
+        for rows in time_blocks(batch.time, self._period):
+            estimator.update(batch.cut(rows))
+            self._stamp = int(stamp[rows.stop - 1])
+            self._unpublished = True
+            if self._publishing.due(float(batch.time[rows.stop - 1])):
+                self._publish(estimator)
+            if len(self._messages) >= CHUNK_MESSAGES:
+                out.write(self._messages.take())
+
+    def _publish(self, estimator: LiveEstimator) -> None:
+        self._unpublished = False
+        snapshot = estimator.snapshot()
+        if snapshot is None:
+            return
+        self._messages.keep(snapshot, self._stamp)
+        if self._summarising.due(snapshot.time):
+            summary = estimator.snapshot("summary")
+            if summary is not None:
+                self._messages.keep_summary(summary, self._stamp)
+        for cycle in self._cycles:
+            self._messages.keep_cycle(cycle, snapshot, self._stamp)
+        self._cycles.clear()

@@ -1,0 +1,522 @@
+"""The live estimator, independent of ROS: telemetry in, powers and energy counters out."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.counters import EnergyCounters, utc_now
+from ur_energy_model.energy.cycles import (
+    Cycle,
+    CycleCounter,
+    CycleDetector,
+    CycleLog,
+    Mark,
+    Marks,
+    Trigger,
+)
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.powers import FIELDS, ArmState, Channels, PowerOptions, PowerTable
+from ur_energy_model.energy.session import RunningMean
+from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, changes, concatenate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from ur_energy_model.energy.meter import MeterReading
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
+
+# Options of the live estimator, and the telemetry that it reads.
+
+LIVE_FIELDS: tuple[str, ...] = (
+    "timestamp",
+    *FIELDS,
+    "actual_robot_energy_consumed",
+    "actual_robot_braking_energy_dissipated",
+    "runtime_state",
+    "actual_digital_output_bits",
+    "output_int_register_0",
+)
+"""RTDE fields that the estimator reads, where the controller has them."""
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """Options of a LiveEstimator.
+
+    Attributes:
+        power: how powers are computed.
+        drift_alarm: mean residual of model minus bus power that raises the alarm [W].
+        drift_time: time constant of that mean [s].
+        cycle_trigger, cycle_output: what starts a cycle, see CycleDetector.
+        state_file: file that keeps the counters over restarts; None for none.
+        cycle_log: CSV file with a row per cycle; None for none.
+        same_arm: see `model_of_arm`.
+    """
+
+    power: PowerOptions = field(default_factory=PowerOptions)
+    drift_alarm: float = 5.0
+    drift_time: float = 60.0
+    cycle_trigger: Trigger = "auto"
+    cycle_output: int = 0
+    state_file: Path | None = None
+    cycle_log: Path | None = None
+    same_arm: bool = False
+
+
+# State of the live estimator at one moment.
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """State of the estimator at one moment; arrays [channels] in the order of `channels`.
+
+    Attributes:
+        channels: layout of the arrays.
+        time: controller time of the last sample [s].
+        q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown.
+        power: mean powers since the viewer's previous snapshot [W].
+        since_reset, lifetime: energies [J].
+        highest: highest lifetime net energies published so far [J]; they never decrease.
+        state: of the arm.
+        robot_mode, safety_mode: RTDE codes, None where unknown.
+        bus_measured: whether the bus power is a measurement.
+        standby, standby_std: standby power in use and its standard deviation [W].
+        standby_measured: as tracked, without limits [W]; None before enough standstill.
+        residual_mean, residual_std: of model minus bus power [W].
+        drifting: whether the mean residual raises the alarm.
+        controller_energy: of the controller's own counter since the estimator started [J]; None
+            without such a counter.
+        payload: mass in use [kg].
+        speed_scaling: product of slider and limiter.
+        temperature: joint temperatures [n], degC, None where unknown.
+        samples, refused: number of samples used and left out.
+        controller_restarts: number of backward steps of the clock.
+        reset_time, reset_reason: of the last reset.
+        serial: number of the arm that the counters belong to, None where unknown.
+        note: about the counters of another arm, None where there is nothing to tell.
+    """
+
+    channels: Channels
+    time: float
+    q: Array | None
+    qd: Array
+    power: Array
+    since_reset: MeterReading
+    lifetime: MeterReading
+    highest: Array
+    state: ArmState
+    robot_mode: int | None
+    safety_mode: int | None
+    bus_measured: bool
+    standby: float
+    standby_std: float
+    standby_measured: float | None
+    residual_mean: float
+    residual_std: float
+    drifting: bool
+    controller_energy: float | None
+    payload: float
+    speed_scaling: float
+    temperature: Array | None
+    samples: int
+    refused: int
+    controller_restarts: int
+    reset_time: str
+    reset_reason: str
+    serial: str | None = None
+    note: str | None = None
+
+
+def code_of(samples: Telemetry, name: str, row: int = -1) -> int | None:
+    """A value of a field of codes; None where it is missing or not measured."""
+    value = float(samples.columns[name][row]) if name in samples.columns else math.nan
+    return int(value) if math.isfinite(value) else None
+
+
+# Mean difference between modelled and measured bus power, with a drift alarm.
+
+_STANDSTILL = int(ArmState.STANDSTILL)
+
+
+@dataclass
+class ResidualMonitor:
+    """Model minus measured bus power, with a drift alarm on its mean.
+
+    Attributes:
+        alarm: mean residual that raises the alarm [W].
+        time_constant: of the mean [s].
+    """
+
+    alarm: float = 5.0
+    time_constant: float = 60.0
+    statistics: RunningMean = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.statistics = RunningMean(self.time_constant)
+
+    def update(self, duration: float, residual: float) -> None:
+        """Include the mean residual [W] of samples that last `duration` [s]."""
+        self.statistics.update(duration, residual)
+
+    def compare(self, table: PowerTable, channels: Channels) -> None:
+        """Include powers while brakes are released, if the bus power is measured."""
+        if not table.bus_measured:
+            return
+        seconds = np.where(table.states >= _STANDSTILL, table.steps.bridged, 0.0)
+        passed = float(seconds.sum())
+        if passed > 0.0:
+            columns = channels.arm
+            residual = table.power[:, columns["total"]] - table.power[:, columns["bus"]]
+            self.update(passed, float(seconds @ residual) / passed)
+
+    @property
+    def drifting(self) -> bool:
+        """Whether the mean residual exceeds the alarm, after at least one time constant."""
+        settled = self.statistics.elapsed >= self.time_constant
+        return settled and abs(self.statistics.mean) > self.alarm
+
+
+# ControllerCounter: the controller's own energy counter, accumulated over its restarts.
+
+FIELD = "actual_robot_energy_consumed"
+LARGEST = 1.0e12
+"""Largest value of the counter that is possible."""
+LEAST_SECONDS = 0.1
+"""Least time between two values [s]: the controller may update the counter slowly."""
+
+
+class ControllerCounter:
+    """Sum of the increments of the controller's energy counter.
+
+    Values that are not finite, and increments beyond any arm's power, do not count.
+
+    Attributes:
+        total: energy since the first batch, in the counter's unit; None before any batch has it.
+    """
+
+    def __init__(self) -> None:
+        self.total: float | None = None
+        self._last = self._last_time = 0.0
+
+    def update(self, batch: Telemetry) -> None:
+        """Add the increments of a batch; does nothing where the controller has no counter."""
+        values, time = batch.columns.get(FIELD), batch.time
+        if values is None:
+            return
+        known = np.abs(values) <= LARGEST
+        if not known.all():
+            values, time = values[known], time[known]
+        if not len(values):
+            return
+        if self.total is None:
+            self.total, self._last, self._last_time = 0.0, float(values[0]), float(time[0])
+        steps, seconds = changes(values, self._last), changes(time, self._last_time)
+        possible = (steps > 0.0) & (steps <= MOST_POWER * np.maximum(seconds, LEAST_SECONDS))
+        self.total += float(steps[possible].sum())
+        self._last, self._last_time = float(values[-1]), float(time[-1])
+
+
+KEPT_CYCLES = 1000
+PROCESS_AFTER = 0.1
+"""Longest time of samples that wait to be processed [s]."""
+MOST_PENDING = 200
+"""Largest number of batches that wait, whatever their times."""
+
+
+class LiveEstimator:
+    """Powers and energies of one arm while it works.
+
+    Not thread-safe: one thread updates it, or its owner holds a lock.
+
+    Args:
+        model: identified model of the arm.
+        robot: its description.
+        options: see LiveOptions.
+        on_cycle: called with each completed cycle.
+        on_powers: called with integrated powers and the marks of cycles in them.
+
+    Raises:
+        InputError: the state file is damaged, in use or belongs to another robot.
+        WrongRobotError: model and description have different joints.
+    """
+
+    def __init__(
+        self,
+        model: EnergyModel,
+        robot: RobotDescription,
+        options: LiveOptions | None = None,
+        *,
+        on_cycle: Callable[[Cycle], None] | None = None,
+        on_powers: Callable[[PowerTable, Marks], None] | None = None,
+    ) -> None:
+        self.options = LiveOptions() if options is None else options
+        self.calculator = EnergyCalculator(model, robot, self.options.power)
+        self.channels = self.calculator.channels
+        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+        self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
+        self.samples = 0
+        """Number of samples processed."""
+        self.arm_warning: str | None = None
+        """Why the intervals of another arm's model are wider; None for the arm's own."""
+        self._given, self._info = model, RecordingInfo()
+        self._pending: list[Telemetry] = []
+        self._on_cycle, self._on_powers = on_cycle, on_powers
+        self._detector = CycleDetector(self.options.cycle_trigger, self.options.cycle_output)
+        self._cycle = CycleCounter()
+        self._log = CycleLog(log) if (log := self.options.cycle_log) is not None else None
+        self._counters = EnergyCounters(self.channels, self.options.state_file, robot.name)
+        self._shown: dict[str, MeterReading] = {}
+        self._last: PowerTable | None = None
+        self._controller_energy = ControllerCounter()
+
+    @property
+    def refused(self) -> int:
+        """Number of samples left out because of values that are not finite or impossible."""
+        return self.calculator.refused
+
+    @property
+    def disk_problem(self) -> str | None:
+        """Why the counters are not on the disk, None if they are; each saving tries again."""
+        return self._counters.problem
+
+    @property
+    def log_problem(self) -> str | None:
+        """Why cycles are not in the cycle log, None if they are; each saving tries again."""
+        return None if self._log is None else self._log.problem
+
+    def update(self, batch: Telemetry) -> None:
+        """Accept samples that follow the previous ones.
+
+        Several packets are processed together, at the latest for the next snapshot.
+
+        Raises:
+            MissingFieldError: the source lacks a field that the estimator needs.
+        """
+        self.calculator.currents(batch)  # refuses a source without the required fields
+        if self._pending and batch.columns.keys() != self._pending[0].columns.keys():
+            self._process()
+        serial = batch.info.serial
+        if serial is not None and serial != self._info.serial:
+            self._info = batch.info
+            self.use_model(self._given)
+        if serial is not None and serial != self._counters.serial:
+            self._process()
+            if self._counters.bind(serial):
+                self._begin_another_arm()
+        self._pending.append(batch)
+        waited = float(batch.time[-1]) - float(self._pending[0].time[0])
+        if not 0.0 <= waited < PROCESS_AFTER or len(self._pending) >= MOST_PENDING:
+            self._process()
+
+    def snapshot(self, viewer: str = "live") -> Snapshot | None:
+        """State after the last sample; None before the first.
+
+        The journal is written first, so that a kill cannot take back published values.
+
+        Args:
+            viewer: name of the caller; mean powers are since its previous snapshot.
+        """
+        self._process()
+        if self._last is None:
+            return None
+        self._counters.journal()
+        return self._snapshot(self._last, len(self._last.samples) - 1, viewer)
+
+    def snapshots(self, ends: Sequence[int]) -> list[Snapshot]:
+        """States after samples of the last `update`, of the viewer "live"; as `snapshot`.
+
+        Args:
+            ends: numbers of samples of that batch, ascending; at least one.
+
+        Returns:
+            one for each of them; only the last where samples were left out.
+        """
+        if len(ends) > 1:
+            found = self._process(ends)
+            if len(found) == len(ends):
+                self._counters.journal()
+                return found
+        last = self.snapshot()
+        return [] if last is None else [last]
+
+    def _snapshot(self, last: PowerTable, row: int, viewer: str) -> Snapshot:
+        """State after a sample up to which the powers are integrated."""
+        integral = self._counters.lifetime_uncorrected
+        passed = integral - self._shown.get(viewer, integral)
+        self._shown[viewer] = integral
+        power = passed.net / passed.accounted if passed.accounted > 0 else last.power[row]
+        samples, statistics = last.samples, self.residual.statistics
+        standby = self.calculator.standby
+        return Snapshot(
+            channels=self.channels,
+            time=float(samples.time[row]),
+            q=samples.columns["actual_q"][row] if "actual_q" in samples.columns else None,
+            qd=samples.columns["actual_qd"][row],
+            power=power,
+            since_reset=self._counters.since_reset,
+            lifetime=self._counters.lifetime,
+            highest=self._counters.highest,
+            state=ArmState(int(last.states[row])),
+            robot_mode=code_of(samples, "robot_mode", row),
+            safety_mode=code_of(samples, "safety_mode", row),
+            bus_measured=last.bus_measured,
+            standby=standby.power,
+            standby_std=standby.std,
+            standby_measured=standby.measured,
+            residual_mean=statistics.mean,
+            residual_std=statistics.std,
+            drifting=self.residual.drifting,
+            controller_energy=self._controller_energy.total,
+            payload=self.calculator.conditions.setup.payload.mass,
+            speed_scaling=self.calculator.conditions.speed_scaling,
+            temperature=self.calculator.conditions.temperature,
+            samples=self.samples,
+            refused=self.refused,
+            controller_restarts=self._counters.clock_restarts,
+            reset_time=self._counters.reset_time,
+            reset_reason=self._counters.reset_reason,
+            serial=self._counters.serial,
+            note=self._counters.note,
+        )
+
+    def reset(self, reason: str) -> None:
+        """Set the counters since reset to zero; the lifetime counters continue."""
+        self._process()
+        self._counters.reset(reason)
+
+    def read_interval(self) -> MeterReading:
+        """Energy since the last call; since the state file was created at the first."""
+        self._process()
+        return self._counters.read_interval()
+
+    def start_cycle(self) -> None:
+        """Start a new cycle with the next sample."""
+        self._process()
+        self._detector.request()
+
+    def use_model(self, model: EnergyModel) -> None:
+        """Continue with another model of the arm (hot reload); counters are kept.
+
+        Raises:
+            WrongRobotError: it has other joints.
+        """
+        self._process()
+        self._given = model
+        model, self.arm_warning = model_of_arm(model, self._info, same_arm=self.options.same_arm)
+        if model is self.calculator.model:
+            return
+        calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
+        calculator.continue_from(self.calculator)
+        self.calculator = calculator
+        if calculator.channels.names != self.channels.names:
+            self._change_channels(calculator.channels)
+        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+
+    def set_options(self, options: LiveOptions) -> None:
+        """Change options other than the files, the cycle trigger and the method."""
+        power = replace(options.power, method=self.options.power.method)
+        self.options = replace(
+            self.options,
+            power=power,
+            drift_alarm=options.drift_alarm,
+            drift_time=options.drift_time,
+        )
+        self.calculator.set_options(power)
+        self.residual.alarm = options.drift_alarm
+        self.residual.time_constant = self.residual.statistics.time_constant = options.drift_time
+
+    def prepare_save(self) -> Callable[[], None]:
+        """Take the counters to save; returns a function that writes them and needs no lock."""
+        self._process()
+        if self._log is not None:
+            self._log.write()
+        return self._counters.prepare_save()
+
+    def save(self) -> None:
+        """Write the counters to disk."""
+        self.prepare_save()()
+
+    def close(self) -> None:
+        """Save, and release the state file."""
+        self._process()
+        if self._log is not None:
+            self._log.write()
+        self._counters.close()
+
+    def _begin_another_arm(self) -> None:
+        """Forget the session of the arm that was counted before."""
+        refused, calculator = self.refused, self.calculator
+        self.calculator = EnergyCalculator(calculator.model, calculator.robot, self.options.power)
+        self.calculator.refused = refused
+        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+        self._detector = CycleDetector(self._detector.trigger, self.options.cycle_output)
+        self._cycle = CycleCounter(self._cycle.number)
+        self._controller_energy = ControllerCounter()
+        self._shown.clear()
+        self._last = None
+
+    def _change_channels(self, channels: Channels) -> None:
+        """Convert all counters for a model with other parameter errors."""
+        names = self.channels.names
+        self._counters.change_channels(channels)
+        self._cycle.change_channels(lambda old: channels.convert(old, names))
+        self._shown.clear()
+        self._last = (
+            None
+            if self._last is None
+            else replace(self._last, power=np.zeros((len(self._last.power), len(channels))))
+        )
+        self.channels = channels
+
+    def _process(self, ends: Sequence[int] = ()) -> list[Snapshot]:
+        """Process the pending samples; states after samples of the last batch, see `snapshots`."""
+        if not self._pending:
+            return []
+        batch = concatenate(self._pending)
+        before, self._pending = len(batch) - len(self._pending[-1]), []
+        table = self.calculator(batch)
+        if table is None:
+            return []
+        self.residual.compare(table, self.channels)
+        self._controller_energy.update(table.samples)
+        self.samples += len(table.samples)
+        self._last = table
+        complete = len(table.samples) == len(batch)
+        return self._integrate(table, [before + end for end in ends] if complete else [])
+
+    def _integrate(self, table: PowerTable, ends: Sequence[int]) -> list[Snapshot]:
+        """Integrate energies, cycle by cycle; states after numbers of samples."""
+        time, found = table.samples.time, list[Snapshot]()
+        marks = self._detector.find(table.samples)
+        total = self.channels.arm["total"]
+        for part, correction in table.parts((*marks, *ends)):
+            if part.start in marks:
+                self._mark(float(time[part.start]), marks[part.start])
+            if correction is not None:
+                self._counters.correct(correction)
+            self._counters.integrate(time[part], table.steps.cut(part), table.power[part])
+            self._cycle.observe(float(table.power[part, total].max()))
+            if part.stop in ends:
+                self._counters.note_highest()
+                found.append(self._snapshot(table, part.stop - 1, "live"))
+        if self._on_powers is not None:
+            self._on_powers(table, marks)
+        return found
+
+    def _mark(self, time: float, mark: Mark) -> None:
+        for done in self._cycle.mark(time, self._counters.lifetime, mark):
+            self.cycles.append(done)
+            if self._log is not None:
+                self._log.append(done, self.channels, utc_now())
+            if self._on_cycle is not None:
+                self._on_cycle(done)

@@ -1,1 +1,0 @@
-"""The live estimator: energy counters that survive restarts, cycles, snapshots."""

@@ -1,0 +1,346 @@
+"""What the calculator yields: powers of every channel at every sample, and the options for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ur_energy_model.energy.meter import DEFAULT_GAP_LIMIT, MeterReading, Steps, efficiency
+from ur_energy_model.robot_modes import BRAKES_RELEASED, POWER_OFF, PROTECTIVE_STOP
+from ur_energy_model.typing import Array, Indices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ur_energy_model.telemetry.samples import Telemetry
+    from ur_energy_model.typing import Array, Indices
+
+
+class ArmState(IntEnum):
+    """State of the arm; exactly one applies at any time."""
+
+    OFF = 0
+    """Joints without power."""
+    BRAKED = 1
+    """Joints powered, brakes engaged (idle)."""
+    STANDSTILL = 2
+    """Brakes released, held in place by the motors."""
+    MOVING = 3
+    PROTECTIVE_STOP = 4
+
+
+_MOVING, _STANDSTILL = int(ArmState.MOVING), int(ArmState.STANDSTILL)
+STANDSTILL_SPEED = 0.005
+"""A joint slower than this stands still [rad/s]; velocity noise is below 0.002."""
+
+
+def arm_states(batch: Telemetry, qd: Array) -> Indices:
+    """ArmState of each sample.
+
+    Args:
+        batch: robot_mode and safety_mode; without them, and where they are NaN, the arm counts as
+            running.
+        qd: joint velocities [samples, n], rad/s.
+    """
+    moving = np.abs(qd).max(axis=1) > STANDSTILL_SPEED
+    states = np.where(moving, _MOVING, _STANDSTILL)
+    modes = batch.columns.get("robot_mode")
+    if modes is not None and not (modes == BRAKES_RELEASED[-1]).all():
+        states[~np.isin(modes, BRAKES_RELEASED) & ~np.isnan(modes)] = ArmState.BRAKED
+        states[modes <= POWER_OFF] = ArmState.OFF
+    safety = batch.columns.get("safety_mode")
+    if safety is not None and (safety == PROTECTIVE_STOP).any():
+        states[(safety == PROTECTIVE_STOP) & (states != ArmState.OFF)] = ArmState.PROTECTIVE_STOP
+    return states
+
+
+# Layout of the power matrix that the calculator computes and meters integrate.
+
+QUANTITIES: tuple[str, ...] = (
+    "electrical_power",
+    "mechanical_power",
+    "copper_loss",
+    "friction_loss",
+)
+"""Of each joint, W."""
+
+ARM: tuple[str, ...] = ("total", "standby", "driver", "regeneration", "bus")
+"""Of the whole arm, W; bus is the measured power. The total is the sum of the joints' electrical
+power, standby, driver and regeneration. Regeneration is what the supply cannot take back: positive
+while the bus capacitor stores it or the braking resistor burns it, negative while the capacitor
+feeds the arm."""
+
+
+class Channels:
+    """Columns of the power matrix [samples, channels] of an arm with n joints.
+
+    In this order: every quantity of every joint; those of the arm; the total power by state; the
+    number 1 by state, whose integral is the time in that state; the sensitivities of the powers to
+    the model's parameter errors, whose integrals give the standard deviations of the energies.
+
+    Args:
+        joints: n joint names.
+        errors: number of independent parameter errors of a joint's power, and of the total.
+    """
+
+    def __init__(self, joints: Sequence[str], errors: tuple[int, int] = (0, 0)) -> None:
+        self.joints = tuple(joints)
+        n = len(self.joints)
+        self.names: tuple[str, ...] = (
+            *(f"{joint}/{quantity}" for quantity in QUANTITIES for joint in self.joints),
+            *ARM,
+            *(f"energy_{state.name.lower()}" for state in ArmState),
+            *(f"time_{state.name.lower()}" for state in ArmState),
+            *(f"{joint}/error_{k}" for joint in self.joints for k in range(errors[0])),
+            *(f"total/error_{k}" for k in range(errors[1])),
+        )
+        self.errors = errors
+        self.per_joint = {name: slice(i * n, (i + 1) * n) for i, name in enumerate(QUANTITIES)}
+        """Columns of each joint quantity."""
+        arm = n * len(QUANTITIES)
+        self.arm = {name: arm + i for i, name in enumerate(ARM)}
+        """Column of each quantity of the whole arm."""
+        self.state_energy = arm + len(ARM)
+        """First of the columns of total power by state."""
+        self.state_time = self.state_energy + len(ArmState)
+        """First of the columns of time by state."""
+        self.sensitivity = self.state_time + len(ArmState)
+        """First of the columns of sensitivities: those of the joints, then those of the total."""
+
+    @property
+    def shared_errors(self) -> slice:
+        """Columns of the sensitivities of the total to the model's errors, without standby's."""
+        return slice(len(self) - self.errors[1], len(self) - 1)
+
+    def deviations(self, net: Array) -> tuple[Array, float]:
+        """Standard deviations from integrals (or means) of the channels [channels].
+
+        Returns:
+            those of the joints' electrical energies [n] and of the total energy, J (or W).
+        """
+        n, (each, _) = len(self.joints), self.errors
+        errors = net[self.sensitivity :]
+        joints = np.linalg.norm(errors[: n * each].reshape(n, each), axis=1)
+        return joints, float(np.linalg.norm(errors[n * each :]))
+
+    def deviations_of_total(self, power: Array) -> Array:
+        """Standard deviation of the total power at each sample [samples], W.
+
+        Args:
+            power: of every channel [samples, channels], W.
+        """
+        start = self.sensitivity + len(self.joints) * self.errors[0]
+        return np.asarray(np.linalg.norm(power[:, start:], axis=1))
+
+    def deviation_of_standby(self, net: Array) -> float:
+        """Standard deviation of the standby energy, J (or W): the last error of the total."""
+        return abs(float(net[-1])) if self.errors[1] else float("nan")
+
+    def deviation_of_joints(self, net: Array) -> float:
+        """Standard deviation of the sum of all joints' electrical energies, J (or W).
+
+        Errors of the drives are common to the joints and add up.
+        """
+        n, (each, _) = len(self.joints), self.errors
+        errors = net[self.sensitivity : self.sensitivity + n * each].reshape(n, each)
+        return float(np.linalg.norm(errors.sum(axis=0)))
+
+    def by_state(self, net: Array, first: int) -> dict[ArmState, float]:
+        """Values of the columns by state from `first` on (state_energy or state_time)."""
+        return {state: float(net[first + state]) for state in ArmState}
+
+    def convert(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
+        """A reading of other channels `names` for these channels; see `convert_values`."""
+        net, consumed = (
+            self.convert_values(values, names) for values in (reading.net, reading.consumed)
+        )
+        if "regeneration" not in names:
+            column = self.arm["regeneration"]
+            consumed[column] = max(float(net[column]), 0.0)
+        return replace(reading, net=net, consumed=consumed)
+
+    def convert_values(self, values: Array, names: Sequence[str]) -> Array:
+        """Values of other channels `names` for these channels; new ones are zero.
+
+        Earlier versions did not count regeneration: it is what the other parts lack of the total.
+        """
+        if tuple(names) == self.names:
+            return values
+        old = dict(zip(names, values.tolist(), strict=True))
+        new = np.array([old.get(name, 0.0) for name in self.names])
+        if "regeneration" not in old:
+            new[self.arm["regeneration"]] = new[self.arm["total"]] - self.sum_of_parts(new)
+        return new
+
+    def sum_of_parts(self, values: Array) -> Array:
+        """Sum of the joints' electrical values, standby, driver and regeneration [...].
+
+        Args:
+            values: of every channel [..., channels].
+        """
+        parts = [self.arm[name] for name in ("standby", "driver", "regeneration")]
+        joints = values[..., self.per_joint["electrical_power"]].sum(axis=-1)
+        return np.asarray(joints + values[..., parts].sum(axis=-1))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+# Options of the calculator, and the telemetry that it reads.
+
+Method = Literal["auto", "current", "motion"]
+
+MEASURED_FIELDS: tuple[str, ...] = (
+    "actual_qd",
+    "actual_current",
+    "joint_temperatures",
+    "actual_robot_voltage",
+    "actual_robot_current",
+    "robot_mode",
+    "safety_mode",
+)
+"""RTDE fields for powers from measured currents; the first two are required."""
+FIELDS: tuple[str, ...] = (
+    *MEASURED_FIELDS,
+    "actual_q",
+    "target_q",
+    "target_qd",
+    "target_qdd",
+    "payload",
+    "payload_cog",
+    "payload_inertia",
+    "speed_scaling",
+    "target_speed_fraction",
+)
+"""All RTDE fields that the calculator reads, where the source has them."""
+
+
+@dataclass(frozen=True)
+class PowerOptions:
+    """How powers are computed.
+
+    Attributes:
+        method: from measured "current", from "motion" by the model, or "auto".
+        track_standby: update the standby power at standstill.
+        standby_limit: largest deviation from the model's standby [W].
+        idle_power: with brakes engaged, where neither bus nor model has it [W]; None: standby.
+        gap_limit: longest step between samples that is bridged at any sample rate [s].
+    """
+
+    method: Method = "auto"
+    track_standby: bool = True
+    standby_limit: float = 15.0
+    idle_power: float | None = None
+    gap_limit: float = DEFAULT_GAP_LIMIT
+
+
+# Powers of consecutive samples, the result of the calculator.
+
+
+@dataclass(frozen=True)
+class EnergyCorrection:
+    """Correction of the energy counted before the session's standby power was known.
+
+    Attributes:
+        index: first sample after it.
+        deducted_from: channels of non-negative power whose later gains a decrease is deducted from.
+        energy: change by channel [channels], J; zero for the sensitivities.
+        deviation: change of the integrated sensitivities [channels], J; zero for the others.
+    """
+
+    index: int
+    deducted_from: tuple[int, ...]
+    energy: Array
+    deviation: Array
+
+
+@dataclass(frozen=True)
+class PowerTable:
+    """Powers of consecutive samples.
+
+    Attributes:
+        samples: usable ones, without repeated timestamps.
+        steps: time to each sample.
+        states: ArmState [samples].
+        power: of every channel [samples, channels], W.
+        bus_measured: whether the bus power was measured at all samples.
+        correction: with the samples at which the session's standby becomes known; else None.
+    """
+
+    samples: Telemetry
+    steps: Steps
+    states: Indices
+    power: Array
+    bus_measured: bool
+    correction: EnergyCorrection | None = None
+
+    def parts(self, edges: Iterable[int] = ()) -> Iterator[tuple[slice, EnergyCorrection | None]]:
+        """Consecutive rows between edges, and the correction that precedes each of them."""
+        due = None if self.correction is None else self.correction.index
+        marks = {0, len(self.samples), *edges, *(() if due is None else (due,))}
+        for start, stop in pairwise(sorted(marks)):
+            yield slice(start, stop), self.correction if start == due else None
+
+    @property
+    def seconds(self) -> float:
+        """Time that the samples account for [s]."""
+        return float(self.steps.bridged.sum())
+
+
+# Energies of an arm's joints, common to recordings and planned trajectories, and their JSON.
+
+
+@dataclass(frozen=True)
+class JointEnergies:
+    """Energies per joint.
+
+    Attributes:
+        names: of the joints, n.
+        mechanical, electrical: [n], J.
+        electrical_std: standard deviations of `electrical` from the model's parameters [n], J.
+    """
+
+    names: tuple[str, ...]
+    mechanical: Array
+    electrical: Array
+    electrical_std: Array
+
+    @property
+    def efficiency(self) -> Array:
+        """Mechanical over electrical energy [n], NaN where no electrical energy is taken."""
+        return efficiency(self.mechanical, self.electrical)
+
+    def energy_json(
+        self, joints: Mapping[str, Array], total: Mapping[str, float | Array]
+    ) -> dict[str, Any]:
+        """The entries `joints` and `total` of `ur_energy estimate --json` and `predict --json`.
+
+        Args:
+            joints: further quantities per joint by their JSON keys [n], J.
+            total: further quantities of the whole arm by their JSON keys [J].
+        """
+        columns = {
+            "mechanical_energy": self.mechanical,
+            "electrical_energy": self.electrical,
+            "electrical_energy_std": self.electrical_std,
+            "efficiency": self.efficiency,
+            **joints,
+        }
+        mechanical = self.mechanical.sum(keepdims=True)
+        electrical = self.electrical.sum(keepdims=True)
+        return {
+            "joints": [
+                {"name": name, **{key: values[j] for key, values in columns.items()}}
+                for j, name in enumerate(self.names)
+            ],
+            "total": {
+                "mechanical_energy": mechanical[0],
+                "electrical_energy": electrical[0],
+                "efficiency": efficiency(mechanical, electrical)[0],
+                **total,
+            },
+        }

@@ -1,1 +1,0 @@
-"""Powers from telemetry or motion: joints, drivers, supply."""

@@ -1,0 +1,540 @@
+"""The session of an arm: friction scales of the day and standby power, from telemetry."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.energy.powers import ArmState, Channels, EnergyCorrection
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import FrictionBank
+from ur_energy_model.model.sessions import Session, SessionFriction, begins_session
+from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges, impossible_rows
+from ur_energy_model.telemetry.samples import Telemetry, run_starts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ur_energy_model.model.dynamics import ArmDynamics
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array, Indices, Mask
+
+# The part of measured currents that friction explains, for estimates of its scale.
+
+
+class FrictionSplit:
+    """Splits currents into friction that varies between sessions and everything else.
+
+    Args:
+        model: of the arm, n joints; friction scales are relative to its friction.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.ratio = np.array([joint.gear_ratio for joint in model.joints])
+        self.constant = np.array([joint.torque_constant for joint in model.joints])
+        self.inertia = np.array([joint.reflected_inertia for joint in model.joints])
+        self._whole = FrictionBank([joint.friction for joint in model.joints], self.ratio)
+        fixed = [joint.with_friction_scaled(0.0).friction for joint in model.joints]
+        self._fixed = FrictionBank(fixed, self.ratio)
+
+    def __call__(
+        self, qd: Array, load: Array, current: Array, temperature: Array | None
+    ) -> tuple[Array, Array]:
+        """Current of the varying friction at scale 1, and the current left for it.
+
+        Args:
+            qd: joint velocities [samples, n], rad/s.
+            load: torque of links, payload and rotors, joint side [samples, n], N m.
+            current: measured [samples, n], A.
+            temperature: of the joints [n] or [samples, n], degC, NaN where unknown; or None.
+
+        Returns:
+            both [samples, n], A.
+        """
+        whole = self._whole.torque(qd, load, temperature)
+        fixed = self._fixed.torque(qd, load, temperature)
+        left = current - (load / self.ratio + fixed) / self.constant
+        return (whole - fixed) / self.constant, left
+
+
+ANCHOR_SECONDS = 3.0
+"""Motion of a joint that determines its friction scale [s]."""
+ANCHOR_SPEED = 0.05
+"""Least joint speed that is used, away from stiction [rad/s]."""
+CORRELATION_TIME = 0.3
+"""Correlation time of the model error of a current [s]."""
+WITHIN_SESSION = 0.03
+"""Relative standard deviation of friction within a session: warming, different motions."""
+
+
+@dataclass(frozen=True)
+class MeasuredMotion:
+    """Consecutive samples of an arm in motion, n joints.
+
+    Attributes:
+        time: [samples], s.
+        q, qd, qdd: joint side [samples, n], rad, rad/s, rad/s^2.
+        current: motor currents [samples, n], A.
+        temperature: of the joints [samples, n], degC, NaN where unknown; or None.
+    """
+
+    time: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    current: Array
+    temperature: Array | None = None
+
+
+class FrictionAnchor:
+    """Friction scales of one session, estimated as samples arrive until `done`.
+
+    Args:
+        model: of the arm, n joints, in any session.
+        seconds: motion of each joint to use [s].
+    """
+
+    def __init__(self, model: EnergyModel, seconds: float = ANCHOR_SECONDS) -> None:
+        n = model.dof
+        self.prior = Session.unanchored(model.bus.standby, model.sessions, n)
+        self.model = model.in_session(self.prior)
+        self.seconds = seconds
+        self.moving_seconds = np.zeros(n)
+        self._split = FrictionSplit(self.model)
+        # Time integrals of friction^2, friction * remainder and remainder^2 (currents, A^2 s).
+        self._friction, self._product, self._left = np.zeros((3, n))
+
+    @property
+    def done(self) -> bool:
+        """Whether every joint has moved for long enough."""
+        return bool((self.moving_seconds >= self.seconds).all())
+
+    def observe(self, motion: MeasuredMotion, dynamics: ArmDynamics) -> None:
+        """Use samples that follow the previous ones.
+
+        Args:
+            motion: of the arm.
+            dynamics: of the arm in its current setup.
+        """
+        if len(motion.time) < 2 or self.done:
+            return
+        load = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
+        load = load + self._split.inertia * motion.qdd
+        steps = np.diff(motion.time, append=2 * motion.time[-1] - motion.time[-2])
+        weight = np.where(np.abs(motion.qd) >= ANCHOR_SPEED, np.maximum(steps, 0.0)[:, None], 0.0)
+        before = self.moving_seconds + np.cumsum(weight, axis=0) - weight
+        weight[before >= self.seconds] = 0.0
+        friction, left = self._split(motion.qd, load, motion.current, motion.temperature)
+        self.moving_seconds += weight.sum(axis=0)
+        self._friction += (weight * friction**2).sum(axis=0)
+        self._product += (weight * friction * left).sum(axis=0)
+        self._left += (weight * left**2).sum(axis=0)
+
+    def session(self) -> Session:
+        """The session with friction scales from the samples so far and the model's standby.
+
+        The scale is the mean of a normal posterior: samples within CORRELATION_TIME count as one,
+        the prior is the spread between sessions. The deviation is at least WITHIN_SESSION.
+        """
+        spread = self.prior.friction_std
+        known = (self._friction > 0) & (spread > 0)
+        safe = np.where(known, self._friction, 1.0)
+        scale = self._product / safe
+        squares = np.maximum(self._left - self._product * scale, 1e-6 * safe)
+        variance = squares / safe * CORRELATION_TIME / np.maximum(self.moving_seconds, 1e-9)
+        precision = np.where(known, 1.0 / variance, 0.0)
+        prior = 1.0 / np.square(np.where(spread > 0, spread, 1.0))
+        posterior = 1.0 / (precision + prior)
+        estimate = 1.0 + posterior * precision * (scale - 1.0)
+        std = np.minimum(np.hypot(np.sqrt(posterior), WITHIN_SESSION), spread)
+        return Session(
+            standby=self.prior.standby,
+            standby_std=self.prior.standby_std,
+            friction_scale=np.where(known, estimate, 1.0),
+            friction_std=np.where(known, std, spread),
+            moving_seconds=float(np.max(self.moving_seconds)),
+        )
+
+
+def anchor_friction(
+    model: EnergyModel,
+    motions: Iterable[tuple[MeasuredMotion, ArmDynamics]],
+    *,
+    seconds: float = ANCHOR_SECONDS,
+) -> Session:
+    """Session with friction scales from the first seconds of motion of every joint.
+
+    Args:
+        model: of the arm.
+        motions: consecutive samples and the dynamics of the arm in their setup; consumed only as
+            far as needed.
+        seconds: motion of each joint to use [s].
+    """
+    anchor = FrictionAnchor(model, seconds)
+    for motion, dynamics in motions:
+        anchor.observe(motion, dynamics)
+        if anchor.done:
+            break
+    return anchor.session()
+
+
+# Friction scales of a session from the first seconds of motion that telemetry shows.
+
+MOST_SECONDS = 120.0
+"""Motion of the arm after which joints that hardly moved are left as they are [s]."""
+_LONGEST_STEP = 0.05
+_FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
+
+
+class MotionAnchor:
+    """Anchors the friction of each session, for as long as that takes.
+
+    Accelerations are the controller's targets: those differentiated from measured speeds come too
+    late, and inertia would count as friction.
+
+    Args:
+        model: of the arm, n joints; one that is anchored already stays as it is.
+        limits: of the arm; blocks of samples with a value beyond them are left out.
+    """
+
+    def __init__(self, model: EnergyModel, limits: PlausibleRanges = ANY_ARM) -> None:
+        self._model, self._limits = model, limits
+        self._time: float | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        anchored = self._model.session.moving_seconds > 0
+        self._anchor = None if anchored else FrictionAnchor(self._model)
+        self._session: Session | None = None
+        self._seconds = 0.0
+
+    def observe(self, samples: Telemetry, dynamics: ArmDynamics) -> None:
+        """Use usable samples that follow the previous ones.
+
+        Args:
+            samples: of one setup; those without targets and currents tell nothing.
+            dynamics: of the arm in its setup.
+        """
+        before, self._time = self._time, float(samples.time[-1])
+        if before is not None and begins_session(before, float(samples.time[0])):
+            self._begin()
+        anchor, columns = self._anchor, samples.columns
+        if anchor is None or len(samples) < 2 or any(name not in columns for name in _FIELDS):
+            return
+        used = {name: columns[name] for name in _FIELDS}
+        q, qd, qdd, current = used.values()
+        if not np.abs(qd).max() >= ANCHOR_SPEED or np.diff(samples.time).max() > _LONGEST_STEP:
+            return
+        if impossible_rows(used, self._limits)[0].any():
+            return
+        temperature = columns.get("joint_temperatures")
+        anchor.observe(MeasuredMotion(samples.time, q, qd, qdd, current, temperature), dynamics)
+        self._seconds += samples.duration
+        self._session = anchor.session()
+        if anchor.done or self._seconds >= MOST_SECONDS:
+            self._anchor = None
+
+    @property
+    def session(self) -> Session | None:
+        """Friction so far, with the model's standby power; None before the arm has moved."""
+        return self._session
+
+
+# Exponentially weighted mean and variance of a slow quantity.
+
+
+@dataclass
+class RunningMean:
+    """Exponentially weighted mean and variance, unbiased from the first value on.
+
+    Attributes:
+        time_constant: s.
+        mean, variance: of the values so far (0 before the first).
+        elapsed: time observed [s].
+    """
+
+    time_constant: float
+    mean: float = 0.0
+    variance: float = 0.0
+    elapsed: float = 0.0
+
+    def update(self, duration: float, value: float) -> float:
+        """Include a value that lasted `duration` [s]; returns its weight in the mean."""
+        if duration <= 0:
+            return 0.0
+        self.elapsed += duration
+        # An arithmetic mean at first, exponential once a time constant has passed.
+        weight = min(1.0, duration / min(self.elapsed, self.time_constant))
+        delta = value - self.mean
+        self.mean += weight * delta
+        self.variance = (1.0 - weight) * (self.variance + weight * delta * delta)
+        return weight
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the values."""
+        return math.sqrt(self.variance)
+
+
+# Standby power of the session, tracked at standstill.
+#
+# An arm's standby power differs by several watts between days. While all joints stand still, it is
+# the bus power less that of motors and drivers, averaged over blocks of the controller's clock so
+# that the result does not depend on how samples are batched. An error of the power that holds the
+# arm is then in the standby power with the opposite sign, so that the whole arm's power at
+# standstill does not have it, and that in motion only the difference.
+
+BLOCK = 0.05
+"""Length of the averaging blocks [s]."""
+SETTLING = 0.15
+"""Standstill before averaging begins, so that transients have decayed [s]."""
+ANCHORING = 0.5
+"""Settled standstill after which the session's standby counts as known [s]."""
+STANDBY_TIME_CONSTANT = 10.0
+"""Of the tracked standby power [s]: bus noise of 3 W a sample at 500 Hz leaves 0.03 W."""
+ANCHORED_STD = 0.4
+"""Standard deviation of a session's standby after long standstill [W]: holding currents depend on
+the pose, and standby drifts between standstills."""
+BLOCK_NOISE = 0.8
+"""Standard deviation of a block's mean for fewer than four blocks [W]."""
+
+
+@dataclass(frozen=True)
+class Standby:
+    """Standby power of consecutive samples.
+
+    Attributes:
+        power, std: in use, and its standard deviation [samples], W.
+        errors: its change per error of the power of motors and drivers [samples, k], W.
+        anchor: index of the first sample at which the session's own standby power is in use,
+            if that is among these samples; else None.
+    """
+
+    power: Array
+    std: Array
+    errors: Array
+    anchor: int | None
+
+
+class StandbyTracker:
+    """Standby power of a session from the bus power at standstill.
+
+    Before ANCHORING seconds of settled standstill it is the model's, with the spread between
+    sessions as its standard deviation.
+
+    Args:
+        nominal: the model's standby power [W].
+        spread: standard deviation of standby power between sessions [W].
+        limit: largest deviation from the nominal power [W].
+        enabled: False keeps the nominal power.
+    """
+
+    def __init__(
+        self, nominal: float, spread: float, limit: float = 15.0, enabled: bool = True
+    ) -> None:
+        self.nominal, self.spread = nominal, spread
+        self.limit, self.enabled = limit, enabled
+        self._mean = RunningMean(STANDBY_TIME_CONSTANT)
+        self._blocks = 0
+        self._still = 0.0
+        """Duration of the current standstill [s]."""
+        self._open: float | None = None
+        """Number of the block in progress."""
+        self._gathered = np.zeros(3)
+        """Of that block: time [s], energy without motors and drivers [J], number of samples in
+        motion or without bus power; then its changes per error of motors and drivers [J]."""
+        self._errors = np.zeros(0)
+        """Mean change of the power of motors and drivers at standstill per error [k], W."""
+
+    def update(
+        self,
+        time: Array,
+        steps: Array,
+        still: Mask,
+        unexplained: Array,
+        sensitivities: Array | None = None,
+    ) -> Standby:
+        """Standby power at samples that follow those of the last call.
+
+        Args:
+            time: controller timestamps [samples], s.
+            steps: bridged steps to the samples [samples], s.
+            still: whether the arm is held at standstill [samples].
+            unexplained: bus power less motors and drivers [samples], W; NaN where unknown.
+            sensitivities: change of the power of motors and drivers per error [samples, k], W.
+        """
+        changes = np.zeros((len(time), 0)) if sensitivities is None else sensitivities
+        if len(self._errors) != changes.shape[1]:
+            self._errors = np.zeros(changes.shape[1])
+            self._gathered = np.zeros(3 + changes.shape[1])
+        block = np.floor(time / BLOCK)
+        if (block == self._open).all():  # the usual case of few samples
+            known = still & np.isfinite(unexplained)
+            self._gathered[0] += steps.sum()
+            self._gathered[1] += steps[known] @ unexplained[known]
+            self._gathered[2] += len(time) - np.count_nonzero(known)
+            self._gathered[3:] += steps @ changes
+            n = len(time)
+            errors = np.tile(-self._errors, (n, 1)) if self.anchored else np.zeros(changes.shape)
+            return Standby(np.full(n, self.power), np.full(n, self.std), errors, None)
+        power, std, errors = np.empty(len(time)), np.empty(len(time)), np.zeros(changes.shape)
+        anchored, anchor = self.anchored, None
+        known = still & np.isfinite(unexplained)
+        energy = np.where(known, steps * unexplained, 0.0)
+        columns = np.column_stack([steps, energy, ~known, steps[:, None] * changes])
+        starts = run_starts(block)
+        sums = np.add.reduceat(columns, starts, axis=0)
+        stops = np.append(starts[1:], len(time))
+        for start, stop, gathered in zip(starts.tolist(), stops.tolist(), sums, strict=True):
+            if self._open != block[start]:
+                self._close_block()
+                self._open = float(block[start])
+            self._gathered += gathered
+            power[start:stop], std[start:stop] = self.power, self.std
+            if self.anchored:
+                errors[start:stop] = -self._errors
+            if self.anchored and not anchored:
+                anchored, anchor = True, start
+        return Standby(power, std, errors, anchor)
+
+    @property
+    def measured(self) -> float | None:
+        """Mean measured standby power without limit [W]; None until the session is anchored."""
+        return self._mean.mean if self._mean.elapsed >= ANCHORING - 1e-9 else None
+
+    @property
+    def still_seconds(self) -> float:
+        """Settled standstill in the average [s]."""
+        return self._mean.elapsed
+
+    @property
+    def anchored(self) -> bool:
+        """Whether the session's own standby power is in use."""
+        return self.enabled and self.measured is not None
+
+    @property
+    def power(self) -> float:
+        """Standby power in use [W]."""
+        if not self.enabled or self.measured is None:
+            return self.nominal
+        return min(max(self.measured, self.nominal - self.limit), self.nominal + self.limit)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of `power` [W]."""
+        if not self.enabled or self.measured is None:
+            return self.spread
+        noise = self._mean.std if self._blocks >= 4 else max(self._mean.std, BLOCK_NOISE)
+        return math.hypot(ANCHORED_STD, noise / math.sqrt(self._blocks))
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether the measured standby exceeds the limit."""
+        return self.measured is not None and abs(self.measured - self.nominal) > self.limit
+
+    def _close_block(self) -> None:
+        """Include the completed block in the average."""
+        duration, energy, moving = self._gathered[:3].tolist()
+        changes = self._gathered[3:].copy()
+        self._gathered[:] = 0.0
+        if duration <= 0.0:
+            return
+        if moving:
+            self._still = 0.0
+        elif self._still < SETTLING:
+            self._still += duration
+        else:
+            weight = self._mean.update(duration, energy / duration)
+            self._errors = self._errors + weight * (changes / duration - self._errors)
+            self._blocks += 1
+
+
+# A model in the session of its arm, as far as that is known.
+#
+# Friction is what learning follows as soon as that was measured in the session, before that and
+# without learning what the first seconds of motion show, before those what earlier sessions let
+# expect. Standby power is tracked at standstill.
+
+
+class SessionModel:
+    """A model with what is known of the session.
+
+    Args:
+        model: of the arm, in its session or in any.
+        limits: plausible values of its telemetry.
+
+    Attributes:
+        motion: anchors friction on the first motion, for predictions.
+    """
+
+    def __init__(self, model: EnergyModel, limits: PlausibleRanges = ANY_ARM) -> None:
+        self._model, self._session = model, model.session
+        self.motion = MotionAnchor(model, limits)
+
+    def use_friction(self, friction: SessionFriction | None) -> None:
+        """Take this friction from now on; None for that of the model."""
+        session = self._model.session
+        self._session = session if friction is None else friction.applied_to(session)
+
+    def tracked(self) -> EnergyModel:
+        """The model for samples, whose error of standby power the standby tracker states."""
+        return self._model.in_session(replace(self._session, standby_std=0.0))
+
+    def anchored(self, standby: StandbyTracker) -> EnergyModel:
+        """The model for predictions, with the standby power that is tracked."""
+        session = self._session
+        if session.moving_seconds == 0.0 and self.motion.session is not None:
+            session = self.motion.session
+        session = replace(session, standby=standby.power, standby_std=standby.std)
+        if standby.anchored:
+            session = replace(session, still_seconds=standby.still_seconds)
+        return self._model.in_session(session)
+
+
+# Correction of the energy counted before the session's standby power was known.
+
+
+class StandbyCorrection:
+    """Corrects energies that were counted with the model's standby power, once.
+
+    Args:
+        channels: of the correction.
+        nominal: the model's standby power [W].
+        spread: its standard deviation between sessions [W].
+    """
+
+    def __init__(self, channels: Channels, nominal: float, spread: float) -> None:
+        self._channels, self._nominal, self._spread = channels, nominal, spread
+        self._seconds = np.zeros(len(ArmState))
+        self._done = False
+
+    def __call__(self, steps: Array, states: Indices, standby: Standby) -> EnergyCorrection | None:
+        """The correction, when the session's standby becomes known; else None.
+
+        Args:
+            steps: bridged steps to the samples [samples], s.
+            states: ArmState of the samples [samples].
+            standby: of the samples.
+        """
+        if self._done:
+            return None
+        anchor = standby.anchor
+        self._seconds += np.bincount(states[:anchor], steps[:anchor], len(ArmState))
+        if anchor is None:
+            return None
+        self._done = True
+        columns, seconds = self._channels, self._seconds
+        seconds[: ArmState.STANDSTILL] = 0.0  # brakes engaged: counted without standby power
+        shift = float(standby.power[anchor]) - self._nominal
+        energy = np.zeros(len(columns))
+        energy[columns.arm["standby"]] = energy[columns.arm["total"]] = shift * seconds.sum()
+        energy[columns.state_energy : columns.state_time] = shift * seconds
+        deviation = np.zeros(len(columns))
+        deviation[columns.shared_errors] = standby.errors[anchor] * seconds.sum()
+        deviation[-1] = (float(standby.std[anchor]) - self._spread) * seconds.sum()
+        deducted_from = (columns.arm["total"], columns.arm["standby"])
+        return EnergyCorrection(anchor, deducted_from, energy, deviation)

@@ -1,1 +1,0 @@
-"""What is learnt of a session while it runs: standby power and friction scale."""

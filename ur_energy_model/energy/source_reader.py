@@ -1,0 +1,136 @@
+"""SourceReader: a thread that reads a telemetry source, reopening it after lost connections."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ur_energy_model.errors import ControllerError, UrEnergyError
+from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ur_energy_model.telemetry.clock import HostClock
+    from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+RETRY_PERIOD = 1.0
+"""Pause before a controller that cannot be reached is tried again [s]."""
+READ_TIMEOUT = 0.2
+"""Longest wait for samples before the thread checks whether to stop [s]."""
+
+
+class SourceReader:
+    """Reads a source in its own thread until it is stopped.
+
+    A controller that cannot be reached is tried again; other errors end the thread and are kept
+    in `failure`.
+
+    Args:
+        open_source: makes the source; called again for each attempt.
+        consume: called with each batch, in the thread.
+        loop: open a recorded source again when it ends.
+        on_end: called in the thread when a recorded source has ended.
+        clock: that a live source stamps with; its corrections are added to the stamps.
+    """
+
+    def __init__(
+        self,
+        open_source: Callable[[], TelemetrySource],
+        consume: Callable[[Telemetry], None],
+        *,
+        loop: bool = False,
+        on_end: Callable[[], None] = lambda: None,
+        clock: HostClock | None = None,
+    ) -> None:
+        self._open_source = open_source
+        self._consume = consume
+        self._loop = loop
+        self._on_end = on_end
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="telemetry reader", daemon=True)
+        self.info: RecordingInfo | None = None
+        """Robot and recording, None before the source was opened."""
+        self.problem: str | None = None
+        """Why the source cannot be read now, None while it can."""
+        self.failure: BaseException | None = None
+        """The error that ended the thread."""
+        self.ended = False
+        """Whether a recorded source has no more samples."""
+        self._source: TelemetrySource | None = None
+        self._final: LinkStatus | None = None
+        self.attempts = 0
+        """Number of times the source was opened."""
+        self.samples = 0
+        """Number of samples read."""
+
+    @property
+    def reconnects(self) -> int:
+        """Number of connections after the first one."""
+        return max(0, self.attempts - 1) + self._status().reconnects
+
+    @property
+    def why_silent(self) -> str | None:
+        """Why no samples come now, None if they do or the reason is unknown."""
+        status = self._status()
+        reason = self.problem or status.problem
+        return status.last_error if reason is None and not status.connected else reason
+
+    @property
+    def link(self) -> LinkStatus:
+        """State of the connection, with the reason where there is none; once stopped, the last."""
+        if self._final is not None:
+            return self._final
+        if self._source is None or self.problem is not None:
+            return replace(self._status(), connected=False, problem=self.problem)
+        return self._source.status
+
+    def _status(self) -> LinkStatus:
+        """State of the last source's connection; a source not opened yet has no problem."""
+        return LinkStatus() if self._source is None else self._source.status
+
+    def start(self) -> None:
+        """Start reading."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop reading; returns when the thread has ended."""
+        self._stopping.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self.attempts += 1
+                try:
+                    self._read_all()
+                except ControllerError as error:
+                    self.problem = str(error)
+                    self._stopping.wait(RETRY_PERIOD)
+                except EOFError:
+                    self._on_end()
+                    if not self._loop:
+                        self.ended = True
+                        return
+        except UrEnergyError as error:
+            self.problem, self.failure = str(error), error
+        except Exception as error:
+            self.problem, self.failure = repr(error), error
+
+    def _read_all(self) -> None:
+        with self._open_source() as source:
+            self.info = source.info
+            self._source = source
+            while not self._stopping.is_set():
+                batch = source.read(READ_TIMEOUT)
+                if self._clock is not None:
+                    self._clock.check()
+                    batch = None if batch is None else self._clock.corrected(batch)
+                if batch is not None:
+                    self.problem = None
+                    self.samples += len(batch)
+                    self._consume(batch)
+            self._final = source.status  # before it is closed

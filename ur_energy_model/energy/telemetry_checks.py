@@ -1,0 +1,443 @@
+"""Checks of telemetry before energy is computed from it: samples, conditions, limits."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.errors import ModelFileError, RecordingError, WrongRobotError
+from ur_energy_model.model.generic import is_generic, on_another_arm
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload, Setup, tensor_of
+from ur_energy_model.telemetry.plausibility import (
+    ACCELERATION,
+    ANY_ARM,
+    CURRENT,
+    POSITION,
+    TORQUE,
+    PlausibleRanges,
+    possible,
+)
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, same_serial
+from ur_energy_model.typing import Array, Mask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.model.sessions import Session
+    from ur_energy_model.typing import Array, Mask
+
+_SPEED_MARGIN = 2.0
+_CURRENT_MARGIN = 5.0
+_TORQUE_MARGIN = 5.0
+_POWER_MARGIN = 3.0
+_LEAST_POWER = 2000.0
+_LEAST_CURRENT = 20.0
+_LARGEST_CURRENT = 200.0
+MOST_POWER = 1.0e5
+"""Power that no arm takes [W]: the largest ones take some kilowatts."""
+
+
+def most_power(robot: RobotDescription) -> float:
+    """Largest power that a sample of an arm can show [W].
+
+    Three times the sum of the joints' rated torques times rated speeds, at least 2 kW; MOST_POWER
+    where they are unknown. Recordings of real arms stay below an eighth of that sum.
+    """
+    rated = float((robot.max_torque * robot.max_velocity).sum())
+    return max(_POWER_MARGIN * rated, _LEAST_POWER) if rated < MOST_POWER else MOST_POWER
+
+
+def rated_limits(robot: RobotDescription) -> PlausibleRanges:
+    """Lowest and highest plausible value of each RTDE field of an arm.
+
+    Positions: four turns to either side (endless joints count on; arms have reported more than
+    two). Speeds: twice the rated ones. Torques: five times the rated ones. Motor currents: five
+    times that of the rated torque, at least 20 A; 200 A where the motor is unknown.
+    """
+    unknown = ~(np.isfinite(robot.torque_constant) & np.isfinite(robot.max_torque))
+    with np.errstate(invalid="ignore"):
+        current = _CURRENT_MARGIN * robot.max_torque / (robot.gear_ratio * robot.torque_constant)
+    largest = np.where(robot.gear_ratio > 1, _LARGEST_CURRENT, CURRENT)
+    current = np.where(unknown, largest, np.maximum(current, _LEAST_CURRENT))
+    position = np.maximum(POSITION, 2 * robot.max_position)
+    torque = np.where(unknown, TORQUE, _TORQUE_MARGIN * robot.max_torque)
+    speed = _SPEED_MARGIN * robot.max_velocity
+    acceleration = np.maximum(ACCELERATION, 10 * robot.max_acceleration)
+    joint_limits = {
+        "actual_q": position,
+        "target_q": position,
+        "actual_qd": speed,
+        "target_qd": speed,
+        "target_qdd": acceleration,
+        "target_moment": torque,
+        "actual_current_as_torque": torque,
+        "actual_current": current,
+        "target_current": current,
+        "joint_control_output": current,
+    }
+    voltage = max(80.0, 1.7 * robot.nominal_voltage)
+    supply = {
+        name: (np.array([-1.0]), np.array([voltage]))
+        for name in ("actual_joint_voltage", "actual_main_voltage", "actual_robot_voltage")
+    }
+    return {**ANY_ARM, **supply, **{name: (-high, high) for name, high in joint_limits.items()}}
+
+
+# Operating conditions that the robot reports: payload, speed scaling, joint temperatures.
+
+PAYLOAD: tuple[str, ...] = ("payload", "payload_cog", "payload_inertia")
+"""RTDE fields of the payload that is set in the controller."""
+
+
+class OperatingConditions:
+    """The most recent operating conditions.
+
+    Args:
+        setup: of the model.
+
+    Attributes:
+        setup: mounting of the model, with the payload set in the controller once it is known.
+        speed_scaling: product of slider and limiter.
+        temperature: of the joints [n], degC; None where unknown.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.speed_scaling = 1.0
+        self.temperature: Array | None = None
+        self._payload_known = False
+
+    def continue_from(self, earlier: OperatingConditions) -> None:
+        """Take over the conditions of another model of the same arm."""
+        self.speed_scaling, self.temperature = earlier.speed_scaling, earlier.temperature
+        if earlier._payload_known:
+            self._set_payload(earlier.setup.payload)
+
+    def update(self, batch: Telemetry) -> None:
+        """Take over the last values of a batch."""
+        columns = batch.columns
+        if "joint_temperatures" in columns:
+            self.temperature = columns["joint_temperatures"][-1]
+        if "speed_scaling" in columns:
+            scaling = float(columns["speed_scaling"][-1])
+            if "target_speed_fraction" in columns:
+                scaling *= float(columns["target_speed_fraction"][-1])
+            if not math.isnan(scaling):
+                self.speed_scaling = scaling
+        if "payload" in columns and "payload_cog" in columns:
+            told = (columns[name][-1] for name in PAYLOAD if name in columns)
+            empty = columns["payload"][-1] == 0.0 == self.setup.payload.mass
+            if not empty and not any(np.isnan(values).any() for values in told):
+                self._take_payload(columns, len(batch) - 1)
+
+    def parts(self, batch: Telemetry) -> Iterator[tuple[slice, Setup]]:
+        """Parts of a batch with one payload each, and their setups; keeps the last one."""
+        columns, n = batch.columns, len(batch)
+        if "payload" not in columns or "payload_cog" not in columns:
+            yield slice(0, n), self.setup
+            return
+        told = np.column_stack([columns[name] for name in PAYLOAD if name in columns])
+        known_rows = np.asarray(~np.isnan(told).any(axis=1))
+        if not known_rows.all():
+            yield from self._parts_where_known(batch, known_rows)
+            return
+        edges = np.flatnonzero((np.diff(told, axis=0) != 0.0).any(axis=1)) + 1
+        for start, stop in pairwise([0, *edges.tolist(), n]):
+            self._take_payload(columns, start)
+            yield slice(start, stop), self.setup
+
+    def _parts_where_known(self, batch: Telemetry, known: Mask) -> Iterator[tuple[slice, Setup]]:
+        """Parts of a batch whose payload is not measured at every sample; there the last holds."""
+        names = [name for name in PAYLOAD if name in batch.columns]
+        last = np.maximum.accumulate(np.where(known, np.arange(len(batch)), -1))
+        start = int(np.searchsorted(last, 0))
+        if start:
+            yield slice(0, start), self.setup
+        if start < len(batch):
+            columns = {name: batch.columns[name][last[start:]] for name in names}
+            for rows, setup in self.parts(Telemetry(batch.time[start:], columns)):
+                yield slice(rows.start + start, rows.stop + start), setup
+
+    def _take_payload(self, columns: Mapping[str, Array], row: int) -> None:
+        mass, center = columns["payload"][row], columns["payload_cog"][row]
+        known = self.setup.payload
+        if mass != known.mass or (mass and not np.array_equal(center, known.center_of_mass)):
+            self._set_payload(payload_at(columns, row))
+
+    def _set_payload(self, payload: Payload) -> None:
+        self._payload_known = True
+        self.setup = Setup(self.setup.gravity, payload)
+
+
+def payload_at(columns: Mapping[str, Array], row: int) -> Payload:
+    """The payload set in the controller at a sample."""
+    tensor = np.zeros((3, 3))
+    if "payload_inertia" in columns:
+        xx, yy, zz, xy, xz, yz = columns["payload_inertia"][row]
+        entered = tensor_of(np.array([xx, xy, yy, xz, yz, zz]))
+        # Users may enter anything; an impossible body counts as a point mass.
+        tensor = entered if np.linalg.eigvalsh(entered).min() >= 0 else tensor
+    return Payload(float(columns["payload"][row]), np.array(columns["payload_cog"][row]), tensor)
+
+
+# Samples that energy can be computed from: values that are finite and possible for the arm.
+
+ALWAYS: tuple[str, ...] = ("actual_qd", "joint_temperatures")
+"""Fields whose values must be finite, where the source has them."""
+MOTION: tuple[str, ...] = ("actual_q", "target_q", "target_qd", "target_qdd")
+"""Fields whose values must be finite too where powers are computed from the motion."""
+OPTIONAL: tuple[str, ...] = (
+    "actual_robot_voltage",
+    "actual_robot_current",
+    "robot_mode",
+    "safety_mode",
+    *PAYLOAD,
+    "speed_scaling",
+    "target_speed_fraction",
+)
+"""Fields that a sample may lack: NaN stands for not measured."""
+
+
+class UsableSamples:
+    """Finds the samples whose values are finite and possible.
+
+    Args:
+        limits: of the arm; every field above has some.
+        most_power: that the bus can show [W].
+    """
+
+    def __init__(self, limits: PlausibleRanges, most_power: float) -> None:
+        self._limits, self._most_power = limits, most_power
+        self._known: dict[tuple[tuple[str, int], ...], tuple[Array, Array]] = {}
+        self._told: dict[tuple[bool, tuple[str, ...]], tuple[list[str], Array, Array]] = {}
+
+    def __call__(self, batch: Telemetry, current: Array | None) -> Mask:
+        """Usable samples [samples].
+
+        Args:
+            batch: any samples.
+            current: motor currents [samples, n], A; None where powers are computed from the motion.
+        """
+        columns = batch.columns
+        if self._all_told(batch, current):
+            return np.ones(len(batch), dtype=bool)
+        required: dict[str, Array] = {"timestamp": batch.time}
+        names, optional = ALWAYS, OPTIONAL
+        if current is None:
+            names += MOTION
+        else:
+            required["actual_current"] = current
+            optional += MOTION[:1]
+        required |= {name: columns[name] for name in names if name in columns}
+        values, low, high = self._side_by_side(required)
+        good = ((values >= low) & (values <= high)).all(axis=1)
+        told = {name: columns[name] for name in optional if name in columns}
+        if told:
+            values, low, high = self._side_by_side(told)
+            good &= ~((values < low) | (values > high)).any(axis=1)  # NaN is neither
+        if batch.has_bus_power:
+            with np.errstate(over="ignore", invalid="ignore"):
+                power = columns["actual_robot_voltage"] * columns["actual_robot_current"]
+            good &= ~(np.abs(power) > self._most_power)
+        return np.asarray(good)
+
+    def _all_told(self, batch: Telemetry, current: Array | None) -> bool:
+        """Whether all values are told and possible, the usual case; False for no certainty."""
+        columns = batch.columns
+        key = current is None, tuple(columns)
+        if key not in self._told:
+            used = (*ALWAYS, *OPTIONAL, *(MOTION if current is None else MOTION[:1]))
+            names = [name for name in used if name in columns]
+            widths = [1 if columns[name].ndim == 1 else columns[name].shape[1] for name in names]
+            names, widths = ["timestamp", *names], [1, *widths]
+            if current is not None:
+                names, widths = [*names, "actual_current"], [*widths, current.shape[1]]
+            limits = [
+                np.concatenate(
+                    [
+                        np.broadcast_to(self._limits[n][k], w)
+                        for n, w in zip(names, widths, strict=True)
+                    ]
+                )
+                for k in (0, 1)
+            ]
+            self._told[key] = names[1 : len(names) - (current is not None)], limits[0], limits[1]
+        names, low, high = self._told[key]
+        count = len(batch)
+        parts = [batch.time, *(columns[name] for name in names)]
+        if current is not None:
+            parts.append(current)
+        values = np.concatenate([part.reshape(count, -1) for part in parts], axis=1)
+        if not ((values >= low).all() and (values <= high).all()):  # NaN is neither
+            return False
+        if not batch.has_bus_power:
+            return True
+        power = columns["actual_robot_voltage"] * columns["actual_robot_current"]
+        return bool(np.abs(power).max(initial=0.0) <= self._most_power)
+
+    def _side_by_side(self, columns: dict[str, Array]) -> tuple[Array, Array, Array]:
+        """Columns as one matrix [samples, values], and lowest and highest values [values]."""
+        wide = [values if values.ndim == 2 else values[:, None] for values in columns.values()]
+        key = tuple((name, part.shape[1]) for name, part in zip(columns, wide, strict=True))
+        if key not in self._known:
+            low, high = (
+                np.concatenate(
+                    [np.broadcast_to(self._limits[name][end], width) for name, width in key]
+                )
+                for end in (0, 1)
+            )
+            self._known[key] = (low, high)
+        return np.concatenate(wide, axis=1), *self._known[key]
+
+
+# Checks of a recording and a model before energy is computed from them.
+
+
+def check_joints(model: EnergyModel, robot: RobotDescription) -> None:
+    """Refuse a model whose joints are not those of its robot.
+
+    Raises:
+        WrongRobotError: names both.
+    """
+    if tuple(joint.name for joint in model.joints) != robot.joint_names:
+        raise WrongRobotError(
+            f"model of {model.robot}",
+            f"its joints are not those of {robot.name}",
+            "give a model of this robot, or identify it again",
+        )
+
+
+def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) -> None:
+    """Refuse a recording of another robot.
+
+    Raises:
+        WrongRobotError: the recording names another robot.
+    """
+    if info.robot is not None and info.robot != robot.name:
+        raise WrongRobotError(
+            path,
+            f"was recorded on a {info.robot}, not a {robot.name}",
+            f"use a model of a {info.robot} (identify: --robot {info.robot}) or another bag",
+            field="robot",
+        )
+
+
+UNLIKELY_FRICTION = 2.0
+"""Friction of a session beyond the model's, in spreads between sessions and RMS over the joints,
+that indicates another arm: up to 1.3 for a UR10e over months, 2 to 4 for another UR5e."""
+
+
+def serials(model: EnergyModel, info: RecordingInfo) -> dict[str, str | None]:
+    """Serial numbers of the arms of a model and of a recording, as in JSON output."""
+    own = model.provenance.get("serial")
+    return {"model": str(own) if own else None, "recording": info.serial or None}
+
+
+def model_of_arm(
+    model: EnergyModel, info: RecordingInfo, *, same_arm: bool = False
+) -> tuple[EnergyModel, str | None]:
+    """A model for the arm of a recording, and a warning where it was identified on another one.
+
+    The intervals of a model of another serial number contain the spread between arms.
+
+    Args:
+        model: as it was identified.
+        info: of the recording.
+        same_arm: the arm is the same whatever the serial numbers are, as after an exchange of its
+            control box.
+    """
+    known = serials(model, info)
+    if same_arm or same_serial(*known.values()) is not False:
+        return model, None
+    try:
+        model = on_another_arm(model)
+        intervals = "intervals are widened to the spread between arms"
+    except ModelFileError:
+        intervals = "its intervals do not contain the spread between arms"
+    return model, (
+        f"the model is of arm {known['model']}, the recording of arm {known['recording']}: "
+        f"{intervals}; --same-arm if it is one arm, as with an exchanged control box"
+    )
+
+
+def doubt_about_arm(
+    model: EnergyModel, info: RecordingInfo, session: Session, misfits: Sequence[str] = ()
+) -> str | None:
+    """A warning where serial numbers do not say it, but friction or misfit show another arm.
+
+    Args:
+        model: of the arm, not widened.
+        info: of the recording.
+        session: of the recording.
+        misfits: what else contradicts the model, in words.
+    """
+    if is_generic(model) or same_serial(*serials(model, info).values()) is not None:
+        return None
+    found, spread = list(misfits), model.sessions.friction_of(model.dof)
+    moved = session.friction_std < spread
+    if session.moving_seconds > 0 and moved.any():
+        off = (session.friction_scale - 1.0) / np.where(moved, spread, np.inf)
+        if np.sqrt(np.square(off).sum() / moved.sum()) > UNLIKELY_FRICTION:
+            scales = ", ".join(f"{scale:.2f}" for scale in session.friction_scale)
+            found.insert(0, f"friction is {scales} times the model's")
+    if not found:
+        return None
+    return (
+        f"this may be another arm than the model's (or another payload or mounting): "
+        f"{'; '.join(found)}; intervals do not contain the spread between arms"
+    )
+
+
+def check_width(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
+    """Refuse a batch without these fields, or of another number of joints.
+
+    Raises:
+        MissingFieldError, RecordingError: with the field at fault.
+    """
+    batch.require(*names, purpose="identification")
+    for name in names:
+        values = batch[name]
+        if values.ndim == 2 and values.shape[1] != dof:
+            raise RecordingError(
+                path,
+                f"has {values.shape[1]} joints, the robot {dof}",
+                "use the robot, or a model of the robot, that was recorded",
+                field=name,
+            )
+
+
+def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
+    """Refuse a batch without these fields, with another number of joints, or impossible values.
+
+    Values of these fields must be finite, those of all fields within what any arm can have.
+
+    Raises:
+        MissingFieldError, RecordingError: with the field at fault.
+    """
+    check_width(path, batch, names, dof)
+    for name in names:
+        values = batch[name]
+        if not np.isfinite(values).all():
+            row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
+            raise RecordingError(
+                path,
+                f"value at t = {batch.time[row]:.3f} s is not a finite number",
+                "remove that part of the recording, or record again",
+                field=name,
+            )
+    first = possible(batch)[2]
+    if first is not None:
+        raise RecordingError(
+            path,
+            f"value {first.value:.4g} at t = {batch.time[first.row]:.3f} s is impossible for "
+            "any arm",
+            "import the recording again, or remove that part",
+            field=first.field,
+        )

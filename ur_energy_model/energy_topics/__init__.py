@@ -1,1 +1,0 @@
-"""Content of the topics below energy/, for the estimator node and for bags, without ROS."""

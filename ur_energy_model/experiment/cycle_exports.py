@@ -1,0 +1,230 @@
+"""Files of an optimized cycle: program, set points, ROS trajectory, and CSV for `predict`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.interpolate import CubicHermiteSpline
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.experiment.motion_process import (
+    APPROACH_ACCELERATION,
+    APPROACH_SPEED,
+    GAIN,
+    LOOKAHEAD_TIME,
+)
+from ur_energy_model.files import write_text
+from ur_energy_model.optimization.pendant import pendant_unit, sheet_csv
+from ur_energy_model.optimization.plan_optimization import TimedMoves, new_motion, plan_at
+from ur_energy_model.trajectory.plan import Plan, csv_text
+from ur_energy_model.typing import Array
+from ur_energy_model.yaml_reader import plain
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.optimization.cycle import Move
+    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+    from ur_energy_model.typing import Array
+
+# A motion as a trajectory_msgs/JointTrajectory in YAML.
+
+STEPS = (0.08, 0.04, 0.02, 0.01, 0.005)
+"""Times between points that are tried, largest first [s]."""
+POSITION_ERROR = 1.5e-4
+"""Largest distance between the motion and the quintic between its points [rad]."""
+_AFTER = 2e-3
+"""From the rest point before a move to the first point with its acceleration [s]."""
+
+
+def trajectory_points(motion: TimedMoves) -> Plan:
+    """Few points of a motion, between which a quintic follows it within `POSITION_ERROR`.
+
+    Two points stand at each end of a move, as its acceleration may start with a step.
+    """
+    plan = Plan(np.array([0.0, motion.duration]), np.zeros((2, 1)))
+    fine = np.arange(0.0, motion.duration, 0.004)
+    truth = motion.sample(fine)[0]
+    for step in STEPS:
+        plan = _points(motion, step)
+        parts = list(plan.motion(0.004))
+        time = np.concatenate([part.time for part in parts])
+        q = np.concatenate([part.q for part in parts])
+        error = max(
+            float(np.abs(np.interp(fine, time, column) - truth[:, j]).max())
+            for j, column in enumerate(q.T)
+        )
+        if error < POSITION_ERROR:
+            break
+    return plan
+
+
+def trajectory_yaml(motion: TimedMoves, robot: RobotDescription) -> str:
+    """The message as YAML, as `ros2 topic pub` takes it; joints are named as in the URDF."""
+    plan = trajectory_points(motion)
+    assert plan.qd is not None
+    assert plan.qdd is not None
+    lines = [f"joint_names: [{', '.join(robot.joint_names)}]", "points:"]
+    for time, *values in zip(plan.time, plan.q, plan.qd, plan.qdd, strict=True):
+        nanoseconds = round(float(time) * 1e9)
+        lines += [
+            f"- positions: {_numbers(values[0])}",
+            f"  velocities: {_numbers(values[1])}",
+            f"  accelerations: {_numbers(values[2])}",
+            f"  time_from_start: {{sec: {nanoseconds // 10**9}, nanosec: {nanoseconds % 10**9}}}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _points(motion: TimedMoves, step: float) -> Plan:
+    """Points every `step` s within moves and at their ends; the rest between has none."""
+    times, edges = [np.array([0.0, motion.duration])], [0.0]
+    for start, move in zip(motion.starts, motion.moves, strict=True):
+        end = start + move.duration
+        edges += [start, end]
+        inner = np.linspace(start + _AFTER, end - _AFTER, max(2, round((end - start) / step)))
+        times.append(inner)
+    time = np.unique(np.round(np.concatenate([*times, edges]), 9))
+    time = time[np.r_[True, np.diff(time) > 1e-6]]
+    q, qd, qdd = motion.sample(time)
+    qdd[np.abs(time[:, None] - np.array(edges)).min(axis=1) < 1e-6] = 0.0
+    return Plan(time, q, qd, qdd, source="trajectory")
+
+
+def _numbers(values: Array) -> str:
+    return "[" + ", ".join(f"{round(float(value), 7) + 0.0:.7f}" for value in values) + "]"
+
+
+# URScript program of an optimized cycle: moves with what to type, waits between them.
+#
+# Every line is a plain call with literal arguments, which real and simulated controllers run.
+
+MOST_SET_POINTS = 4000
+"""Set points of all such moves together; simulated controllers run 5000 lines."""
+
+
+def urscript_of(optimized: OptimizedCycle, robot: RobotDescription) -> str:
+    """The program of one cycle: exactly what the sheet has to type.
+
+    A moveL is given by the joint positions of its end, so that it does not depend on the tool
+    centre point that is set. A move that is neither moveJ nor moveL is streamed as recorded.
+
+    Args:
+        optimized: with its sheet.
+        robot: the arm; gives the rate of its controller.
+    """
+    cycle = optimized.cycle
+    streamed = sum(cycle.moves[step.move].duration for step in optimized.sheet if step.do == "move")
+    step_time = max(1.0 / robot.rate, streamed / MOST_SET_POINTS)
+    step_time = np.ceil(step_time * robot.rate - 1e-6) / robot.rate
+    lines = [
+        "def energy_cycle():",
+        f"  # {robot.name}: one cycle of {optimized.typed_duration:.2f} s, predicted "
+        f"{optimized.typed_energy:.0f} J instead of {optimized.energy:.0f} J",
+        "  # gripper and other commands of your program belong to the waits",
+        f"  movej({_vector(cycle.moves[0].q[0])}, a={APPROACH_ACCELERATION}, v={APPROACH_SPEED})",
+    ]
+    for number, step in enumerate(optimized.sheet, 1):
+        lines.append(f"  # step {number}: {step.do}{', kept' if step.kept else ''}")
+        if step.do == "wait":
+            lines += [f"  sleep({step.new_wait:.2f})"] if step.new_wait else []
+            continue
+        move = cycle.moves[step.move]
+        if step.new_speed is None or step.new_acceleration is None:
+            lines += _set_points(move, step_time)
+            continue
+        unit = pendant_unit(step.do)
+        lines.append(
+            f"  {step.do.lower()}({_vector(move.q[-1])}, "
+            f"a={step.new_acceleration * unit:.6g}, v={step.new_speed * unit:.6g})"
+        )
+    return "\n".join([*lines, "end", ""])
+
+
+def _set_points(move: Move, step: float) -> list[str]:
+    """Set points of servoj along a move that cannot be typed, as recorded."""
+    time = np.minimum(np.arange(step, move.duration + step, step), move.duration)
+    path = CubicHermiteSpline(move.time, move.q, move.qd)
+    return [
+        f"  servoj({_vector(q)}, 0, 0, {step:.4g}, {LOOKAHEAD_TIME}, {GAIN})" for q in path(time)
+    ] + ["  stopj(2.0)"]
+
+
+def _vector(q: Array) -> str:
+    return "[" + ", ".join(f"{value + 0.0:.6f}" for value in q) + "]"
+
+
+SHEET = "pendant.csv"
+PROGRAM = "cycle.script"
+SET_POINTS = "servoj.csv"
+TRAJECTORY = "joint_trajectory.yaml"
+PREDICTION = "cycle.csv"
+RESULT = "result.json"
+
+
+@dataclass(frozen=True)
+class ExportedFile:
+    """A written file and what it is for."""
+
+    path: Path
+    purpose: str
+
+
+def export_cycle(
+    optimized: OptimizedCycle, robot: RobotDescription, folder: str | Path
+) -> tuple[ExportedFile, ...]:
+    """Write all files of an optimized cycle.
+
+    Args:
+        optimized: with what to type.
+        robot: the arm; gives joint names and the rate of its controller.
+        folder: created if necessary; files of the same names are replaced.
+
+    Returns:
+        The files, in the order of their use.
+
+    Raises:
+        InputError: a file cannot be written, or the moves of the cycle do not follow each other.
+    """
+    motion = new_motion(optimized)
+    texts = {
+        SHEET: (sheet_csv(optimized.sheet), "what to type, step by step"),
+        PROGRAM: (urscript_of(optimized, robot), "URScript program: moves and waits"),
+        SET_POINTS: (
+            set_points(motion, robot.rate),
+            f"servoJ set points at the controller's {robot.rate:g} Hz: time, joint positions",
+        ),
+        TRAJECTORY: (
+            trajectory_yaml(motion, robot),
+            "trajectory_msgs/JointTrajectory for `ros2 topic pub`",
+        ),
+        PREDICTION: (prediction_csv(motion, robot.rate), "motion for `ur_energy predict`"),
+        RESULT: (json.dumps(plain(optimized.as_json()), indent=1) + "\n", "all figures"),
+    }
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(target, f"cannot be made ({error})", "name another folder") from error
+    out = []
+    for name, (text, purpose) in texts.items():
+        write_text(target / name, text)
+        out.append(ExportedFile(target / name, purpose))
+    return tuple(out)
+
+
+def set_points(motion: TimedMoves, rate: float) -> str:
+    """CSV of joint positions, one row per cycle of the controller, for servoJ."""
+    plan = plan_at(motion, rate, SET_POINTS)
+    return csv_text(plan.time, plan.q)
+
+
+def prediction_csv(motion: TimedMoves, rate: float) -> str:
+    """CSV of positions, velocities and accelerations for `ur_energy predict`."""
+    plan = plan_at(motion, rate, PREDICTION)
+    assert plan.qd is not None
+    assert plan.qdd is not None
+    return csv_text(plan.time, plan.q, plan.qd, plan.qdd)

@@ -1,0 +1,297 @@
+"""The cycle as recorded and as typed in turns on the arm: motion, and saving from its recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import t as student
+
+from ur_energy_model.errors import InputError, RecordingError
+from ur_energy_model.experiment.limits import (
+    CHECK_RATE,
+    RepeatedMotion,
+    SafetyLimits,
+    sample_period,
+)
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
+from ur_energy_model.optimization.plan_optimization import (
+    CLOSED,
+    TimedMoves,
+    recorded_motion,
+    typed_cycle,
+)
+from ur_energy_model.telemetry.bag.reader import read_bag
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.telemetry.samples import Telemetry
+    from ur_energy_model.typing import Array
+
+FIELDS = ("target_q", "actual_robot_voltage", "actual_robot_current", "joint_temperatures")
+"""RTDE fields that the saving is computed from."""
+TEMPLATE_STEP = 0.02
+"""Step of the comparison of recorded and planned motion [s]."""
+SHIFTS = np.arange(-0.1, 0.5, 0.01)
+"""Delays that a cycle may have beyond that of the one before it [s]."""
+FINER = np.arange(-0.01, 0.0101, 1e-3)
+"""Delays about the best of them [s]."""
+DEPARTURE = 2e-3
+"""Distance from the start at which the motion counts as begun [rad]."""
+LARGEST_MISFIT = 0.02
+"""Root mean square of recorded minus planned positions above which a cycle was not run [rad]."""
+FULL = 0.98
+"""Share of a cycle's samples that its energy needs."""
+CONFIDENCE = 0.95
+FAR = 0.25
+"""Relative difference from the prediction from which a measured energy is of something else."""
+FAR_FROM_RECORDED = 0.15
+"""The same from the energy that was measured in the recording, of the same motion."""
+MARGIN = 1.02
+"""Factor on the largest values of the recorded cycle, for the interpolation between samples."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Cycles before and after in turns: A B B A, or A B for an odd number.
+
+    The order A B B A cancels a steady change, such as that of warming joints.
+
+    Attributes:
+        robot: name of the arm.
+        before, after: one cycle as recorded and as typed.
+        cycles: of each kind.
+    """
+
+    robot: str
+    before: TimedMoves
+    after: TimedMoves
+    cycles: int
+
+    @classmethod
+    def of(cls, optimized: OptimizedCycle, robot: RobotDescription, cycles: int) -> Proof:
+        """The proof of what the sheet of an optimized cycle has to type.
+
+        Raises:
+            InputError: the cycle does not end where it starts, so that it cannot be repeated.
+        """
+        before, after = recorded_motion(optimized.cycle), typed_cycle(optimized, robot)
+        for motion in (before, after):
+            ends = motion.sample(np.array([0.0, motion.duration]))[0]
+            if np.abs(ends[1] - ends[0]).max() > CLOSED:
+                raise InputError(
+                    optimized.cycle.source,
+                    "the cycle does not end where it starts, so it cannot be repeated",
+                    "record a program that returns to its start",
+                )
+        return cls(optimized.cycle.robot, before, after, cycles)
+
+    @property
+    def pattern(self) -> tuple[bool, ...]:
+        """Which cycles of one repetition are the new one."""
+        return (False, True, True, False) if self.cycles % 2 == 0 else (False, True)
+
+    @property
+    def positions(self) -> Array:
+        """Positions of the recorded cycle [k, n], rad."""
+        return self.before.sample(np.arange(0.0, self.before.duration, TEMPLATE_STEP))[0]
+
+    @property
+    def order(self) -> tuple[bool, ...]:
+        """Which cycles of the whole run are the new one [2 cycles]."""
+        return self.pattern * (2 * self.cycles // len(self.pattern))
+
+    def motion(self) -> RepeatedMotion:
+        """The whole run, which ends exactly where it starts."""
+        part = self._in_turns(self.pattern)
+        return RepeatedMotion(self.robot, part, len(self.order) // len(self.pattern))
+
+    def limits(self, usual: SafetyLimits) -> SafetyLimits:
+        """The usual limits, raised to what the recorded cycle reaches: the arm has shown that.
+
+        Joint velocity, acceleration, torque and tool speed are raised; positions and clearance
+        are not.
+        """
+        _, q, qd, qdd = sample_period(RepeatedMotion(self.robot, self.before), CHECK_RATE)
+        robot = usual.dynamics.robot
+        shown = {
+            "max_velocity": qd,
+            "max_acceleration": qdd,
+            "max_torque": usual.torque(q, qd, qdd),
+        }
+        raised = {
+            name: np.maximum(getattr(robot, name), MARGIN * np.abs(values).max(axis=0))
+            for name, values in shown.items()
+        }
+        return replace(
+            usual,
+            dynamics=ArmDynamics(replace(robot, **raised), usual.dynamics.setup),
+            tool_speed=max(usual.tool_speed, MARGIN * float(usual.speeds(q, qd).max())),
+        )
+
+    def _in_turns(self, order: Sequence[bool]) -> TimedMoves:
+        cycles = [self.after if new else self.before for new in order]
+        ends = np.cumsum([cycle.duration for cycle in cycles])
+        starts = (0.0, *(float(end) for end in ends[:-1]))
+        return TimedMoves(starts, tuple(cycles), float(ends[-1]))
+
+
+@dataclass(frozen=True)
+class CycleEnergies:
+    """Energies of the cycles of a run.
+
+    Attributes:
+        energy: measured at the bus [2 cycles], J; NaN where samples are missing.
+        new: which are the new cycle [2 cycles].
+        temperature: mean of the joints [2 cycles, n], degC; None if not recorded.
+    """
+
+    energy: Array
+    new: Array
+    temperature: Array | None
+
+
+def measured_saving(bag: str | Path, proof: Proof) -> MeasuredSaving:
+    """Saving of a recorded run, with its 95 % interval from pairs of consecutive cycles.
+
+    Raises:
+        RecordingError: the bag has no voltage or current of the bus, or not the whole run.
+    """
+    return saving_of(cycle_energies(read_bag(bag, FIELDS), proof), str(bag))
+
+
+def saving_of(cycles: CycleEnergies, source: str) -> MeasuredSaving:
+    """Mean saving over pairs of a cycle before and one after (Student's t for its interval).
+
+    Raises:
+        RecordingError: no complete pair.
+    """
+    pairs = cycles.energy.reshape(-1, 2)
+    first_new = cycles.new.reshape(-1, 2)[:, 0].astype(bool)
+    pairs = np.where(first_new[:, None], pairs[:, ::-1], pairs)
+    pairs = pairs[np.isfinite(pairs).all(axis=1)]
+    if not len(pairs):
+        raise RecordingError(source, "has no complete pair of cycles", "run it again")
+    before, after = (float(value) for value in pairs.mean(axis=0))
+    saving = 100.0 * (before - after) / before
+    half = np.nan
+    if len(pairs) > 1:
+        spread = float((pairs[:, 0] - pairs[:, 1]).std(ddof=1)) / len(pairs) ** 0.5
+        half = 100.0 * student.ppf(0.5 + CONFIDENCE / 2, len(pairs) - 1) * spread / before
+    temperature = None
+    if cycles.temperature is not None:
+        new = cycles.new.astype(bool)
+        temperature = np.stack([cycles.temperature[~new].mean(0), cycles.temperature[new].mean(0)])
+    return MeasuredSaving(
+        before, after, saving, (saving - half, saving + half), len(pairs), temperature
+    )
+
+
+def require_predicted(
+    measured: MeasuredSaving, optimized: OptimizedCycle, bag: str | Path
+) -> MeasuredSaving:
+    """The measured saving, if its energies are those that were predicted and recorded.
+
+    Raises:
+        RecordingError: they are far from it: it was another arm, load or state.
+    """
+    recorded = optimized.cycle.measured_energy
+    compared = (
+        (
+            "the recorded cycle",
+            measured.energy,
+            recorded,
+            FAR_FROM_RECORDED,
+            "measured in the recording",
+        ),
+        ("the recorded cycle", measured.energy, optimized.energy, FAR, "predicted"),
+        ("the typed cycle", measured.new_energy, optimized.typed_energy, FAR, "predicted"),
+    )
+    for name, energy, expected, limit, origin in compared:
+        if expected is not None and not abs(energy - expected) <= limit * abs(expected):
+            raise RecordingError(
+                bag,
+                f"no saving is proven: {name} took {energy:.0f} J where {expected:.0f} J were "
+                f"{origin}, {100.0 * (energy / expected - 1.0):+.0f} %",
+                "check arm, load and tool, and warm the arm up as it was when recorded (--warm-up)",
+            )
+    return measured
+
+
+def cycle_energies(telemetry: Telemetry, proof: Proof) -> CycleEnergies:
+    """Measured bus energy of every cycle of a run, found by its motion.
+
+    Args:
+        telemetry: `FIELDS` of the run.
+        proof: what was run.
+
+    Raises:
+        RecordingError: no power at the bus, or not the whole run.
+    """
+    power = telemetry.bus_power
+    source = telemetry.info.source
+    if power is None or "target_q" not in telemetry:
+        raise RecordingError(
+            source, "has no voltage and current of the bus", "record all fields of the controller"
+        )
+    time, order = telemetry.time, proof.order
+    starts = _starts(time, telemetry["target_q"], proof, source)
+    energy = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(time))])
+    tick = float(np.median(np.diff(time)))
+    temperatures = telemetry.columns.get("joint_temperatures")
+    each, warm = [], []
+    for start, new in zip(starts, order, strict=True):
+        end = start + (proof.after if new else proof.before).duration
+        inside = (time >= start) & (time < end)
+        full = inside.sum() >= FULL * (end - start) / tick and end <= time[-1] + tick
+        gain = np.interp(end, time, energy) - np.interp(start, time, energy)
+        each.append(float(gain) if full else np.nan)
+        if temperatures is not None:
+            warm.append(np.nanmean(temperatures[inside], axis=0))
+    return CycleEnergies(np.array(each), np.array(order), np.array(warm) if warm else None)
+
+
+def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:
+    """Controller times at which the cycles started [s], from the recorded target positions [k, n].
+
+    Streaming may delay the motion by some cycles of the controller; each cycle is found by itself.
+    """
+    starts: list[float] = []
+    expected = _departure(time, q) - _planned_departure(proof)
+    for new in proof.order:
+        cycle = proof.after if new else proof.before
+        grid = np.arange(0.0, cycle.duration, TEMPLATE_STEP)
+        planned = cycle.sample(grid)[0]
+        shift, misfit = 0.0, np.inf
+        for shifts in (SHIFTS, FINER):
+            tried = shift + shifts
+            each = [_misfit(time, q, expected + by + grid, planned) for by in tried]
+            shift, misfit = float(tried[np.argmin(each)]), min(each)
+        if misfit > LARGEST_MISFIT:
+            raise RecordingError(
+                source, f"does not hold cycle {len(starts) + 1} of the run", "run it again"
+            )
+        starts.append(expected + shift)
+        expected = starts[-1] + cycle.duration
+    return starts
+
+
+def _misfit(time: Array, q: Array, at: Array, planned: Array) -> float:
+    """Root mean square of recorded minus planned positions at times [k], rad."""
+    recorded = np.stack([np.interp(at, time, column) for column in q.T], axis=1)
+    return float(np.sqrt(np.mean((recorded - planned) ** 2)))
+
+
+def _departure(time: Array, q: Array) -> float:
+    """Time at which the recorded motion leaves its start [s]."""
+    return float(time[np.argmax(np.abs(q - q[0]).max(axis=1) > DEPARTURE)])
+
+
+def _planned_departure(proof: Proof) -> float:
+    grid = np.arange(0.0, proof.before.duration, 1e-3)
+    return _departure(grid, proof.before.sample(grid)[0])

@@ -1,0 +1,364 @@
+"""Result of a search for an exciting trajectory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, shown
+from ur_energy_model.interrupts import single_threaded_children, start_ignoring_interrupts
+
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnContext
+
+    from ur_energy_model.experiment.limits import TrajectoryVerdict
+    from ur_energy_model.trajectory.fourier import FourierTrajectory
+    from ur_energy_model.typing import Array, Progress
+
+
+@dataclass(frozen=True)
+class DesignCandidate:
+    """A trajectory that passed every check.
+
+    Attributes:
+        x: free coefficients, see `DesignProblem`.
+        value: objective.
+        verdict: result of the checks.
+    """
+
+    x: Array
+    value: float
+    verdict: TrajectoryVerdict
+
+
+@dataclass(frozen=True)
+class Design:
+    """A designed trajectory with its figures of merit.
+
+    Attributes:
+        trajectory: passed every check.
+        condition_number: of its stacked base regressor over one period.
+        objective: name of the objective.
+        value: objective.
+        verdict: result of the checks.
+        seconds: duration of the search.
+        starts: number of descents (or individuals) tried.
+    """
+
+    trajectory: FourierTrajectory
+    condition_number: float
+    objective: str
+    value: float
+    verdict: TrajectoryVerdict
+    seconds: float
+    starts: int
+
+    def figures(self) -> dict[str, Any]:
+        """Figures of merit for JSON output and the trajectory file."""
+        return {
+            "condition_number": self.condition_number,
+            "objective": self.objective,
+            "max_velocity_ratio": self.verdict.max_velocity_ratio,
+            "max_acceleration_ratio": self.verdict.max_acceleration_ratio,
+            "clearance": self.verdict.clearance,
+            "seconds": self.seconds,
+            "objective_value": self.value,
+            "max_position_ratio": self.verdict.max_position_ratio,
+            "max_torque_ratio": self.verdict.max_torque_ratio,
+            "max_tool_speed": self.verdict.max_tool_speed,
+            "closest": list(self.verdict.closest),
+            "starts": self.starts,
+        }
+
+
+def make_design(
+    problem: DesignProblem, best: DesignCandidate, seconds: float, tried: int
+) -> Design:
+    """Design of a candidate, with its figures in the trajectory's metadata.
+
+    Args:
+        problem: the design problem.
+        best: the candidate.
+        seconds: duration of the search.
+        tried: number of descents or individuals.
+    """
+    request = problem.request
+    plain = problem.trajectory(best.x)
+    condition = problem.condition_number(plain)
+    design = Design(plain, condition, request.objective, best.value, best.verdict, seconds, tried)
+    record = {
+        **design.figures(),
+        "seed": request.seed,
+        "clearance_kept": request.clearance,
+        "tool_speed_limit": request.tool_speed,
+    }
+    if request.gaps:
+        record["for_gap"] = shown(request.gaps, plain, request.robot)
+    labelled = problem.trajectory(best.x, record)
+    return Design(labelled, condition, request.objective, best.value, best.verdict, seconds, tried)
+
+
+# Genetic search of Raviola et al. 2021 for an exciting trajectory, for comparison.
+
+
+def genetic_search(
+    request: DesignRequest,
+    *,
+    population: int = 300,
+    generations: int = 5,
+    time_limit: float = float("inf"),
+    progress: Progress | None = None,
+) -> Design:
+    """A genetic algorithm; the defaults are those of Raviola et al. 2021 (300 x 5).
+
+    Individuals are Fourier coefficients scaled into the joint limits; those that violate another
+    limit rank behind all others. Tournament selection, blend crossover, Gaussian mutation, elitism
+    of one tenth.
+
+    Args:
+        request: the wanted trajectory.
+        population: number of individuals.
+        generations: number of generations.
+        time_limit: wall time after which no individual and no generation is added [s]; the last
+            generation may take as long again.
+        progress: called with a fraction and a text.
+
+    Raises:
+        MotionRefusedError: no individual passed the checks.
+    """
+    begin = time.monotonic()
+    problem = DesignProblem(request)
+    random = np.random.default_rng(request.seed)
+    first: list[tuple[Array, float]] = []
+    while len(first) < population and (len(first) < 2 or time.monotonic() - begin < time_limit):
+        x = problem.random_start(random)
+        first.append((x, _rank(problem, x)))
+    individuals, fitness = (np.array(each) for each in zip(*first, strict=True))
+    population = tried = len(first)
+    for generation in range(generations):
+        if time.monotonic() - begin > time_limit:
+            break
+        if progress is not None:
+            progress(generation / generations, f"generation {generation + 1}")
+        order = np.argsort(fitness)
+        elite = order[: max(1, population // 10)]
+        pairs = random.integers(0, population, (population - len(elite), 2, 2))
+        parents = individuals[
+            np.where(fitness[pairs[..., 0]] < fitness[pairs[..., 1]], pairs[..., 0], pairs[..., 1])
+        ]
+        blend = random.uniform(-0.25, 1.25, parents[:, 0].shape)
+        children = parents[:, 0] + blend * (parents[:, 1] - parents[:, 0])
+        mutated = random.random(children.shape) < 0.05
+        children = children + mutated * 0.1 * random.standard_normal(children.shape)
+        children = np.stack([problem.within_joint_limits(x) for x in problem.centred(children)])
+        individuals = np.concatenate([individuals[elite], children])
+        fitness = np.concatenate([fitness[elite], [_rank(problem, x) for x in children]])
+        tried += len(children)
+    for index in np.argsort(fitness)[:20]:
+        x, verdict = problem.finish(individuals[index])
+        if verdict.passed:
+            found = DesignCandidate(x, problem.value(problem.trajectory(x)), verdict)
+            return make_design(problem, found, time.monotonic() - begin, tried)
+    raise MotionRefusedError(
+        "no individual of the genetic search passed every check; use a larger --population or "
+        "the gradient search"
+    )
+
+
+def _rank(problem: DesignProblem, x: Array) -> float:
+    """Objective on the search grid; any violated limit ranks behind all feasible values."""
+    motion = problem.motion(x)
+    penalty = problem.limits.penalty(*motion)[0]
+    value = problem.objective.value(*motion)
+    return value + (1e6 * (1 + penalty) if penalty > 1e-6 else 0.0)
+
+
+# Search for an exciting trajectory by many gradient descents in parallel.
+
+_STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (3000.0, 16.0, 80))
+"""Penalty weight, sharpness of the objective and iterations of each stage of a descent."""
+_CLOSING = 2.5
+"""Time reserved for the last checks [s]."""
+_PATIENCE = 1.0
+"""Extra time for the first descent, relative to the time limit."""
+_HOP = 0.08
+"""Standard deviation of starts around the best trajectory so far [rad]."""
+
+
+def design_trajectory(
+    request: DesignRequest,
+    *,
+    time_limit: float = 55.0,
+    starts: int | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Design:
+    """The best trajectory of many gradient descents.
+
+    Each descent follows the analytic gradient of objective and limits from a random motion or from
+    one near the best so far; its result is kept if it passes every check.
+
+    Args:
+        request: the wanted trajectory.
+        time_limit: wall time of the search, including start of the processes and checks [s]; twice
+            as long if no descent has ended by then.
+        starts: descents per worker, for results that do not depend on the speed of the machine;
+            None searches until the time limit.
+        workers: number of processes; None for one per core.
+        progress: called with a fraction and a text.
+
+    Returns:
+        The best design; also after Ctrl-C if one was found.
+
+    Raises:
+        MotionRefusedError: no trajectory passed the checks.
+    """
+    begin = time.monotonic()
+    count = workers or os.cpu_count() or 1
+    context = multiprocessing.get_context("spawn")
+    best: DesignCandidate | None = None
+    tried = 0
+    with single_threaded_children():
+        deadline = begin + max(time_limit - _CLOSING, 0.5 * time_limit)
+        pool = [_Worker(context, request, index, deadline, starts) for index in range(count)]
+    try:
+        open_pipes = {worker.pipe for worker in pool}
+        while open_pipes:
+            for pipe in wait(list(open_pipes), timeout=0.2):
+                assert isinstance(pipe, Connection)
+                try:
+                    found: DesignCandidate | None = pipe.recv()
+                except EOFError:
+                    open_pipes.discard(pipe)
+                    continue
+                tried += 1
+                if found is not None and (best is None or found.value < best.value):
+                    best = found
+            elapsed = time.monotonic() - begin
+            if progress is not None:
+                state = "nothing yet" if best is None else f"best {best.value:.4g}"
+                progress(min(elapsed / time_limit, 1.0), f"{tried} descents, {state}")
+            if elapsed > time_limit and best is not None:
+                break
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+    finally:
+        for worker in pool:
+            worker.end()
+    if best is None:
+        raise MotionRefusedError(
+            "no trajectory passed every check; give more time (--time-limit), a longer --period, "
+            "a smaller --clearance or fewer walls"
+        )
+    problem = DesignProblem(request)
+    return make_design(problem, best, time.monotonic() - begin, tried)
+
+
+def descend(
+    problem: DesignProblem, x: Array, deadline: float = float("inf")
+) -> DesignCandidate | None:
+    """One descent from x [2 L - 1, n]; None if its result does not pass the checks.
+
+    Results differ between processors: rounding can change the path of hundreds of steps.
+
+    Args:
+        problem: objective and limits.
+        x: start.
+        deadline: monotonic time at which to stop early [s].
+    """
+    end, verdict = problem.finish(minimised(problem, x, deadline))
+    if not verdict.passed:
+        return None
+    return DesignCandidate(end, problem.value(problem.trajectory(end)), verdict)
+
+
+def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Array:
+    """Free coefficients [2 L - 1, n] after a descent from x, without checks.
+
+    Args:
+        problem: objective and limits.
+        x: start [2 L - 1, n].
+        deadline: monotonic time at which to stop early [s].
+    """
+
+    def stop_at_deadline(intermediate_result: Any) -> None:
+        del intermediate_result
+        if time.monotonic() > deadline:
+            raise StopIteration
+
+    flat = x.ravel()
+    for weight, sharpness, iterations in _STAGES:
+
+        def cost(
+            flat: Array, weight: float = weight, sharpness: float = sharpness
+        ) -> tuple[float, Array]:
+            value, gradient = problem.cost(flat.reshape(problem.shape), weight, sharpness)
+            return value, gradient.ravel()
+
+        flat = minimize(
+            cost,
+            flat,
+            jac=True,
+            method="L-BFGS-B",
+            callback=stop_at_deadline,
+            options={"maxiter": iterations, "maxcor": 20},
+        ).x
+    return np.asarray(flat.reshape(problem.shape))
+
+
+class _Worker:
+    """A process that runs descents until the deadline and sends the results."""
+
+    def __init__(
+        self,
+        context: SpawnContext,
+        request: DesignRequest,
+        index: int,
+        deadline: float,
+        starts: int | None,
+    ) -> None:
+        self.pipe, theirs = context.Pipe(duplex=False)
+        self._process = context.Process(
+            target=_work, args=(theirs, request, index, deadline, starts), daemon=True
+        )
+        start_ignoring_interrupts(self._process)
+        theirs.close()
+
+    def end(self) -> None:
+        """Terminate the process."""
+        self._process.terminate()
+        self._process.join()
+        self.pipe.close()
+
+
+def _work(
+    pipe: Connection, request: DesignRequest, index: int, deadline: float, starts: int | None
+) -> None:
+    """Body of a worker process."""
+    begin = time.monotonic()
+    problem = DesignProblem(request)
+    random = np.random.default_rng([request.seed, index])
+    best: DesignCandidate | None = None
+    done = 0
+    while time.monotonic() < deadline and (starts is None or done < starts):
+        x = problem.random_start(random)
+        if best is not None and done % 3:
+            x = problem.within_joint_limits(best.x + _HOP * random.standard_normal(x.shape))
+        patience = _PATIENCE * (deadline - begin) if best is None else 0.0
+        found = descend(problem, x, deadline + patience)
+        if found is not None and (best is None or found.value < best.value):
+            best = found
+        done += 1
+        try:
+            pipe.send(found)
+        except BrokenPipeError:  # the parent has ended
+            return

@@ -1,1 +1,0 @@
-"""Design of exciting trajectories."""

@@ -1,1 +1,0 @@
-"""An optimized cycle leaves the computer: files for programs, and the proof on the arm."""

@@ -1,0 +1,528 @@
+"""Runs a trajectory on a robot, records and monitors it, and stops it on problems."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.errors import (
+    ControllerError,
+    MotionRefusedError,
+    RecordingError,
+    WrongRobotError,
+)
+from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult, MotionSummary
+from ur_energy_model.experiment.limits import (
+    PeriodicMotion,
+    SafetyLimits,
+    TrajectoryVerdict,
+    check,
+    sample_period,
+)
+from ur_energy_model.experiment.motion_process import (
+    APPROACH_ACCELERATION,
+    APPROACH_SPEED,
+    FollowTrajectory,
+    MotionProcess,
+    MotionReport,
+    MoveTo,
+)
+from ur_energy_model.experiment.same_arm import (
+    KnownArm,
+    arm_in,
+    both_arms,
+    differences,
+    refusal,
+    unknown,
+)
+from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.robot_modes import (
+    BRAKES_RELEASED,
+    NORMAL_SAFETY,
+    PLAYING,
+    ROBOT_MODES,
+    SAFETY_MODES,
+)
+from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.rtde.dashboard_client import (
+    ControllerIdentity,
+    description_name,
+    identify_controller,
+)
+from ur_energy_model.telemetry.rtde.source import RtdeSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+    from ur_energy_model.typing import Array, Progress
+
+# Monitors telemetry for problems while a robot moves.
+
+FOLLOWING_ERROR = 0.1
+"""Tolerated difference of measured and commanded joint position [rad]."""
+SILENCE = 1.0
+"""Time without telemetry after which the connection counts as lost [s]."""
+
+
+class SafetyMonitor:
+    """Keeps the latest telemetry of the robot and detects problems; safe to use across threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batch: Telemetry | None = None
+        self._received = time.monotonic()
+        self._following_error = 0.0
+        self._problem = ""
+        self._active = False
+
+    def __call__(self, batch: Telemetry) -> None:
+        """Process a batch; called by the reading thread of the recorder."""
+        safety, error = batch.columns.get("safety_mode"), 0.0
+        if "target_q" in batch and "actual_q" in batch:
+            error = float(np.nanmax(np.abs(batch["target_q"] - batch["actual_q"])))
+        with self._lock:
+            self._batch, self._received = batch, time.monotonic()
+            if not self._active:
+                return
+            self._following_error = max(self._following_error, error)
+            if self._problem:
+                return
+            if error > FOLLOWING_ERROR:
+                self._problem = f"following error of {error:.2f} rad"
+            if safety is not None:
+                bad = [code for code in safety.astype(int) if code not in NORMAL_SAFETY]
+                if bad:
+                    self._problem = SAFETY_MODES.get(bad[0], f"safety mode {bad[0]}")
+
+    def activate(self) -> None:
+        """Start to check following error, safety mode and connection."""
+        with self._lock:
+            self._active, self._following_error, self._problem = True, 0.0, ""
+
+    @property
+    def problem(self) -> str:
+        """Description of the problem, "" without one."""
+        with self._lock:
+            if self._problem or not self._active:
+                return self._problem
+            quiet = time.monotonic() - self._received
+        return f"connection lost, no telemetry for {quiet:.1f} s" if quiet > SILENCE else ""
+
+    @property
+    def following_error(self) -> float:
+        """Largest following error since `activate` [rad]."""
+        with self._lock:
+            return self._following_error
+
+    def latest(self, name: str) -> Array | None:
+        """Latest value of a field [width]; None if it is not known yet."""
+        batch = self.batch
+        if batch is None or name not in batch:
+            return None
+        return np.atleast_1d(batch[name][-1])
+
+    @property
+    def batch(self) -> Telemetry | None:
+        """The latest samples; None before the first."""
+        with self._lock:
+            return self._batch
+
+    def code(self, name: str) -> int | None:
+        """Latest value of a field that contains a code; None if it is unknown."""
+        value = self.latest(name)
+        return None if value is None or not np.isfinite(value[0]) else int(value[0])
+
+
+# Collision-free move from the current position to the start of a trajectory.
+
+_STEP = 0.02
+"""Largest joint step between checked positions [rad]."""
+_TIGHT = 0.01
+"""Minimum distance on the path, unless the arm starts or ends closer [m]."""
+_UPRIGHT = {1: -np.pi / 2, 2: 0.0, 3: -np.pi / 2}
+"""Shoulder lift, elbow and wrist 1 of a UR arm that points straight up."""
+
+
+def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Array]:
+    """Joint positions to move through in straight lines; the last one is the start.
+
+    Args:
+        current: current position [n], rad.
+        start: start of the trajectory [n], rad.
+        limits: shape and surroundings of the arm.
+
+    Returns:
+        The start, preceded by up to two upright positions.
+
+    Raises:
+        MotionRefusedError: every path comes too close to an obstacle.
+    """
+    geometry = _surroundings(current, limits.geometry)
+    upright_current, upright_start = (
+        np.array([_UPRIGHT.get(joint, value) for joint, value in enumerate(q)])
+        for q in (current, start)
+    )
+    candidates = ([start], [upright_start, start], [upright_current, upright_start, start])
+    for path in candidates:
+        if path_distance([current, *path], geometry) > _required_distance(current, start, geometry):
+            return path
+    raise MotionRefusedError(
+        "the path to the start of the trajectory comes too close to the arm itself, the table or a "
+        "wall; move the arm by hand to an open position, such as straight up, and try again"
+    )
+
+
+def path_distance(corners: list[Array], geometry: ArmGeometry) -> float:
+    """Smallest distance on straight joint lines through corners [m]."""
+    parts = []
+    for begin, end in pairwise(corners):
+        count = max(2, int(np.ceil(np.abs(end - begin).max() / _STEP)) + 1)
+        parts.append(begin + np.linspace(0, 1, count)[:, None] * (end - begin))
+    return float(geometry.distances(np.concatenate(parts)).min())
+
+
+def _surroundings(current: Array, geometry: ArmGeometry) -> ArmGeometry:
+    """The geometry without walls that the arm already intersects, which cannot be real."""
+    walls = tuple(
+        wall
+        for wall in geometry.walls
+        if ArmGeometry(geometry.robot, (wall,), geometry.tool).wall_distances(current[None]).min()
+        > 0
+    )
+    return ArmGeometry(geometry.robot, walls, geometry.tool)
+
+
+def _required_distance(current: Array, start: Array, geometry: ArmGeometry) -> float:
+    """Required distance: `_TIGHT`, or slightly less than at the ends if they are closer."""
+    ends = float(geometry.distances(np.stack([current, start])).min())
+    return min(_TIGHT, ends - 1e-3)
+
+
+MARGIN = 0.5
+"""Recorded rest before and after the trajectory [s]."""
+_POLL = 0.02
+_ARRIVED = 1e-2
+"""Largest joint distance to the start at which a trajectory may begin [rad]."""
+_SETTLE = 5.0
+
+
+def execute(
+    plan: ExecutionPlan,
+    host: str,
+    bag: str | Path,
+    *,
+    approve: Callable[[MotionSummary], bool],
+    progress: Progress | None = None,
+) -> ExecutionResult:
+    """Move to the start, run the trajectory and record it.
+
+    On problems (protective stop, following error, lost connection) and on Ctrl-C the robot is
+    stopped smoothly, and the recording is kept.
+
+    Args:
+        plan: what to run.
+        host: address of the controller.
+        bag: directory of the recording; must not exist.
+        approve: receives the summary; the robot moves only if it returns True.
+        progress: called with a fraction and a text.
+
+    Returns:
+        The result; check `completed`.
+
+    Raises:
+        MotionRefusedError: the trajectory does not pass the checks, the robot is not ready or
+            another one than the plan's, the motion was not approved, or the start cannot be
+            reached safely.
+        ControllerError: no connection.
+        RecordingError: the bag exists or cannot be written.
+        KeyboardInterrupt: Ctrl-C, after the robot has stopped and the bag is complete.
+    """
+    if Path(bag).exists():
+        raise RecordingError(bag, "exists already", "name another output")
+    verdict = check(plan.trajectory, plan.limits)
+    if not verdict.passed:
+        raise MotionRefusedError(f"the trajectory is not safe: {'; '.join(verdict.problems)}")
+    robot = plan.limits.dynamics.robot
+    monitor = SafetyMonitor()
+    identity = identify_controller(host)
+    _check_model(plan, host, identity)
+    with (
+        RtdeSource(host, robot=robot.name) as source,
+        Recorder(source, tap=monitor) as recorder,
+    ):
+        here = _ready(host, monitor)
+        info = source.info
+        _check_generation(plan, info, identity)
+        summary = _summary(plan, verdict, info, here, monitor)
+        if not approve(summary):
+            raise MotionRefusedError("not approved, nothing moved")
+        with _one_interrupt(), MotionProcess(host, robot.rate, plan.trajectory) as mover:
+            return _Run(plan, mover, monitor, recorder, Path(bag), progress).run()
+
+
+class _Run:
+    """The steps of one execution."""
+
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        mover: MotionProcess,
+        monitor: SafetyMonitor,
+        recorder: Recorder,
+        bag: Path,
+        progress: Progress | None,
+    ) -> None:
+        self._plan, self._mover, self._monitor = plan, mover, monitor
+        self._recorder, self._bag, self._progress = recorder, bag, progress
+
+    def run(self) -> ExecutionResult:
+        """Move to the start, warm up, and record the trajectory with rest before and after."""
+        plan, monitor = self._plan, self._monitor
+        monitor.activate()
+        self._approach()
+        if plan.warm_up > 0:
+            periods = max(1, round(plan.warm_up * plan.speed_fraction / plan.trajectory.period))
+            warm_up = plan.trajectory.repeated(periods)
+            self._follow(warm_up, "warming up")
+            self._expect_finished()
+        before = self._temperatures()
+        self._recorder.start(self._bag)
+        monitor.activate()
+        try:
+            time.sleep(MARGIN)
+            self._recorder.mark("trajectory begins")
+            self._follow(plan.trajectory, "running")
+            report = self._mover.report
+            if report.state == "finished":
+                self._recorder.mark("trajectory ends")
+        finally:
+            self._mover.stop()
+            time.sleep(MARGIN)
+            error = monitor.following_error
+            status = self._recorder.stop()
+        reason = self._reason(report)
+        temperatures = np.stack([before, self._temperatures()])
+        return ExecutionResult(not reason, reason, self._bag, status, error, temperatures)
+
+    def _approach(self) -> None:
+        """Move slowly to the start on a collision-free path."""
+        self._settle()
+        start = self._plan.trajectory.start
+        here = self._monitor.latest("actual_q")
+        assert here is not None
+        for corner in plan_approach(here, start, self._plan.limits):
+            self._mover.order(MoveTo(corner, APPROACH_SPEED, APPROACH_ACCELERATION))
+            self._wait("moving to the start", None)
+            self._expect_finished()
+        self._settle()
+        reached = self._monitor.latest("actual_q")
+        assert reached is not None
+        if np.abs(reached - start).max() > _ARRIVED:
+            raise MotionRefusedError(
+                "the start of the trajectory was not reached; is a speed limit or a safety plane "
+                "in the way?"
+            )
+
+    def _follow(self, trajectory: PeriodicMotion, text: str) -> None:
+        self._mover.order(FollowTrajectory(trajectory, self._plan.speed_fraction))
+        self._wait(text, trajectory.duration)
+
+    def _wait(self, text: str, duration: float | None) -> None:
+        """Wait until the motion has ended; stop it on a problem."""
+        while self._mover.update().state == "moving":
+            if self._problem():
+                self._mover.stop()
+                break
+            if self._progress is not None and duration is not None:
+                self._progress(self._mover.report.time / duration, text)
+            time.sleep(_POLL)
+
+    def _expect_finished(self) -> None:
+        reason = self._reason(self._mover.report)
+        if reason:
+            raise MotionRefusedError(f"the motion was stopped: {reason}")
+
+    def _reason(self, report: MotionReport) -> str:
+        """Why a motion did not finish, "" if it did."""
+        if self._problem():
+            return self._problem()
+        if report.state == "finished":
+            return ""
+        return report.reason or f"the motion was {report.state}"
+
+    def _problem(self) -> str:
+        """Problem of robot or recording, "" without one."""
+        status = self._recorder.status
+        if status.state in ("failing", "stopped"):
+            return f"recording failed ({status.last_error})"
+        return self._monitor.problem
+
+    def _settle(self) -> None:
+        """Wait until the arm is at rest."""
+        deadline = time.monotonic() + _SETTLE
+        while time.monotonic() < deadline:
+            speed = self._monitor.latest("target_qd")
+            if speed is not None and np.abs(speed).max() < 1e-3:
+                time.sleep(0.1)  # until the measured position has settled
+                return
+            time.sleep(_POLL)
+        raise MotionRefusedError("the arm does not come to rest; stop the program that moves it")
+
+    def _temperatures(self) -> Array:
+        value = self._monitor.latest("joint_temperatures")
+        return np.full(len(self._plan.trajectory.start), np.nan) if value is None else value
+
+
+def _ready(host: str, monitor: SafetyMonitor) -> Array:
+    """Joint positions [n], rad, of a robot that is ready to move.
+
+    Raises:
+        ControllerError: no telemetry.
+        MotionRefusedError: the robot is not ready.
+    """
+    deadline = time.monotonic() + 3.0
+    while (here := monitor.latest("actual_q")) is None:
+        if time.monotonic() > deadline:
+            raise ControllerError(host, "sends no telemetry", "check the connection")
+        time.sleep(_POLL)
+    mode, safety = monitor.code("robot_mode"), monitor.code("safety_mode")
+    if mode is not None and mode not in BRAKES_RELEASED:
+        raise MotionRefusedError(
+            f"the robot is in mode '{ROBOT_MODES.get(mode, str(mode))}'; power it on and release "
+            "the brakes"
+        )
+    if safety is not None and safety not in NORMAL_SAFETY:
+        raise MotionRefusedError(
+            f"the robot is in safety mode '{SAFETY_MODES.get(safety, str(safety))}'; acknowledge "
+            "it on the teach pendant"
+        )
+    return here
+
+
+def _summary(
+    plan: ExecutionPlan,
+    verdict: TrajectoryVerdict,
+    info: RecordingInfo,
+    here: Array,
+    monitor: SafetyMonitor,
+) -> MotionSummary:
+    _, q, qd, _ = sample_period(plan.trajectory, 100.0)
+    other, remarks = _compared(plan, info, here, monitor.batch)
+    return MotionSummary(
+        host=info.source,
+        robot=plan.trajectory.robot,
+        serial=info.serial,
+        here=here,
+        start=plan.trajectory.start,
+        travel=np.ptp(q, axis=0),
+        joint_speed=np.abs(qd).max(axis=0) * plan.speed_fraction,
+        tool_speed=verdict.max_tool_speed * plan.speed_fraction,
+        clearance=verdict.clearance,
+        duration=plan.duration,
+        warm_up=plan.warm_up,
+        program_running=monitor.code("runtime_state") == PLAYING,
+        other_arm=other,
+        remarks=remarks,
+    )
+
+
+def _check_model(plan: ExecutionPlan, host: str, identity: ControllerIdentity) -> None:
+    """Refuse an arm of another model; shape and limits of the checks would be wrong for it.
+
+    Raises:
+        MotionRefusedError: it is one.
+    """
+    robot = plan.limits.dynamics.robot.name
+    try:
+        identity.check(host, robot, ControllerIdentity())
+    except WrongRobotError as error:
+        raise _wrong_model(plan, host, identity.serial, str(identity.model)) from error
+
+
+def _check_generation(
+    plan: ExecutionPlan, info: RecordingInfo, identity: ControllerIdentity
+) -> None:
+    """Refuse a UR5 for a UR5e and the reverse, which have the same name on the dashboard.
+
+    Raises:
+        MotionRefusedError: it is the other one.
+    """
+    robot = plan.limits.dynamics.robot
+    major = (info.controller_version or "").partition(".")[0]
+    if identity.model is None or not major.isdecimal():
+        return
+    found = description_name(identity.model, (int(major),))
+    if robot.name.upper().startswith("UR") and found.upper() != robot.name.upper():
+        raise _wrong_model(plan, info.source, identity.serial, found)
+
+
+def _wrong_model(
+    plan: ExecutionPlan, host: str, serial: str | None, model: str
+) -> MotionRefusedError:
+    robot = plan.limits.dynamics.robot.name
+    expected = plan.arm or KnownArm("the trajectory", robot)
+    text = both_arms(expected, KnownArm(host, model, serial))
+    return MotionRefusedError(
+        f"{host}: {text}; connect the right one: a motion is never run on another model"
+    )
+
+
+def _compared(
+    plan: ExecutionPlan, info: RecordingInfo, here: Array, batch: Telemetry | None
+) -> tuple[str, tuple[str, ...]]:
+    """How the connected arm differs from the plan's ("" if it does not), and remarks.
+
+    Raises:
+        MotionRefusedError: it differs, and the plan is for that arm only.
+    """
+    expected = plan.arm
+    if expected is None or batch is None:
+        return "", ()
+    found = arm_in(
+        replace(batch, info=info),
+        plan.limits.dynamics.robot,
+        info.source,
+        positions=here[None],
+        mounting=expected.gravity,
+    )
+    problems = differences(expected, found)
+    if problems and not plan.another_arm:
+        raise refusal(expected, found, problems)
+    missing = unknown(expected, found)
+    remarks = [f"{both_arms(expected, found)}; not compared: {', '.join(missing)}"]
+    other = f"{both_arms(expected, found)}: {'; '.join(problems)}" if problems else ""
+    return other, tuple(remarks if missing else ())
+
+
+@contextmanager
+def _one_interrupt() -> Iterator[None]:
+    """Let only the first Ctrl-C or SIGTERM interrupt, so that stopping is not interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    interrupted = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        if not interrupted:
+            interrupted = True
+            raise KeyboardInterrupt
+
+    before = [signal.signal(each, interrupt) for each in signals]
+    try:
+        yield
+    finally:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)

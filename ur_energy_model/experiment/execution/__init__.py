@@ -1,1 +1,0 @@
-"""Execution of a trajectory on a robot: approach, motion, recording."""

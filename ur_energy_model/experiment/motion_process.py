@@ -1,0 +1,372 @@
+"""Moves a robot through ur_rtde in a separate process.
+
+The constructor of ur_rtde can block while it holds Python's global interpreter lock, and a process
+that dies must not leave a robot moving. The process that commands motions therefore does nothing
+else. It ends the motion smoothly on request and when its parent ends (the pipe closes); if the
+process itself ends, the watchdog of the controller stops the program.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ur_energy_model.errors import ControllerError, InputError, needed_here
+from ur_energy_model.files import write_text
+from ur_energy_model.interrupts import start_ignoring_interrupts
+from ur_energy_model.trajectory.plan import csv_text
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from ur_energy_model.experiment.limits import PeriodicMotion
+    from ur_energy_model.trajectory.fourier import FourierTrajectory
+    from ur_energy_model.typing import Array
+
+# Export of trajectories as URScript programs and CSV tables.
+
+LOOKAHEAD_TIME = 0.03
+"""servoj look-ahead [s] (Raviola et al. 2021)."""
+GAIN = 500
+"""servoj gain (Raviola et al. 2021)."""
+APPROACH_SPEED = 0.4
+"""Joint speed of the move to the start [rad/s]."""
+APPROACH_ACCELERATION = 0.5
+"""Joint acceleration of the move to the start [rad/s^2]."""
+
+
+def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: float) -> None:
+    """Write a trajectory for other tools in the format given by the suffix.
+
+    Args:
+        path: .csv for a table, .script or .urscript for a program.
+        trajectory: what to write.
+        rate: rows per second of a table [Hz].
+
+    Raises:
+        InputError: unknown suffix, or the file cannot be written.
+    """
+    target = Path(path)
+    match target.suffix.lower():
+        case ".csv":
+            text = csv_table(trajectory, rate)
+        case ".script" | ".urscript":
+            text = urscript(trajectory)
+        case suffix:
+            raise InputError(
+                target, f"has no export format for '{suffix}'", "name it .csv, .script or .urscript"
+            )
+    write_text(target, text)
+
+
+def csv_table(trajectory: FourierTrajectory, rate: float) -> str:
+    """CSV table for `ur_energy predict`: time, q_0 ... qdd_5, SI units."""
+    samples = round(trajectory.duration * rate) + 1
+    time = np.linspace(0.0, trajectory.duration, samples)
+    return csv_text(time, *trajectory.sample(time))
+
+
+def urscript(trajectory: FourierTrajectory) -> str:
+    """URScript program: slow move to the start, then the Fourier series by servoj.
+
+    The program evaluates the series itself, with one sine and one cosine per step (the others
+    follow from the addition theorem), so it needs no network while it runs.
+    """
+    orders = range(1, trajectory.harmonics + 1)
+    start = ", ".join(f"{value:.9f}" for value in trajectory.start)
+    joints = []
+    for q0, a, b in zip(trajectory.q0, trajectory.a, trajectory.b, strict=True):
+        terms = [f"{q0:.9f}"]
+        terms += [f"({a[k - 1]:.9f}) * s{k} - ({b[k - 1]:.9f}) * c{k}" for k in orders]
+        joints.append(" + ".join(terms))
+    lines = [
+        "def exciting_trajectory():",
+        f"  # {trajectory.robot}: {trajectory.duration:g} s,"
+        f" {trajectory.repetitions} periods of {trajectory.period:g} s",
+        f"  movej([{start}], a={APPROACH_ACCELERATION}, v={APPROACH_SPEED})",
+        "  local dt = get_steptime()",
+        f"  local w = {2 * np.pi / trajectory.period:.12f}",
+        "  local t = 0.0",
+        f"  while t < {trajectory.duration:.9f}:",
+        "    local s1 = sin(w * t)",
+        "    local c1 = cos(w * t)",
+    ]
+    for k in orders[1:]:
+        lines += [
+            f"    local s{k} = s{k - 1} * c1 + c{k - 1} * s1",
+            f"    local c{k} = c{k - 1} * c1 - s{k - 1} * s1",
+        ]
+    lines += [f"    local q{joint} = {text}" for joint, text in enumerate(joints)]
+    names = ", ".join(f"q{joint}" for joint in range(trajectory.dof))
+    lines += [
+        f"    servoj([{names}], 0, 0, dt, {LOOKAHEAD_TIME}, {GAIN})",
+        "    t = t + dt",
+        "  end",
+        "  stopj(2.0)",
+        "end",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
+
+STOP_SECONDS = 0.4
+"""Time to slow a followed trajectory down to rest on its path."""
+JOINT_STOP = 1.5
+"""Deceleration that stops a joint move [rad/s^2]."""
+WATCHDOG = 2.0
+"""The controller stops the program if it receives inputs less often than this [Hz]."""
+CONNECT_SECONDS = 30.0
+_IDLE_SECONDS = 0.05
+_REPORT_SECONDS = 0.1
+_MOST_CYCLES = 4.0
+_SILENCE = 0.1
+_NAP = 1e-4
+_PRIORITY = 20
+
+
+@dataclass(frozen=True)
+class MoveTo:
+    """Joint move: target [n] in rad, speed in rad/s, acceleration in rad/s^2."""
+
+    q: Array
+    speed: float
+    acceleration: float
+
+
+@dataclass(frozen=True)
+class FollowTrajectory:
+    """Follow a trajectory from its start at `speed_fraction` of its speed."""
+
+    trajectory: PeriodicMotion
+    speed_fraction: float = 1.0
+
+
+@dataclass(frozen=True)
+class StopMoving:
+    """Stop the motion smoothly."""
+
+
+@dataclass(frozen=True)
+class MotionReport:
+    """Report of the motion process: state, time along the path [s], reason of a failure."""
+
+    state: State
+    time: float = 0.0
+    reason: str = ""
+
+
+class MotionProcess:
+    """The motion process seen from its parent; a context manager that stops the motion.
+
+    Args:
+        host: address of the controller.
+        rate: controller cycles per second [Hz].
+        motion: that will be followed. The process reads it, and imports what it is made of, before
+            the watchdog of the controller is set, which a slow import would trip.
+    """
+
+    def __init__(self, host: str, rate: float, motion: PeriodicMotion | None = None) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.host = host
+        self.report = MotionReport("connecting")
+        self._pipe, theirs = context.Pipe()
+        arguments = (theirs, host, rate, motion)
+        self._process = context.Process(target=_drive, args=arguments, daemon=True)
+        start_ignoring_interrupts(self._process)
+        theirs.close()
+
+    def __enter__(self) -> MotionProcess:
+        """Wait for the connection.
+
+        Raises:
+            ControllerError: connection refused, or no answer in time.
+        """
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while self.update().state == "connecting" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if self.report.state != "idle":
+            state, reason = self.report.state, self.report.reason
+            self._end()
+            raise ControllerError(
+                self.host,
+                "does not accept remote control"
+                + (f" ({reason})" if reason else "" if state == "failed" else ": no answer"),
+                "power it on, release the brakes and switch it to remote control",
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._end()
+
+    def order(self, order: MoveTo | FollowTrajectory) -> None:
+        """Start a motion; the state changes to moving, then finished, stopped or failed."""
+        self.report = MotionReport("moving")
+        self._send(order)
+
+    def update(self) -> MotionReport:
+        """The latest report."""
+        try:
+            while self._pipe.poll():
+                self.report = self._pipe.recv()
+        except (EOFError, OSError):
+            if self.report.state not in ("failed", "closed"):
+                self.report = MotionReport(
+                    "failed", self.report.time, "the motion process has ended"
+                )
+        return self.report
+
+    def stop(self, timeout: float = 3.0) -> None:
+        """Stop the motion smoothly; wait at most `timeout` s until it has stopped."""
+        if self.update().state != "moving":
+            return
+        self._send(StopMoving())
+        deadline = time.monotonic() + timeout
+        while self.update().state == "moving" and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def _send(self, order: MoveTo | FollowTrajectory | StopMoving | None) -> None:
+        try:
+            self._pipe.send(order)
+        except OSError:
+            self.update()
+
+    def _end(self) -> None:
+        self._send(None)
+        self._process.join(timeout=3.0)
+        if self._process.is_alive():  # ur_rtde blocks; the watchdog of the controller stops the arm
+            self._process.kill()
+            self._process.join()
+        self._pipe.close()
+
+
+class _ControllerClock:
+    """Timestamps of the controller, cycle by cycle.
+
+    Args:
+        receiver: receive interface of ur_rtde.
+    """
+
+    def __init__(self, receiver: Any) -> None:
+        self._receiver = receiver
+        self._last = -1.0
+
+    def next(self) -> float:
+        """Timestamp of the next cycle [s]; the previous one after `_SILENCE` s without data."""
+        deadline = time.monotonic() + _SILENCE
+        now: float = self._receiver.getTimestamp()
+        while now == self._last and time.monotonic() < deadline:
+            time.sleep(_NAP)
+            now = self._receiver.getTimestamp()
+        self._last = now
+        return now
+
+
+def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | None) -> None:
+    """Main function of the motion process; with the motion come the modules of its parts."""
+    os.dup2(2, 1)  # ur_rtde prints to stdout, which belongs to the parent
+    with suppress(AttributeError, OSError):  # real-time priority if permitted
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+    try:
+        with needed_here():
+            from rtde_control import RTDEControlInterface
+            from rtde_receive import RTDEReceiveInterface
+
+        control = RTDEControlInterface(host, rate)
+        clock = _ControllerClock(RTDEReceiveInterface(host, rate, ["timestamp"]))
+        control.setWatchdog(WATCHDOG)
+    except Exception as error:
+        pipe.send(
+            MotionReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
+        )
+        return
+    try:
+        pipe.send(MotionReport("idle"))
+        while True:
+            while not pipe.poll(_IDLE_SECONDS):
+                control.kickWatchdog()
+            order = pipe.recv()
+            if order is None:
+                break
+            if isinstance(order, MoveTo):
+                pipe.send(_move(control, pipe, order))
+            elif isinstance(order, FollowTrajectory):
+                pipe.send(_follow(control, clock, pipe, order, 1.0 / rate))
+    except (EOFError, BrokenPipeError):  # the parent has ended
+        pass
+    except Exception as error:
+        pipe.send(
+            MotionReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
+        )
+    finally:
+        control.stopScript()
+
+
+def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
+    """Joint move; any message stops it."""
+    if not control.moveJ(order.q.tolist(), order.speed, order.acceleration, True):
+        return MotionReport("failed", reason="the controller refused the move")
+    began = time.monotonic()
+    while control.getAsyncOperationProgress() >= 0 or time.monotonic() - began < 0.2:
+        if _stop_wanted(pipe):
+            control.stopJ(JOINT_STOP)
+            return MotionReport("stopped")
+        if not control.isConnected() or not control.isProgramRunning():
+            return MotionReport("failed", reason="the controller ended the program")
+        time.sleep(_IDLE_SECONDS)
+        control.kickWatchdog()
+    return MotionReport("finished")
+
+
+def _follow(
+    control: Any, clock: _ControllerClock, pipe: Connection, order: FollowTrajectory, period: float
+) -> MotionReport:
+    """Stream a trajectory; a stop slows it down to rest on its path.
+
+    One set point is sent per controller cycle. Path time follows controller time but advances by a
+    few cycles at most, so that an interruption of this process delays the motion instead of making
+    it jump.
+    """
+    trajectory, speed, path_time = order.trajectory, order.speed_fraction, 0.0
+    last, reported = clock.next(), time.monotonic()
+    stopping = False
+    while path_time < trajectory.duration and speed > 0:
+        now = clock.next()
+        step = min(max(now - last, 0.0), _MOST_CYCLES * period)
+        last = now
+        if stopping:
+            speed = max(0.0, speed - order.speed_fraction * step / STOP_SECONDS)
+        path_time = min(path_time + speed * step, trajectory.duration)
+        q = trajectory.sample(path_time)[0][0].tolist()
+        if not control.servoJ(q, 0.0, 0.0, period, LOOKAHEAD_TIME, GAIN):
+            return MotionReport("failed", path_time, "the controller does not accept set points")
+        if not stopping:
+            stopping = _stop_wanted(pipe)
+        if time.monotonic() - reported > _REPORT_SECONDS:
+            reported = time.monotonic()
+            if not control.isConnected() or not control.isProgramRunning():
+                return MotionReport("failed", path_time, "the controller ended the program")
+            if not stopping:
+                pipe.send(MotionReport("moving", path_time))
+    control.servoStop()
+    return MotionReport("stopped" if stopping else "finished", path_time)
+
+
+def _stop_wanted(pipe: Connection) -> bool:
+    """Whether the parent sent a message, which means stop while moving, or has ended."""
+    try:
+        if not pipe.poll():
+            return False
+        pipe.recv()
+    except (EOFError, OSError):
+        pass
+    return True

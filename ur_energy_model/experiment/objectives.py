@@ -1,0 +1,350 @@
+"""Objectives of exciting trajectories, with gradients with respect to the motion.
+
+Each objective is a scalar to minimise over sampled motions q, qd, qdd [samples, n].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+import pinocchio as pin
+
+from ur_energy_model.identification.base_parameters import FullRegressor, regroup
+from ur_energy_model.identification.least_squares import first_independent_columns, pivoted_columns
+from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.model.dynamics import ArmDynamics
+
+# Regressor of a motion, its base columns, and gradients of functions of it.
+#
+# The regressor has 13 columns a joint: ten inertial parameters, Coulomb friction sign(qd), viscous
+# friction qd and motor inertia qdd (Raviola et al., RAAD 2021, sec. 2), joint after joint. Its
+# base columns are a largest independent set: 52 of 78 for a UR5, 36 inertial, 12 of friction and 4
+# motor inertias. Neither columns nor rows are scaled.
+
+COULOMB_SMOOTHING = 0.05
+"""Speed scale of tanh(qd / scale), which approximates sign(qd) in the search [rad/s]."""
+REST = 1e-9
+"""Speeds up to this count as rest; rounding errors of zero are far smaller [rad/s]."""
+_STEP = 1e-6
+
+
+class MotionRegressor:
+    """Regressor of sampled motions of one arm, 13 n columns.
+
+    Args:
+        dynamics: the arm in its setup, n joints.
+    """
+
+    def __init__(self, dynamics: ArmDynamics) -> None:
+        self.dynamics = dynamics
+        gravity = dynamics.model.gravity.linear
+        turns_with_base = bool(np.allclose(gravity[:2], 0.0))
+        self._moved = range(1 if turns_with_base else 0, dynamics.dof)
+        """Joints whose position changes the regressor: not the first if its axis is vertical."""
+
+    def matrix(self, q: Array, qd: Array, qdd: Array, *, smooth: bool = False) -> Array:
+        """Regressor [samples, n, 13 n]; `smooth` replaces sign(qd) by a hyperbolic tangent.
+
+        The sign is zero at rest: rounding leaves speeds of 1e-16 rad/s at both ends, whose signs
+        differ between processors.
+        """
+        moving = np.where(np.abs(qd) > REST, qd, 0.0)
+        coulomb = np.tanh(qd / COULOMB_SMOOTHING) if smooth else np.sign(moving)
+        samples, n = q.shape
+        full = np.zeros((samples, n, n, 13))
+        full[..., :10] = self.dynamics.regressor(q, qd, qdd).reshape(samples, n, n, 10)
+        joint = np.arange(n)
+        full[:, joint, joint, 10] = coulomb
+        full[:, joint, joint, 11] = qd
+        full[:, joint, joint, 12] = qdd
+        return full.reshape(samples, n, 13 * n)
+
+    def pull_back(
+        self, q: Array, qd: Array, qdd: Array, weight: Array
+    ) -> tuple[Array, Array, Array]:
+        """Gradient of sum(weight * matrix(smooth=True)) with respect to q, qd, qdd.
+
+        Args:
+            q: [samples, n], rad.
+            qd: [samples, n], rad/s.
+            qdd: [samples, n], rad/s^2.
+            weight: [samples, n, 13 n].
+
+        Returns:
+            Three arrays [samples, n]. Rigid-body terms are forward differences; those in qdd are
+            exact because the regressor is affine in it.
+        """
+        samples, n = q.shape
+        blocks = weight.reshape(samples, n, n, 13)
+        rigid = blocks[..., :10].reshape(samples, n, 10 * n)
+
+        states = [(q, qd, qdd)]
+        for which, step in ((0, _STEP), (1, _STEP), (2, 1.0)):
+            for joint in self._moved if which == 0 else range(n):
+                state = [q, qd, qdd]
+                state[which] = state[which].copy()
+                state[which][:, joint] += step
+                states.append((state[0], state[1], state[2]))
+        stacked = (np.concatenate(parts) for parts in zip(*states, strict=True))
+        values = self.dynamics.regressor(*stacked).reshape(len(states), samples, n, 10 * n)
+        sums = np.einsum("stij,tij->st", values, rigid, optimize=True)
+        slopes = (sums[1:] - sums[0]).T
+
+        moved = len(self._moved)
+        by_q = np.zeros((samples, n))
+        by_q[:, list(self._moved)] = slopes[:, :moved] / _STEP
+        joint_index = np.arange(n)
+        own = blocks[:, joint_index, joint_index]
+        slope = (1 - np.tanh(qd / COULOMB_SMOOTHING) ** 2) / COULOMB_SMOOTHING
+        by_qd = slopes[:, moved : moved + n] / _STEP + own[..., 10] * slope + own[..., 11]
+        by_qdd = slopes[:, moved + n :] + own[..., 12]
+        return by_q, by_qd, by_qdd
+
+
+def base_choices(dynamics: ArmDynamics) -> tuple[Array, ...]:
+    """Maps [13 n, b] of the full regressor onto common choices of base regressors.
+
+    The choice of base parameters is not unique, and the condition number depends on it. The first
+    choice is that of the identification (`regroup`), whose condition number is reported. The others
+    are QR with column pivoting of the regressor over random states, the first and the last
+    independent columns, and the singular vectors.
+    """
+    full = FullRegressor(dynamics.robot, dynamics.model.gravity.linear)
+    columns = regroup(full).base
+    stacked = _random_regressor(dynamics)
+    width = stacked.shape[1]
+    identity = np.eye(width)
+    rank = len(columns)
+    combinations = np.linalg.svd(stacked, full_matrices=False)[2][:rank].T
+    last = width - 1 - first_independent_columns(stacked[:, ::-1])
+    return (
+        identity[:, columns],
+        identity[:, np.sort(pivoted_columns(stacked, rank))],
+        identity[:, first_independent_columns(stacked)],
+        identity[:, last],
+        combinations,
+    )
+
+
+def _random_regressor(dynamics: ArmDynamics) -> Array:
+    """Stacked regressor [states n, 13 n] over uniform random states within the limits."""
+    random = np.random.default_rng(0)
+    robot, states = dynamics.robot, 200
+    bounds = (np.full(robot.dof, np.pi), robot.max_velocity, robot.max_acceleration)
+    q, qd, qdd = (random.uniform(-bound, bound, (states, robot.dof)) for bound in bounds)
+    return MotionRegressor(dynamics).matrix(q, qd, qdd).reshape(-1, 13 * robot.dof)
+
+
+Motion = tuple[Array, Array, Array]
+ObjectiveName = Literal["condition", "logdet", "energy"]
+
+
+class Objective(Protocol):
+    """An objective over sampled motions; smaller is better."""
+
+    def value(self, q: Array, qd: Array, qdd: Array) -> float:
+        """The objective; q, qd, qdd are [samples, n] in rad and s."""
+        ...
+
+    def smooth(
+        self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
+    ) -> tuple[float, Motion]:
+        """Differentiable approximation of its logarithm, and the gradients, each [samples, n].
+
+        Args:
+            q: [samples, n], rad.
+            qd: [samples, n], rad/s.
+            qdd: [samples, n], rad/s^2.
+            sharpness: order of the power means that approximate extreme values.
+        """
+        ...
+
+
+def condition_number(regressor: Array) -> float:
+    """Ratio of the largest to the smallest singular value of a stacked regressor.
+
+    Args:
+        regressor: [samples, n, b]; neither columns nor rows are scaled.
+    """
+    values = np.linalg.svd(regressor.reshape(-1, regressor.shape[-1]), compute_uv=False)
+    return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class ConditionNumber:
+    """Condition number of the stacked base regressor (Raviola et al. 2021; Machines 2024).
+
+    It depends on the choice of base columns, so the objective is the geometric mean over several
+    choices.
+
+    Attributes:
+        regressor: regressor of the arm.
+        bases: maps [13 n, b] onto base regressors.
+    """
+
+    regressor: MotionRegressor
+    bases: tuple[Array, ...]
+
+    def value(self, q: Array, qd: Array, qdd: Array) -> float:
+        """Geometric mean of the condition numbers, with sign(qd) as Coulomb columns."""
+        full = self.regressor.matrix(q, qd, qdd)
+        return float(
+            np.exp(np.mean([np.log(condition_number(full @ base)) for base in self.bases]))
+        )
+
+    def smooth(
+        self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
+    ) -> tuple[float, Motion]:
+        """Logarithm of the ratio of power means of the singular values, and its gradient."""
+        return _spectral(self.regressor, self.bases, q, qd, qdd, partial(_log_condition, sharpness))
+
+
+@dataclass(frozen=True)
+class LogDeterminant:
+    """D-optimality: minus the log-determinant of the information matrix per sample.
+
+    Other base columns only add a constant, so one choice suffices.
+
+    Attributes:
+        regressor: regressor of the arm.
+        base: map [13 n, b] onto its base regressor.
+    """
+
+    regressor: MotionRegressor
+    base: Array
+
+    def value(self, q: Array, qd: Array, qdd: Array) -> float:
+        """-log det(Y' Y / samples) of the base regressor Y."""
+        matrix = self.regressor.matrix(q, qd, qdd) @ self.base
+        flat = matrix.reshape(-1, matrix.shape[-1])
+        return float(-np.linalg.slogdet(flat.T @ flat / len(q))[1])
+
+    def smooth(
+        self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
+    ) -> tuple[float, Motion]:
+        """The value per base parameter with smoothed Coulomb columns, and its gradient."""
+        return _spectral(self.regressor, (self.base,), q, qd, qdd, _log_determinant)
+
+
+class EnergyAccuracy:
+    """Variance of the currents, hence of the copper losses, that the identified model predicts.
+
+    Per joint the current model of Clochiatti et al. 2024 (eq. 10-18) is linear in four unknowns
+    with the regressor x = (tau / N, w, Coulomb driving, Coulomb driven). With the information
+    matrix X'X / samples of the exciting motion and the second moments C of typical motions,
+    trace((X'X / samples)^-1 C) is the mean variance of the predicted current in units of the
+    measurement's (V-optimality); the objective is its geometric mean over joints.
+
+    Args:
+        regressor: provides the dynamics; its base columns are not used.
+        reflected_inertia: nominal motor and reducer inertia, joint side [n], kg m^2.
+        reference: typical motions: q, qd, qdd, each [samples, n].
+        joints: that count [k]; None for all.
+    """
+
+    def __init__(
+        self,
+        regressor: MotionRegressor,
+        reflected_inertia: Array,
+        reference: Motion,
+        joints: Sequence[int] | None = None,
+    ) -> None:
+        self._dynamics = regressor.dynamics
+        self._inertia = reflected_inertia
+        self._gear = self._dynamics.robot.gear_ratio
+        n = self._dynamics.dof
+        counted = np.isin(np.arange(n), range(n) if joints is None else list(joints))
+        self._share = counted / counted.sum()
+        columns = self._columns(*reference)[0]
+        self._moments = np.einsum("tni,tnj->nij", columns, columns) / len(columns)
+
+    def value(self, q: Array, qd: Array, qdd: Array) -> float:
+        """Geometric mean over joints of the relative variance of predicted currents."""
+        return float(np.exp(self.smooth(q, qd, qdd)[0]))
+
+    def smooth(
+        self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
+    ) -> tuple[float, Motion]:
+        """Mean logarithm of the relative variances, and its gradient."""
+        samples = len(q)
+        columns, torque, share = self._columns(q, qd, qdd)
+        information = np.einsum("tni,tnj->nij", columns, columns) / samples
+        inverse = np.linalg.inv(information + 1e-12 * np.eye(4))
+        spread = inverse @ self._moments
+        variance = np.trace(spread, axis1=1, axis2=2)
+        push = -(spread @ inverse) * (self._share / variance)[:, None, None]
+        by_column = 2 / samples * np.einsum("tni,nij->tnj", columns, push)
+
+        speed = np.tanh(qd / COULOMB_SMOOTHING)
+        slope = (1 - speed**2) / COULOMB_SMOOTHING
+        by_share = (by_column[..., 2] - by_column[..., 3]) * speed
+        share_slope = share * (1 - share) * 4
+        by_power = by_share * share_slope
+        by_torque = by_column[..., 0] / self._gear + by_power * qd
+        by_qd = (
+            by_column[..., 1] * self._gear
+            + (by_column[..., 2] * share + by_column[..., 3] * (1 - share)) * slope
+            + by_power * torque
+        )
+        by_q = np.empty_like(q)
+        by_qdd = by_torque * self._inertia
+        model, data = self._dynamics.model, self._dynamics.data
+        for t in range(samples):
+            pin.computeRNEADerivatives(model, data, q[t], qd[t], qdd[t])
+            by_q[t] = by_torque[t] @ data.dtau_dq
+            by_qd[t] += by_torque[t] @ data.dtau_dv
+            by_qdd[t] += pin.crba(model, data, q[t]) @ by_torque[t]
+        return float(self._share @ np.log(variance)), (by_q, by_qd, by_qdd)
+
+    def _columns(self, q: Array, qd: Array, qdd: Array) -> tuple[Array, Array, Array]:
+        """Current regressor [samples, n, 4], torque and share of driving [samples, n]."""
+        torque = self._dynamics.inverse_dynamics(q, qd, qdd) + self._inertia * qdd
+        share = 1 / (1 + np.exp(-4 * np.clip(qd * torque, -50, 50)))
+        speed = np.tanh(qd / COULOMB_SMOOTHING)
+        columns = [torque / self._gear, self._gear * qd, speed * share, speed * (1 - share)]
+        return np.stack(columns, axis=-1), torque, share
+
+
+def _spectral(
+    regressor: MotionRegressor,
+    bases: tuple[Array, ...],
+    q: Array,
+    qd: Array,
+    qdd: Array,
+    figure: _Figure,
+) -> tuple[float, Motion]:
+    """Mean over bases of a function of the eigenvalues of Y'Y / samples, and its gradient."""
+    full = regressor.matrix(q, qd, qdd, smooth=True)
+    flat = full.reshape(-1, full.shape[-1])
+    information = flat.T @ flat / len(q)
+    total, push = 0.0, np.zeros_like(information)
+    for base in bases:
+        values, vectors = np.linalg.eigh(base.T @ information @ base)
+        value, slopes = figure(np.maximum(values, 1e-12))
+        total += value / len(bases)
+        directions = base @ vectors
+        push += (directions * (slopes / len(bases))) @ directions.T
+    return total, regressor.pull_back(q, qd, qdd, 2 / len(q) * full @ push)
+
+
+class _Figure(Protocol):
+    def __call__(self, values: Array) -> tuple[float, Array]: ...
+
+
+def _log_condition(sharpness: float, values: Array) -> tuple[float, Array]:
+    up, down = (values / values[-1]) ** sharpness, (values[0] / values) ** sharpness
+    means = (np.log(up.sum()) + np.log(down.sum())) / sharpness
+    value = (np.log(values[-1] / values[0]) + means) / 2
+    slope = (up / up.sum() - down / down.sum()) / (2 * values)
+    return float(value), slope
+
+
+def _log_determinant(values: Array) -> tuple[float, Array]:
+    return float(-np.log(values).mean()), -1 / (values * len(values))

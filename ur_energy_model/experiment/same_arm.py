@@ -1,0 +1,309 @@
+"""Whether the connected arm is the one that a motion was recorded on or planned for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.identification.reflected_inertia import expected_inertia
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.optimization.recorded_motion import LONGEST
+from ur_energy_model.simulation.kinematics import matrix_of
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.samples import Telemetry, concatenate, same_serial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array, Indices, Mask
+
+TILT = np.deg2rad(5.0)
+"""Tolerated angle between two mountings [rad]."""
+MASS = 0.05
+"""Tolerated difference of configured payloads [kg]."""
+CENTRE = 0.02
+"""Tolerated distance between the centres of mass of configured payloads [m]."""
+TOOL = 0.01
+"""Tolerated distance between tool centre points [m]: nominal kinematics are off by millimetres."""
+TOOL_ANGLE = np.deg2rad(5.0)
+"""Tolerated angle between tools [rad]."""
+NEAR = 0.1
+"""Largest joint distance to the recorded cycle at which the arm stands on it [rad]."""
+
+_FIELDS = (
+    "target_q", "target_qd", "target_qdd", "target_moment", "actual_q", "actual_TCP_pose",
+    "payload", "payload_cog",
+)  # fmt: skip
+_THINNING = 25
+"""One of so many recorded samples is used."""
+_SAMPLES = 200
+"""Most samples from which mounting and tool are found."""
+_GRAVITY = 9.82
+"""Prior deviation of each component of gravity [m/s^2]: any mounting."""
+_TORQUE_SHARE = 0.02
+"""Deviation of target_moment from the nominal dynamics, share of the largest torque."""
+
+
+@dataclass(frozen=True)
+class KnownArm:
+    """What a recording, a plan or a controller shows of its arm; None where it shows nothing.
+
+    Attributes:
+        source: bag, trajectory or address.
+        robot: name of the description, n joints.
+        serial: serial number.
+        gravity: in the base frame [3], m/s^2; it shows the mounting.
+        payloads: configured ones, mass and centre of mass [k, 4], kg and m.
+        tools: poses of the flange's tool centre point [k, 4, 4].
+        positions: of the cycle that is run, or the present one [k, n], rad.
+    """
+
+    source: str
+    robot: str
+    serial: str | None = None
+    gravity: Array | None = None
+    payloads: Array | None = None
+    tools: Array | None = None
+    positions: Array | None = None
+
+
+def arm_of_recording(bag: str | Path, robot: RobotDescription, positions: Array) -> KnownArm:
+    """The arm of a recording.
+
+    Args:
+        bag: the recording; its first quarter of an hour is read.
+        robot: the arm, n joints.
+        positions: of the cycle that is run [k, n], rad.
+
+    Raises:
+        RecordingError: it cannot be read.
+    """
+    parts = list(_thinned(bag))
+    telemetry = concatenate(parts) if parts else Telemetry(np.empty(0), {})
+    return arm_in(telemetry, robot, str(bag), positions=positions)
+
+
+def arm_of_plan(source: str, setup: Setup, robot: str, serial: str | None = None) -> KnownArm:
+    """The arm that a motion is planned for."""
+    payload = np.array([[setup.payload.mass, *setup.payload.center_of_mass]])
+    return KnownArm(source, robot, serial, np.asarray(setup.gravity, float), payload)
+
+
+def arm_in(
+    telemetry: Telemetry,
+    robot: RobotDescription,
+    source: str,
+    *,
+    positions: Array | None = None,
+    mounting: Array | None = None,
+) -> KnownArm:
+    """The arm that telemetry shows.
+
+    Args:
+        telemetry: of the arm.
+        robot: its description, n joints.
+        source: bag or address.
+        positions: as in `KnownArm`.
+        mounting: gravity [3] that applies as far as the telemetry does not show it; None for that
+            of the recording, or an upright arm.
+    """
+    info = telemetry.info
+    payloads = _payloads(telemetry)
+    if mounting is None:
+        mounting = Setup().gravity if info.gravity is None else np.array(info.gravity)
+    return KnownArm(
+        source,
+        robot.name,
+        info.serial,
+        _gravity(telemetry, robot, payloads, np.asarray(mounting, float)),
+        payloads,
+        _tools(telemetry, robot),
+        positions,
+    )
+
+
+def differences(expected: KnownArm, found: KnownArm) -> list[str]:
+    """How the connected arm differs from the expected one, in words; what is unknown is left out.
+
+    Args:
+        expected: of the recording or plan.
+        found: of the controller, with its present position.
+    """
+    out = []
+    if expected.robot != found.robot:
+        out.append(f"it is a {found.robot}, not a {expected.robot}")
+    if same_serial(expected.serial, found.serial) is False:
+        out.append("the serial number is another one")
+    if expected.gravity is not None and found.gravity is not None:
+        angle = _angle(expected.gravity, found.gravity)
+        if angle > TILT:
+            out.append(
+                f"its mounting is tilted by {np.rad2deg(angle):.0f} degrees from the expected one"
+            )
+    if expected.payloads is not None and found.payloads is not None:
+        now = found.payloads[-1]
+        if not any(_same_payload(each, now) for each in expected.payloads):
+            out.append(f"its payload is {_payload_text(now)}, not {_nearest(expected, now)}")
+    if expected.tools is not None and found.tools is not None:
+        apart = [_tools_apart(each, found.tools[-1]) for each in expected.tools]
+        if not any(way <= TOOL and turn <= TOOL_ANGLE for way, turn in apart):
+            way, turn = min(apart)
+            out.append(
+                f"its tool centre point is {1000 * way:.0f} mm and {np.rad2deg(turn):.0f} degrees "
+                "from the expected one"
+            )
+    if expected.positions is not None and found.positions is not None:
+        away = float(np.abs(expected.positions - found.positions[-1]).max(axis=1).min())
+        if away > NEAR:
+            out.append(
+                f"it stands {np.rad2deg(away):.0f} degrees from the nearest position of the "
+                "recorded cycle (move it to the start of the cycle by the pendant)"
+            )
+    return out
+
+
+def unknown(expected: KnownArm, found: KnownArm) -> list[str]:
+    """What cannot be compared, in words."""
+    named = (
+        ("serial number", expected.serial, found.serial),
+        ("mounting", expected.gravity, found.gravity),
+        ("payload", expected.payloads, found.payloads),
+        ("tool centre point", expected.tools, found.tools),
+    )
+    return [name for name, first, second in named if first is None or second is None]
+
+
+def refusal(expected: KnownArm, found: KnownArm, problems: Sequence[str]) -> MotionRefusedError:
+    """The error for an arm that differs, with both serial numbers."""
+    remedy = f"connect the arm of {expected.source} as it was then"
+    if expected.positions is None:  # a plan
+        remedy = "connect the arm that is meant, or set its payload (excite: --payload)"
+    return MotionRefusedError(
+        f"{found.source}: {both_arms(expected, found)}: {'; '.join(problems)}; {remedy}, or insist "
+        "with --another-arm"
+    )
+
+
+def both_arms(expected: KnownArm, found: KnownArm) -> str:
+    """Expected and connected arm, with serial numbers."""
+    return (
+        f"the motion is for the {expected.robot} {_serial_text(expected.serial)}, connected is "
+        f"the {found.robot} {_serial_text(found.serial)}"
+    )
+
+
+def _serial_text(serial: str | None) -> str:
+    return "of unknown serial number" if serial is None else f"with serial number {serial}"
+
+
+def _thinned(bag: str | Path) -> Iterator[Telemetry]:
+    start: float | None = None
+    for batch in iterate_bag(bag, _FIELDS):
+        if not len(batch):
+            continue
+        start = float(batch.time[0]) if start is None else start
+        if batch.time[0] - start > LONGEST:
+            return
+        yield batch.select(np.arange(len(batch)) % _THINNING == 0)
+
+
+def _payloads(telemetry: Telemetry) -> Array | None:
+    """Distinct configured payloads [k, 4], in order of their first sample."""
+    if "payload" not in telemetry or not len(telemetry):
+        return None
+    mass = telemetry["payload"].reshape(-1, 1)
+    centre = telemetry.columns.get("payload_cog", np.zeros((len(mass), 3)))
+    rows = np.hstack([mass, centre])
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    if not len(rows):
+        return None
+    _, first = np.unique(rows.round(3), axis=0, return_index=True)
+    return np.asarray(rows[np.sort(first)])
+
+
+def _gravity(
+    telemetry: Telemetry, robot: RobotDescription, payloads: Array | None, prior: Array
+) -> Array | None:
+    """Gravity [3], m/s^2, in target_moment, the controller's own inverse dynamics.
+
+    Directions that the positions do not show are those of the prior.
+    """
+    names = ("target_q", "target_qd", "target_qdd", "target_moment")
+    if any(name not in telemetry for name in names):
+        return None
+    used = _finite(*(telemetry[name] for name in names))
+    payload = Payload() if payloads is None else Payload(payloads[-1, 0], payloads[-1, 1:])
+    if payloads is not None:
+        used &= np.abs(telemetry["payload"] - payload.mass) < MASS
+    some = _some(used)
+    if not len(some):
+        return None
+    q, qd, qdd, torque = (telemetry[name][some] for name in names)
+    arm = ArmDynamics(robot, Setup(np.zeros(3), payload))
+    torque = torque - arm.inverse_dynamics(q, qd, qdd) - expected_inertia(robot).value * qdd
+    std = _TORQUE_SHARE * np.where(np.isfinite(robot.max_torque), robot.max_torque, 100.0)
+    rows = (arm.gravity_regressor(q) / std[:, None]).reshape(-1, 3)
+    rest = (torque / std).ravel() - rows @ prior
+    change = np.linalg.solve(rows.T @ rows + np.eye(3) / _GRAVITY**2, rows.T @ rest)
+    return np.asarray(prior + change)
+
+
+def _tools(telemetry: Telemetry, robot: RobotDescription) -> Array | None:
+    """Poses of the tool centre point in the flange frame [k, 4, 4]."""
+    names = ("actual_q", "actual_TCP_pose")
+    if any(name not in telemetry for name in names):
+        return None
+    q, poses = (telemetry[name] for name in names)
+    some = _some(_finite(q, poses))
+    if not len(some):
+        return None
+    flange = np.linalg.inv(ArmDynamics(robot).flange_pose(q[some]))
+    return np.stack(
+        [each @ matrix_of(pose) for each, pose in zip(flange, poses[some], strict=True)]
+    )
+
+
+def _finite(*columns: Array) -> Mask:
+    """Samples whose values are all known."""
+    return np.asarray(np.isfinite(np.hstack(columns)).all(axis=1))
+
+
+def _some(usable: Mask) -> Indices:
+    """Indices of some usable samples, the last one among them."""
+    found = np.flatnonzero(usable)
+    return found[:: -max(1, -(-len(found) // _SAMPLES))][::-1]
+
+
+def _angle(first: Array, second: Array) -> float:
+    cosine = first @ second / max(np.linalg.norm(first) * np.linalg.norm(second), 1e-9)
+    return float(np.arccos(np.clip(cosine, -1.0, 1.0)))
+
+
+def _tools_apart(first: Array, second: Array) -> tuple[float, float]:
+    """Distance [m] and angle [rad] of two poses."""
+    turn = 0.5 * (np.trace(first[:3, :3].T @ second[:3, :3]) - 1.0)
+    way = float(np.linalg.norm(first[:3, 3] - second[:3, 3]))
+    return way, float(np.arccos(np.clip(turn, -1.0, 1.0)))
+
+
+def _same_payload(first: Array, second: Array) -> bool:
+    same_centre = max(first[0], second[0]) < MASS or np.linalg.norm(first[1:] - second[1:]) < CENTRE
+    return bool(abs(first[0] - second[0]) < MASS and same_centre)
+
+
+def _nearest(expected: KnownArm, now: Array) -> str:
+    assert expected.payloads is not None
+    near = np.abs(expected.payloads[:, 0] - now[0]).argmin()
+    return _payload_text(expected.payloads[near])
+
+
+def _payload_text(payload: Array) -> str:
+    """As `--payload` takes it, with its unit."""
+    centre = "" if payload[0] < MASS else " at " + ", ".join(f"{each:.3g}" for each in payload[1:])
+    return f"{payload[0]:.3g} kg{centre}"

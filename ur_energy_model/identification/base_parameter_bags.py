@@ -1,0 +1,224 @@
+"""Base parameters from bags: mounting first, then one pass over the filtered motion of each bag."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.base_parameters import (
+    BaseParameterFit,
+    BaseParameters,
+    TorqueSource,
+    Verification,
+)
+from ur_energy_model.identification.comparison import recorded_motions
+from ur_energy_model.identification.dynamics import angle_between, estimate_dynamics
+from ur_energy_model.identification.filtered_motion import NarrowFilter
+from ur_energy_model.identification.quality import ILL_CONDITIONED
+from ur_energy_model.identification.recording_reader import CURRENT, TORQUE, read_recording
+from ur_energy_model.telemetry.samples import slices_between
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ur_energy_model.identification.recording import Recording
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array, Progress
+
+# Error of predicted torques as Raviola et al., RAAD 2021, sec. 3.1, define it.
+
+
+@dataclass(frozen=True)
+class NormalisedError:
+    """Error of predicted torques as Raviola et al. 2021, sec. 3.1, define it.
+
+    Attributes:
+        value: (1/N) sqrt(e'e) with the errors e of all joints at N points [N m].
+        points: N, points of the motion as recorded; each has one row per joint.
+        rate: of the points [Hz].
+    """
+
+    value: float
+    points: int
+    rate: float
+
+
+class PointErrors:
+    """Accumulates the errors of predicted torques point by point."""
+
+    def __init__(self) -> None:
+        self._squares, self._points, self._seconds, self._steps = 0.0, 0, 0.0, 0
+
+    def accumulate(self, time: Array, error: Array) -> None:
+        """Add errors [points, n], N m, at consecutive times [points], s."""
+        self._squares += float(np.square(error).sum())
+        self._points += len(time)
+        if len(time) > 1:
+            self._seconds += float(time[-1] - time[0])
+            self._steps += len(time) - 1
+
+    @property
+    def result(self) -> NormalisedError | None:
+        """The error; None without points."""
+        if not self._points:
+            return None
+        rate = self._steps / self._seconds if self._seconds > 0 else float("nan")
+        return NormalisedError(float(np.sqrt(self._squares)) / self._points, self._points, rate)
+
+
+_SAME_MOUNTING = np.radians(1.0)
+_POINTS = 1000
+"""Points whose regressor is computed at a time."""
+
+
+@dataclass(frozen=True)
+class BagBaseParameters:
+    """Base parameters of an arm from bags.
+
+    Attributes:
+        parameters: identified ones.
+        gravity: in the base frame [3], m/s^2, as used.
+        gravity_source: "estimated", "configured" or "default".
+        verification: prediction of the held-out bags, None without any.
+        published_error: of the torques from currents as Raviola et al. 2021 define it, on the
+            held-out bags or, without any, on the fitted ones; None for target_moment.
+        cutoff: of the filter, lowest over the bags [Hz].
+        warnings: for the user, one line each.
+    """
+
+    parameters: BaseParameters
+    gravity: Array
+    gravity_source: str
+    verification: Verification | None
+    published_error: NormalisedError | None
+    cutoff: float
+    warnings: tuple[str, ...]
+
+    @property
+    def normalised_error(self) -> float:
+        """On the held-out bags; without any, cross-validated over blocks of time."""
+        if self.verification is not None:
+            return self.verification.normalised_error
+        return self.parameters.normalised_error
+
+
+def identify_base_parameters(
+    bags: Sequence[str | Path],
+    robot: RobotDescription,
+    *,
+    validate: Sequence[str | Path] = (),
+    torque_source: TorqueSource = "current",
+    torque_constant: Array | None = None,
+    progress: Progress | None = None,
+) -> BagBaseParameters:
+    """Base parameters from one or more bags of one mounting and payload.
+
+    Args:
+        bags: to fit.
+        robot: the arm.
+        validate: held-out bags, to predict.
+        torque_source: "current" (measured), "target_moment" (the controller's own model) or
+            "measured_torque" (actual_current_as_torque, for arms that measure joint torque).
+        torque_constant: motor side [n], N m/A, by default the robot file's.
+        progress: called with fraction and text.
+
+    Raises:
+        UrEnergyError: unusable bag or too little motion.
+    """
+    effort = TORQUE if torque_source == "measured_torque" else CURRENT
+    with ExitStack() as stack:
+        recordings = [
+            stack.enter_context(
+                closing(read_recording(path, robot, effort=effort, progress=progress))
+            )
+            for path in [*bags, *validate]
+        ]
+        for recording in recordings:
+            recording.quality.require_usable()
+            if torque_source == "target_moment" and recording.torque_reference == "none":
+                raise IdentificationError(
+                    f"{recording.path}: target_moment was not recorded; use --from current"
+                )
+        warnings: list[str] = []
+        gravity, source = _gravity(recordings, robot, warnings)
+        fits = []
+        for chosen in (recordings[: len(bags)], recordings[len(bags) :]):
+            fit = BaseParameterFit(
+                robot, gravity, torque_source=torque_source, torque_constant=torque_constant
+            )
+            for recording in chosen:
+                narrow = NarrowFilter(recording.cutoff)
+                for motion in recording.motions():
+                    fit.accumulate(motion, narrow)
+            fits.append(fit)
+        parameters = fits[0].solve()
+        if parameters.condition_number > ILL_CONDITIONED:
+            warnings.append(
+                f"condition number {parameters.condition_number:.0f}: the motion does not "
+                "determine all base parameters; record one made by ur_energy excite"
+            )
+        return BagBaseParameters(
+            parameters=parameters,
+            gravity=gravity,
+            gravity_source=source,
+            verification=fits[1].verify(parameters.values) if validate else None,
+            published_error=_published_error(
+                fits[0], parameters.ordinary, recordings[len(bags) :] or recordings
+            ),
+            cutoff=min(recording.cutoff for recording in recordings),
+            warnings=tuple(warnings),
+        )
+
+
+def _published_error(
+    fit: BaseParameterFit, values: Array, recordings: Sequence[Recording]
+) -> NormalisedError | None:
+    """Error at every recorded point of these recordings, of an ordinary least-squares fit."""
+    if fit.torque_source != "current":
+        return None
+    errors = PointErrors()
+    for recording in recordings:
+        for part in recorded_motions(recording.path, recording.cutoff):
+            for rows in slices_between(range(_POINTS, len(part), _POINTS), len(part)):
+                motion = (part.q[rows], part.qd[rows], part.qdd[rows], part.current[rows])
+                errors.accumulate(part.time[rows], fit.torque_error(values, *motion))
+    return errors.result
+
+
+def _gravity(
+    recordings: Sequence[Recording], robot: RobotDescription, warnings: list[str]
+) -> tuple[Array, str]:
+    """Gravity common to all recordings, and its source: from target_moment, else as recorded.
+
+    Raises:
+        IdentificationError: the mounting changes between recordings.
+    """
+    with_torque = [recording for recording in recordings if recording.torque_reference != "none"]
+    if not with_torque:
+        stated = recordings[0].info.gravity
+        if stated is not None:
+            return np.array(stated), "configured"
+        warnings.append("without target_moment the mounting is assumed upright")
+        return np.array([0.0, 0.0, -robot.controller_gravity]), "default"
+    estimate = estimate_dynamics(
+        (part for recording in with_torque for part in recording.torque_telemetry()), robot
+    )
+    first = estimate.recordings[0].setup
+    for entry in estimate.recordings[1:]:
+        if angle_between(first.gravity, entry.setup.gravity) > _SAME_MOUNTING:
+            raise IdentificationError(
+                f"{entry.source}: the mounting differs from {estimate.recordings[0].source}; "
+                "base parameters of different mountings cannot be combined; identify them apart"
+            )
+        if abs(first.payload.mass - entry.setup.payload.mass) > 0.05:
+            warnings.append(
+                f"{entry.source}: payload {entry.setup.payload.mass:.2f} kg, but "
+                f"{first.payload.mass:.2f} kg in {estimate.recordings[0].source}; the last link's "
+                "parameters are a mixture"
+            )
+    return estimate.setup.gravity, estimate.setup_source

@@ -1,0 +1,528 @@
+"""Identification of an arm's base parameters from motion and torque.
+
+torque = W p_B with W the base columns of the regressor (`regrouping`): ordinary least squares,
+then least squares weighted by each joint's noise, then the nearest physically consistent full
+parameters. Sources: Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595, sec. 3 and 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from scipy.linalg import qr, solve_triangular
+
+from ur_energy_model.errors import IdentificationError, RecordingError
+from ur_energy_model.identification.filtered_motion import (
+    MOVING_SPEED,
+    FilteredMotion,
+    NarrowFilter,
+    resampled_runs,
+)
+from ur_energy_model.identification.least_squares import (
+    BlockedGram,
+    joint_gram_matrices,
+    pivoted_columns,
+    pseudo_inverse,
+    solve_normal_equations,
+)
+from ur_energy_model.identification.physical_consistency import nearest_possible
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.setup import COUNT, FIRST_MOMENT, MASS, TENSOR, Setup
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.telemetry.samples import Telemetry
+    from ur_energy_model.typing import Array, Indices
+
+# Base parameters: the combinations of inertial and drive parameters that motion can show.
+#
+# 13 parameters a joint (10 inertial in the order m, mc, I; Coulomb, viscous, motor inertia). Their
+# joint torque regressor, stacked at random states, has dependent columns; the rank (SVD) is the
+# number of base parameters, and a pivoted QR decomposition picks base columns and shows how the
+# other parameters regroup into them (Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595,
+# sec. 3). Among equivalent columns a preference and then their order decide, never rounding
+# (`pivoted_columns`).
+
+INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+"""Inertial parameters of a link, about the origin and in the axes of its DH frame."""
+DRIVE = ("fc", "fv", "Ja")
+"""Coulomb and viscous friction and motor inertia, joint side."""
+SMOOTHING = 1e-3
+"""Speed that smooths Coulomb friction, tanh(qd / 0.001 rad/s) (Raviola et al. 2021) [rad/s]."""
+_STATES = 25
+_RANK_TOLERANCE = 1e-9
+_NEGLIGIBLE = 1e-7
+_PREFERENCE = {"fc": 1.0, "fv": 1.0, "Ja": 0.3, "Izz": 0.3, "Iyy": 0.1, "Ixx": 0.03, "m": 0.001}
+_USUAL_PREFERENCE = 0.1
+
+
+@dataclass(frozen=True)
+class FullRegressor:
+    """Joint torque regressor of all parameters, in one mounting.
+
+    Args:
+        robot: the arm, n joints.
+        gravity: in the base frame [3], m/s^2.
+        friction: include the friction columns (target_moment holds no friction).
+        motor_inertia: include the motor inertias; Machines 2024, 12(9), 595 does not.
+    """
+
+    robot: RobotDescription
+    gravity: Array
+    friction: bool = True
+    motor_inertia: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Parameter names in column order, such as "mx_2" (joint numbers from 1)."""
+        kinds = INERTIAL + self.drive
+        return tuple(f"{kind}_{j + 1}" for j in range(self.robot.dof) for kind in kinds)
+
+    @property
+    def drive(self) -> tuple[str, ...]:
+        """Those of `DRIVE` that have columns."""
+        return DRIVE[:2] * self.friction + DRIVE[2:] * self.motor_inertia
+
+    @cached_property
+    def _dynamics(self) -> ArmDynamics:
+        return ArmDynamics(self.robot, Setup(gravity=self.gravity))
+
+    def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Regressor [samples, n, parameters] for positions, velocities, accelerations [samples, n].
+
+        Joint-side torque in N m = regressor @ parameters.
+        """
+        n = self.robot.dof
+        inertial = self._dynamics.regressor(q, qd, qdd).reshape(len(q), n, n, COUNT)
+        own = np.eye(n)[None, :, :, None]
+        values = {"fc": np.tanh(qd / SMOOTHING), "fv": qd, "Ja": qdd}
+        drive = [values[kind][:, :, None, None] * own for kind in self.drive]
+        return np.concatenate([inertial, *drive], axis=3).reshape(len(q), n, -1)
+
+    def nominal(self) -> Array:
+        """Parameters [parameters] of the robot file; frictions and unknown inertias zero."""
+        n = self.robot.dof
+        inertial = self._dynamics.parameters().reshape(n, COUNT)
+        drive = np.zeros((n, len(self.drive)))
+        if self.motor_inertia:
+            drive[:, -1] = np.nan_to_num(self.robot.reflected_inertia)
+        return np.concatenate([inertial, drive], axis=1).ravel()
+
+
+@dataclass(frozen=True)
+class Regrouping:
+    """Base parameters as combinations of full parameters.
+
+    Attributes:
+        names: of the full parameters.
+        base: indices of the base columns [rank], in ascending order.
+        combination: [rank, parameters] with base values = combination @ full parameters.
+        singular_values: of the stacked, column-scaled regressor, descending.
+    """
+
+    names: tuple[str, ...]
+    base: Indices
+    combination: Array
+    singular_values: Array
+
+    @property
+    def rank(self) -> int:
+        """Number of base parameters."""
+        return len(self.base)
+
+    def expression(self, index: int) -> str:
+        """A base parameter as text: "Izz_1 + Iyy_2 + 0.3612 m_3"."""
+        own = int(self.base[index])
+        text = self.names[own]
+        row = self.combination[index]
+        for other in np.flatnonzero(np.abs(row) > _NEGLIGIBLE):
+            if other == own:
+                continue
+            size = abs(row[other])
+            factor = "" if abs(size - 1) < _NEGLIGIBLE else f"{size:.5g} "
+            text += f" {'-' if row[other] < 0 else '+'} {factor}{self.names[other]}"
+        return text
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """All base parameters as text."""
+        return tuple(self.expression(index) for index in range(self.rank))
+
+
+def regroup(regressor: FullRegressor, base_names: Sequence[str] | None = None) -> Regrouping:
+    """Base parameters of an arm in one mounting, from its regressor at 25 random states.
+
+    More states are drawn where 25 give fewer rows than there are columns.
+
+    Args:
+        regressor: of the arm.
+        base_names: the columns that a paper chose as base; None to choose them here.
+
+    Raises:
+        ValueError: the chosen columns are not a largest independent set.
+    """
+    robot = regressor.robot
+    columns = len(regressor.names)
+    count = max(_STATES, 2 * columns // robot.dof)
+    random = np.random.default_rng(0)
+    shape = (count, robot.dof)
+    q = random.uniform(-np.pi, np.pi, shape)
+    qd = random.uniform(-1, 1, shape) * robot.max_velocity
+    qdd = random.uniform(-1, 1, shape) * robot.max_acceleration
+    stacked = regressor(q, qd, qdd).reshape(count * robot.dof, columns)
+    norms = np.linalg.norm(stacked, axis=0)
+    scale = np.where(norms > _RANK_TOLERANCE * norms.max(), norms, np.inf)
+    values = np.linalg.svd(stacked / scale, compute_uv=False)
+    rank = int(np.count_nonzero(values > _RANK_TOLERANCE * values[0]))
+    # Weights select the base column among equivalent ones: drives, then
+    # rotary inertias, first moments, and masses last, as the literature groups them.
+    weight = np.array(
+        [_PREFERENCE.get(n.split("_")[0], _USUAL_PREFERENCE) for n in regressor.names]
+    )
+    if base_names is None:
+        base = np.sort(pivoted_columns(stacked / scale * weight, rank))
+    else:
+        base = np.sort([regressor.names.index(name) for name in base_names])
+        own = np.linalg.svd((stacked / scale)[:, base], compute_uv=False)
+        if len(base) != rank or own[-1] <= _RANK_TOLERANCE * own[0]:
+            raise ValueError(f"{len(base)} columns are not a largest independent set of {rank}")
+    rest = np.setdiff1d(np.arange(columns), base)
+    triangle = qr(stacked[:, np.concatenate([base, rest])], mode="economic")[1]
+    relation = solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:])
+    combination = np.zeros((rank, columns))
+    combination[np.arange(rank), base] = 1.0
+    combination[:, rest] = np.where(np.abs(relation) > _NEGLIGIBLE, relation, 0.0)
+    return Regrouping(regressor.names, base, combination, np.asarray(values, dtype=float))
+
+
+TorqueSource = Literal["current", "target_moment", "measured_torque"]
+
+_FOLDS = 5
+_RCOND = 1e-13
+
+
+@dataclass(frozen=True)
+class BaseParameters:
+    """Identified base parameters.
+
+    Attributes:
+        regrouping: base parameters as combinations of full parameters.
+        torque_source: "current" (measured current times torque constant), "target_moment" or
+            "measured_torque".
+        ordinary: by ordinary least squares [rank].
+        values: by least squares weighted with each joint's noise [rank].
+        std: standard deviations of `values` [rank], correlated residuals allowed for.
+        consistent: physically possible full parameters nearest to them [parameters].
+        condition_number: of the stacked base regressor of the data.
+        samples: torque samples used (joints counted one by one).
+        torque_rms: residual per joint on the fitted data (self-trajectory check) [n], N m.
+        torque_r2: the same as coefficient of determination [n].
+        normalised_error: sqrt(e'e) / number of torque samples, each block of time predicted from
+            a fit to the others, N m; filtered, in motion (published: `NormalisedError`).
+        consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
+    """
+
+    regrouping: Regrouping
+    torque_source: TorqueSource
+    ordinary: Array
+    values: Array
+    std: Array
+    consistent: Array
+    condition_number: float
+    samples: int
+    torque_rms: Array
+    torque_r2: Array
+    normalised_error: float
+    consistent_rms: Array
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How well base parameters predict another motion (general-trajectory check).
+
+    Attributes:
+        torque_rms: per joint [n], N m.
+        torque_r2: coefficient of determination per joint [n].
+        normalised_error: sqrt(e'e) / number of torque samples, N m.
+        samples: torque samples used.
+    """
+
+    torque_rms: Array
+    torque_r2: Array
+    normalised_error: float
+    samples: int
+
+
+class BaseParameterFit:
+    """Accumulates motion for a base parameter fit, in constant memory.
+
+    Args:
+        robot: the arm, n joints.
+        gravity: in the base frame [3], m/s^2.
+        torque_source: where the torque comes from; with "measured_torque" the motions carry it
+            (joint side, N m) as their current.
+        torque_constant: motor side [n], N m/A; the robot file's by default. Only for "current".
+
+    Raises:
+        IdentificationError: torque from currents without torque constants.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        gravity: Array,
+        *,
+        torque_source: TorqueSource = "current",
+        torque_constant: Array | None = None,
+    ) -> None:
+        self.robot, self.torque_source = robot, torque_source
+        constant = robot.torque_constant if torque_constant is None else torque_constant
+        measured = torque_source == "measured_torque"
+        self._torque_per_ampere = np.ones(robot.dof) if measured else robot.gear_ratio * constant
+        if torque_source == "current" and not np.isfinite(self._torque_per_ampere).all():
+            raise IdentificationError(
+                f"{robot.name}: the robot file has no torque constants; identify a model first and "
+                "give it with --model, or take the torque with --from target_moment or "
+                "measured_torque"
+            )
+        self.regressor = FullRegressor(
+            robot, snapped_to_axis(gravity), friction=torque_source != "target_moment"
+        )
+        self.regrouping = regroup(self.regressor)
+        self._grams = BlockedGram()
+
+    def accumulate(self, motion: FilteredMotion, narrow: NarrowFilter | None = None) -> None:
+        """Add a motion; one without the torque is ignored.
+
+        Args:
+            motion: of the arm in the stated mounting.
+            narrow: filter of the recording for regressor and torque; None for no filter.
+        """
+        measured = self.torque_source != "target_moment"
+        torque = motion.current * self._torque_per_ampere if measured else motion.moment
+        if not np.isfinite(torque).all():
+            return
+        columns = self.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.regrouping.base]
+        rows = np.concatenate([columns, torque[:, :, None]], axis=2)
+        for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=measured):
+            self._grams.accumulate(gram, duration)
+
+    def solve(self) -> BaseParameters:
+        """Fit the accumulated motion.
+
+        Raises:
+            IdentificationError: too little motion for the number of base parameters.
+        """
+        rank = self.regrouping.rank
+        blocks = self._grams.blocks
+        counts = blocks[:, :, -1, -1] if len(blocks) else np.zeros((0, self.robot.dof))
+        per_joint = counts.sum(axis=0)
+        if per_joint.sum() < 2 * rank or (per_joint < 2).any():
+            raise IdentificationError(
+                f"{int(per_joint.sum())} torque samples of moving joints cannot give {rank} base "
+                "parameters; record an exciting motion of all joints (ur_energy excite)"
+            )
+        total = blocks.sum(axis=0)
+        ordinary = _solve(total, np.ones(self.robot.dof))
+        noise = np.sqrt(_squares(total, ordinary) / per_joint)
+        values = _solve(total, 1 / np.maximum(noise, 1e-9) ** 2)
+        squares = _squares(total, values)
+        weights = per_joint / np.maximum(squares, 1e-12)
+        covariance = self._covariance(blocks, values, weights)
+        consistent = self._consistent(values, covariance)
+        base = self.regrouping.combination @ consistent
+        spread = total[:, rank, rank] - total[:, rank, -1] ** 2 / per_joint
+        return BaseParameters(
+            regrouping=self.regrouping,
+            torque_source=self.torque_source,
+            ordinary=ordinary,
+            values=values,
+            std=np.sqrt(np.diag(covariance)),
+            consistent=consistent,
+            condition_number=float(np.sqrt(np.linalg.cond(total[:, :rank, :rank].sum(axis=0)))),
+            samples=int(per_joint.sum()),
+            torque_rms=np.sqrt(squares / per_joint),
+            torque_r2=np.asarray(1 - squares / np.maximum(spread, 1e-12)),
+            normalised_error=self._cross_validated(blocks),
+            consistent_rms=np.sqrt(_squares(total, base) / per_joint),
+        )
+
+    def verify(self, values: Array) -> Verification:
+        """Prediction of the accumulated motion by base parameters [rank] of another fit."""
+        rank = self.regrouping.rank
+        total = self._grams.blocks.sum(axis=0)
+        counts = total[:, -1, -1]
+        squares = _squares(total, values)
+        spread = total[:, rank, rank] - total[:, rank, -1] ** 2 / np.maximum(counts, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return Verification(
+                torque_rms=np.sqrt(squares / counts),
+                torque_r2=np.asarray(1 - squares / spread),
+                normalised_error=float(np.sqrt(squares.sum()) / counts.sum()),
+                samples=int(counts.sum()),
+            )
+
+    def torque_error(self, values: Array, q: Array, qd: Array, qdd: Array, current: Array) -> Array:
+        """Predicted less measured torque [samples, n], N m, joint side.
+
+        Args:
+            values: base parameters [rank].
+            q: positions [samples, n], rad.
+            qd: speeds [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
+            current: measured currents [samples, n], A.
+        """
+        columns = self.regressor(q, qd, qdd)[:, :, self.regrouping.base]
+        return np.asarray(columns @ values - current * self._torque_per_ampere)
+
+    def _covariance(self, blocks: Array, values: Array, weights: Array) -> Array:
+        """Covariance of the weighted fit, inflated for correlated residuals.
+
+        With independent residuals the variance of block scores would equal the information; the
+        mean ratio of the two is the number of samples that count as one.
+        """
+        rank = self.regrouping.rank
+        full = _residual_coefficients(values)
+        scores = np.einsum("j,bjrc,c->br", weights, blocks, full)[:, :rank]
+        information = np.einsum("j,jrc->rc", weights, blocks.sum(axis=0))[:rank, :rank]
+        scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
+        inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
+        return np.asarray(inflation * pseudo_inverse(information, _RCOND))
+
+    def _consistent(self, values: Array, covariance: Array) -> Array:
+        nominal = self.regressor.nominal()
+        n = self.robot.dof
+        return nearest_possible(
+            pseudo_inverse(covariance, _RCOND),
+            self.regrouping.combination,
+            values,
+            nominal,
+            _plausible_spread(nominal.reshape(n, -1)).ravel(),
+            n,
+        )
+
+    def _cross_validated(self, blocks: Array) -> float:
+        """Normalised error with every fold of blocks predicted from the others."""
+        total = blocks.sum(axis=0)
+        squares, count = 0.0, 0.0
+        for part in np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks))):
+            held_out = blocks[part].sum(axis=0)
+            rest = total - held_out
+            if len(part) == len(blocks):
+                rest = total
+            values = _solve(rest, np.ones(self.robot.dof))
+            squares += float(_squares(held_out, values).sum())
+            count += float(held_out[:, -1, -1].sum())
+        return float(np.sqrt(squares) / max(count, 1.0))
+
+
+def snapped_to_axis(gravity: Array) -> Array:
+    """Gravity [3], m/s^2, along a base axis where it is within 0.2 degrees of one.
+
+    An upright arm has fewer base parameters than a tilted one: with a noisy estimate of the
+    mounting the fit would include parameters that the motion does not show.
+    """
+    size = float(np.linalg.norm(gravity))
+    axis = int(np.argmax(np.abs(gravity)))
+    if abs(gravity[axis]) < size * np.cos(np.radians(0.2)):
+        return gravity
+    out = np.zeros(3)
+    out[axis] = np.copysign(size, gravity[axis])
+    return out
+
+
+def _plausible_spread(nominal: Array) -> Array:
+    """Plausible deviation of full parameters from the robot file [n, group].
+
+    Half a link's mass plus 1 kg; first moments and tensors as of that mass at 0.1 m and 0.2 m;
+    drives practically unlimited.
+    """
+    mass = 0.5 * nominal[:, MASS] + 1.0
+    out = np.empty_like(nominal)
+    out[:, MASS] = mass
+    out[:, FIRST_MOMENT] = 0.1 * mass[:, None]
+    out[:, TENSOR] = 0.04 * mass[:, None]
+    out[:, COUNT:] = 10.0
+    return out
+
+
+def _solve(gram: Array, weights: Array) -> Array:
+    """Weighted least squares [rank] from Gram matrices [n, rank + 2, rank + 2]."""
+    weighted = np.einsum("j,jrc->rc", weights, gram)
+    rank = weighted.shape[0] - 2
+    return solve_normal_equations(weighted[:rank, :rank], weighted[:rank, rank], _RCOND)
+
+
+def _residual_coefficients(values: Array) -> Array:
+    """Coefficients [rank + 2] of regressor, torque and constant whose product is the residual."""
+    return np.concatenate([-values, [1.0, 0.0]])
+
+
+def _squares(gram: Array, values: Array) -> Array:
+    """Sum of squared residuals per joint [n]."""
+    full = _residual_coefficients(values)
+    return np.asarray(np.maximum(np.einsum("r,jrc,c->j", full, gram, full), 0.0))
+
+
+# Condition number of an arm's base parameters for a motion.
+
+_RATE = 50.0
+_BANDWIDTH = 8.0
+_STRIDE = 5
+
+
+class Conditioning:
+    """Condition number of the stacked base regressor of a recording, part by part.
+
+    Args:
+        robot: the arm, n joints.
+        gravity: in the base frame [3], m/s^2; upright by default.
+    """
+
+    def __init__(self, robot: RobotDescription, gravity: Array | None = None) -> None:
+        upright = np.array([0.0, 0.0, -robot.controller_gravity])
+        down = upright if gravity is None else snapped_to_axis(np.asarray(gravity, dtype=float))
+        self._regressor = FullRegressor(robot, down)
+        self._base = regroup(self._regressor).base
+        self._gram = np.zeros((len(self._base), len(self._base)))
+
+    def accumulate(self, part: Telemetry) -> None:
+        """Add the motion of a part: measured where recorded, else the targets.
+
+        Raises:
+            RecordingError: the part has another number of joints.
+        """
+        kind = "actual" if "actual_q" in part and "actual_qd" in part else "target"
+        names = (f"{kind}_q", f"{kind}_qd")
+        if any(name not in part for name in names):
+            return
+        joints = part[names[0]].shape[1]
+        if joints != self._regressor.robot.dof:
+            raise RecordingError(
+                part.info.source,
+                f"has {joints} joints, a {self._regressor.robot.name} {self._regressor.robot.dof}",
+                "import or record it again under the right robot name",
+                field=names[0],
+            )
+        distinct = part.distinct()
+        finite = np.isfinite(np.hstack([distinct[name] for name in names]))
+        good = np.asarray(finite.all(axis=1))
+        for run in resampled_runs(distinct, names, good, rate=_RATE, bandwidth=_BANDWIDTH):
+            q, qd, qdd = run[names[0]], run[names[1]], run.derivative(names[1])
+            thin = slice(None, None, _STRIDE)
+            columns = self._regressor(q[thin], qd[thin], qdd[thin])[:, :, self._base]
+            rows = columns[np.abs(qd[thin]) > MOVING_SPEED]
+            self._gram += rows.T @ rows
+
+    @property
+    def number(self) -> float:
+        """Condition number; infinite where the motion leaves a base parameter undetermined."""
+        values = np.linalg.eigvalsh(self._gram)
+        if values[-1] <= 0 or values[0] <= 1e-15 * values[-1]:
+            return float("inf")
+        return float(np.sqrt(values[-1] / values[0]))

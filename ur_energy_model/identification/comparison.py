@@ -1,0 +1,315 @@
+"""Model and measurement of a recording, filtered alike: the data of METRICS and figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.identification.filtered_motion import (
+    MOVING_SPEED,
+    WIDENING,
+    FilteredMotion,
+    NarrowFilter,
+    usable_samples,
+)
+from ur_energy_model.identification.friction_stages import DirectionMemory
+from ur_energy_model.identification.setup_prior import payload_runs
+from ur_energy_model.low_pass import low_pass
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.samples import Telemetry, concatenate, slices_between
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from ur_energy_model.identification.dynamics import RecordingDynamics
+    from ur_energy_model.identification.recording import Recording
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array, Mask
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Model and measurement of a stretch without gaps, filtered alike.
+
+    Attributes:
+        motion: wide-band motion of the same samples.
+        current_measured, current_model: [samples, n], A.
+        current_std: standard deviation of measured less modelled current [samples, n], A.
+        moving: whether the joint moves, well away from standstill [samples, n].
+        torque_recorded, torque_model: target_moment and the model's torque without friction, joint
+            side [samples, n], N m; None where target_moment belongs to recorded targets (see
+            `compare_target_torque`) or was not recorded.
+        friction_measured, friction_model: joint side [samples, n], N m; measured is the current's
+            torque less links and inertia.
+    """
+
+    motion: FilteredMotion
+    current_measured: Array
+    current_model: Array
+    current_std: Array
+    moving: Mask
+    torque_recorded: Array | None
+    torque_model: Array | None
+    friction_measured: Array
+    friction_model: Array
+
+
+def compare(
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+) -> Iterator[Comparison]:
+    """Model and measurement of a recording, stretch by stretch."""
+    inertia = np.array([joint.reflected_inertia for joint in model.joints])
+    scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
+    narrow = NarrowFilter(recording.cutoff)
+    memory = DirectionMemory(np.array([joint.friction.presliding for joint in model.joints]))
+    stretch: _Stretch | None = None
+    for motion in recording.motions():
+        for part, dynamics in setups.parts(motion):
+            link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
+            load = link + inertia * part.qdd
+            predicted = model.from_link_torque(
+                link,
+                part.qd,
+                part.qdd,
+                temperature=part.known_temperature,
+                direction=memory(part),
+            )
+            moment = np.zeros_like(load)
+            told = setups.controller_load(part, load)
+            own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
+            if own:
+                moment = _shifted(part.time, part.moment, setups.delay(part))
+            columns = [part.current, predicted.current, load, moment, told, predicted.current_std]
+            new = _Stretch(part, np.column_stack(columns), own)
+            stretch = new if stretch is None else stretch.followed_by(new)
+            inside = stretch.inside(narrow)
+            if not len(stretch.motion.time[inside]):
+                continue
+            values = narrow(stretch.motion, stretch.values[:, : -model.dof])[inside]
+            current, modelled, load, moment, told = np.split(values, 5, axis=1)
+            yield Comparison(
+                motion=stretch.motion.cut(inside),
+                current_measured=current,
+                current_model=modelled,
+                current_std=stretch.values[inside, -model.dof :],
+                moving=narrow.moving(stretch.motion, MOVING_SPEED)[inside],
+                torque_recorded=moment if own else None,
+                torque_model=told if own else None,
+                friction_measured=current * scale - load,
+                friction_model=modelled * scale - load,
+            )
+            stretch = stretch.end(narrow, inside)
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Motion without gaps, and what is filtered of it.
+
+    A long stretch comes in parts. The filter runs over the end of the part before, too, so that
+    nothing is left out between them.
+
+    Attributes:
+        motion: of the samples.
+        values: [samples, columns].
+        own: whether target_moment belongs to it.
+        begin: first sample that was not returned yet; None before the first.
+    """
+
+    motion: FilteredMotion
+    values: Array
+    own: bool
+    begin: int | None = None
+
+    def followed_by(self, new: _Stretch) -> _Stretch:
+        """Both as one; the new one alone behind a gap."""
+        before, after = self.motion.time, new.motion.time
+        period = (self if len(before) > 1 else new).motion.time[:2]
+        step = float(np.ptp(period))
+        if self.own != new.own or abs(after[0] - before[-1] - step) > 0.1 * step:
+            return new
+        rows = np.concatenate([self.motion.rows, new.motion.rows])
+        values = np.concatenate([self.values, new.values])
+        return _Stretch(FilteredMotion.from_rows(rows), values, self.own, self.begin)
+
+    def inside(self, narrow: NarrowFilter) -> slice:
+        """Samples out of reach of the ends that were not returned yet."""
+        rows = narrow.inside(self.motion)
+        return rows if self.begin is None else slice(self.begin, rows.stop, rows.step)
+
+    def end(self, narrow: NarrowFilter, returned: slice) -> _Stretch:
+        """What the filter needs of the end to go on behind the samples that were returned."""
+        count = len(self.motion.time[returned])
+        begin = returned.start + count * returned.step
+        keep = max(0, begin - 8 * narrow.inside(self.motion).start)
+        part = slice(keep, None)
+        return _Stretch(self.motion.cut(part), self.values[part], self.own, begin - keep)
+
+
+def compare_target_torque(
+    model: EnergyModel,
+    recording: Recording,
+    setups: RecordingDynamics,
+    batches: Iterable[Telemetry] | None = None,
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Model torque of the recorded targets, and target_moment.
+
+    Args:
+        model: of the arm.
+        recording: what is compared.
+        setups: of the recording.
+        batches: its samples with targets; None for the thinned ones that the recording keeps.
+
+    Yields:
+        time [samples], s, target_moment and model torque [samples, n], N m, joint side; nothing
+        where the recording has no targets.
+    """
+    if recording.torque_reference != "target":
+        return
+    inertia = np.array([joint.reflected_inertia for joint in model.joints])
+    for batch in recording.torque_telemetry() if batches is None else batches:
+        payload: Array = np.zeros((len(batch), 4))
+        if "payload" in batch:
+            payload[:, 0] = batch["payload"]
+        if "payload_cog" in batch:
+            payload[:, 1:] = batch["payload_cog"]
+        for rows, told in payload_runs(payload):
+            setup, delay = setups.setup_and_delay(told)
+            q, qd, qdd, moment = (
+                batch[name][rows]
+                for name in ("target_q", "target_qd", "target_qdd", "target_moment")
+            )
+            dynamics = ArmDynamics(setups.robot, setup)
+            link = dynamics.inverse_dynamics(q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd)
+            yield batch.time[rows], moment, link + inertia * qdd
+
+
+def _shifted(time: Array, values: Array, delay: float) -> Array:
+    """Columns [samples, n] advanced by `delay` seconds."""
+    later = time + delay
+    return np.stack([np.interp(later, time, column) for column in values.T], axis=1)
+
+
+# Every sample of a recording as it was recorded: the data that the papers measure errors on.
+#
+# Positions, speeds and currents are not filtered, nothing is thinned, and samples at standstill
+# stay. Only the acceleration, which no controller measures, is the low-passed derivative of the
+# speed, as in Raviola et al., RAAD 2021, sec. 3.
+
+_NAMES = ("actual_q", "actual_qd", "actual_current")
+_OTHERS = (
+    "actual_current_as_torque", "actual_robot_voltage", "actual_robot_current", "robot_mode",
+    "target_qd", "target_qdd", "payload", "payload_cog",
+)  # fmt: skip
+_OVERLAP = 2.0
+"""Time on either side that the filter of the acceleration needs [s]."""
+_LONGEST_STEP = 2.5
+"""Steps longer than this many sample periods are gaps."""
+_SHORTEST = 12
+"""Samples that a stretch needs for its acceleration."""
+
+
+@dataclass(frozen=True)
+class RecordedMotion:
+    """Consecutive samples as recorded, joint side.
+
+    Attributes:
+        time: controller clock [samples], s.
+        q, qd: as recorded [samples, n], rad and rad/s.
+        qdd: low-passed derivative of qd [samples, n], rad/s^2.
+        current: as recorded [samples, n], A.
+        torque: measured torque [samples, n], N m; NaN where not recorded.
+        power: at the supply [samples], W; NaN where not recorded.
+        payload: mass and centre told to the controller [samples, 4], kg and m; NaN where not
+            recorded.
+    """
+
+    time: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    current: Array
+    torque: Array
+    power: Array
+    payload: Array
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def cut(self, part: slice) -> RecordedMotion:
+        """Some of the samples."""
+        return RecordedMotion(*(getattr(self, field.name)[part] for field in fields(self)))
+
+
+def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedMotion]:
+    """Samples of a bag in stretches without gaps, in constant memory.
+
+    Samples with the brakes engaged, in freedrive or with values that are not finite are left out.
+
+    Args:
+        bag: recording.
+        cutoff: of the identification's narrow filter [Hz]; accelerations pass its wide one.
+
+    Raises:
+        UrEnergyError: no such bag, damaged, or without motion.
+    """
+    pending: Telemetry | None = None
+    done = -np.inf
+    for batch in iterate_bag(bag, (*_NAMES, *_OTHERS)):
+        if pending is not None and batch.time[0] <= pending.time[-1]:  # the controller restarted
+            yield from _motions(pending, done, np.inf, cutoff)
+            pending, done = None, -np.inf
+        window = batch if pending is None else concatenate([pending, batch])
+        until = float(window.time[-1]) - _OVERLAP
+        yield from _motions(window, done, until, cutoff)
+        done = max(done, until)
+        start = int(np.searchsorted(window.time, until - _OVERLAP))
+        pending = window.cut(slice(start, None))
+    if pending is not None:
+        yield from _motions(pending, done, np.inf, cutoff)
+
+
+def _motions(part: Telemetry, start: float, stop: float, cutoff: float) -> Iterator[RecordedMotion]:
+    """Stretches of a window, cut to times from `start` up to but not including `stop`."""
+    part = part.distinct()
+    if len(part) < _SHORTEST:
+        return
+    good = usable_samples(part, *_NAMES)
+    power = part.bus_power
+    if power is None:
+        power = np.full(len(part), np.nan)
+    steps = np.diff(part.time)
+    broken = steps > _LONGEST_STEP * float(np.median(steps))
+    edges = np.flatnonzero(~good[1:] | ~good[:-1] | broken) + 1
+    for rows in slices_between(edges.tolist(), len(part)):
+        if not good[rows].all() or rows.stop - rows.start < _SHORTEST:
+            continue
+        time, speed = part.time[rows], part["actual_qd"][rows]
+        period = float(np.median(np.diff(time)))
+        slope = np.gradient(speed, time, axis=0)
+        acceleration = low_pass(slope, period, WIDENING * cutoff)
+        keep = (time >= start) & (time < stop)
+        if not keep.any():
+            continue
+        yield RecordedMotion(
+            time=time[keep],
+            q=part["actual_q"][rows][keep],
+            qd=speed[keep],
+            qdd=acceleration[keep],
+            current=part["actual_current"][rows][keep],
+            torque=_recorded(part, "actual_current_as_torque", rows, speed.shape[1])[keep],
+            power=power[rows][keep],
+            payload=np.hstack(
+                [_recorded(part, "payload", rows, 1), _recorded(part, "payload_cog", rows, 3)]
+            )[keep],
+        )
+
+
+def _recorded(part: Telemetry, name: str, rows: slice, width: int) -> Array:
+    """A column [samples, width]; NaN where it was not recorded."""
+    if name not in part:
+        return np.full((rows.stop - rows.start, width), np.nan)
+    return np.asarray(part[name][rows].reshape(-1, width))

@@ -1,1 +1,0 @@
-"""Inertia, mounting and payload from torque; base parameters."""

@@ -1,1 +1,0 @@
-"""The library of Heredia et al. (EcBot): dynamic model per joint and free power model."""

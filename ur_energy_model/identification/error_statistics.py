@@ -1,0 +1,225 @@
+"""Error statistics of n channels, accumulated batch by batch.
+
+Mean, maximum and RMS error and R2 per joint: Clochiatti et al., Robotica 2024, Tables V and VII.
+The paper's mean keeps its sign (`ErrorStatistics.mean`); METRICS have that of absolute errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
+from ur_energy_model.telemetry.samples import time_blocks
+
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Array, Mask
+
+Statistics: TypeAlias = dict[str, float | None]
+"""Statistics of one channel by name; None where they cannot be computed."""
+
+SHORTEST_STANDSTILL = 0.5
+"""Least standstill that determines the power at standstill [s]."""
+_BLOCK = 1.0
+"""Errors of power within this time count as one when the interval of their RMS is computed [s]."""
+LEAST_MOTION_POWER = 1.0
+"""Least mean power above standstill that exceeds a drift of standby [W]."""
+
+
+class ErrorStatistics:
+    """Errors (model minus measurement) of n channels."""
+
+    def __init__(self, channels: int) -> None:
+        self.count = np.zeros(channels)
+        self._absolute, self._signed = np.zeros(channels), np.zeros(channels)
+        self._squared = np.zeros(channels)
+        self._largest = np.zeros(channels)
+        self._mean = np.zeros(channels)
+        self._scatter = np.zeros(channels)
+        self._low, self._high = np.full(channels, np.inf), np.full(channels, -np.inf)
+
+    def accumulate(self, measured: Array, model: Array, mask: Mask | None = None) -> None:
+        """Accumulate samples [samples, n], only those where the mask [samples, n] is True."""
+        if not len(measured):
+            return
+        use = np.ones(measured.shape, dtype=bool) if mask is None else mask
+        self._signed += np.where(use, model - measured, 0.0).sum(axis=0)
+        error = np.where(use, np.abs(model - measured), 0.0)
+        self._absolute += error.sum(axis=0)
+        self._squared += np.square(error).sum(axis=0)
+        self._largest = np.maximum(self._largest, error.max(axis=0))
+        # Scatter about the mean, merged pairwise (Chan et al. 1983): no cancellation.
+        count = use.sum(axis=0).astype(float)
+        total = self.count + count
+        mean = np.where(use, measured, 0.0).sum(axis=0) / np.maximum(count, 1.0)
+        scatter = np.where(use, np.square(measured - mean), 0.0).sum(axis=0)
+        shift = mean - self._mean
+        self._scatter += scatter + shift**2 * self.count * count / np.maximum(total, 1.0)
+        self._mean += shift * count / np.maximum(total, 1.0)
+        self.count = total
+        self._low = np.minimum(self._low, np.where(use, measured, np.inf).min(axis=0))
+        self._high = np.maximum(self._high, np.where(use, measured, -np.inf).max(axis=0))
+
+    @property
+    def rms(self) -> Array:
+        """RMS error per channel [n]; NaN without samples."""
+        return np.asarray(np.sqrt(self._squared / _positive(self.count)))
+
+    @property
+    def mean(self) -> Array:
+        """Mean error per channel [n], its sign kept; NaN without samples."""
+        return np.asarray(self._signed / _positive(self.count))
+
+    @property
+    def largest(self) -> Array:
+        """Largest absolute error per channel [n]; NaN without samples."""
+        return np.where(self.count > 0, self._largest, np.nan)
+
+    @property
+    def r2(self) -> Array:
+        """Coefficient of determination per channel [n]; NaN where the measurement is constant."""
+        return np.asarray(1.0 - self._squared / _positive(self._scatter))
+
+    @property
+    def rms_percent(self) -> Array:
+        """RMS error over the range of the measurement (EcBot, eq. 23 and 26) per channel [n], %.
+
+        NaN where the measurement is constant.
+        """
+        span = np.where(self.count > 0, self._high - self._low, 0.0)
+        return np.asarray(100 * self.rms / _positive(span))
+
+    def entries(self) -> list[Statistics]:
+        """{"mean", "max", "rms", "r2"} per channel; mean and max of the absolute errors."""
+        mean = self._absolute / _positive(self.count)
+        return _by_channel(mean=mean, max=self.largest, rms=self.rms, r2=self.r2)
+
+
+class IntervalStatistics:
+    """Share of the errors of n channels within their stated 95 % intervals."""
+
+    def __init__(self, channels: int) -> None:
+        self._count = np.zeros(channels)
+        self._within = np.zeros(channels)
+        self._variance = np.zeros(channels)
+
+    def accumulate(self, error: Array, std: Array, mask: Mask) -> None:
+        """Accumulate errors and their standard deviations [samples, n], where the mask is True."""
+        self._count += mask.sum(axis=0)
+        self._within += ((np.abs(error) <= CONFIDENCE * std) & mask).sum(axis=0)
+        self._variance += (np.square(std) * mask).sum(axis=0)
+
+    def entries(self) -> list[Statistics]:
+        """{"std", "coverage"} per channel: RMS of the standard deviations, and the share."""
+        count = _positive(self._count)
+        return _by_channel(std=np.sqrt(self._variance / count), coverage=self._within / count)
+
+
+def _by_channel(**values: Array) -> list[Statistics]:
+    """Values [n] by name as one entry per channel."""
+    rows = zip(*values.values(), strict=True)
+    return [dict(zip(values, map(finite_or_none, row), strict=True)) for row in rows]
+
+
+def _positive(values: Array) -> Array:
+    return np.where(values > 0, values, np.nan)
+
+
+def finite_or_none(value: float) -> float | None:
+    """The value for JSON; None for NaN and infinity."""
+    return float(value) if np.isfinite(value) else None
+
+
+class PowerStatistics:
+    """Errors of the power and energy at the supply while brakes are released.
+
+    The energy of motion is evaluated separately: energy above the power at standstill, over the
+    samples at which the arm moves. Most of an arm's energy is standby, so an error of one percent
+    of the total shows little of the motors.
+
+    Args:
+        channels: layout of the tables.
+        noise: standard deviation of the measured power about an exact model's [W].
+    """
+
+    def __init__(self, channels: Channels, noise: float = 0.0) -> None:
+        self._channels, self._noise = channels, float(np.nan_to_num(noise))
+        self._errors, self._within = ErrorStatistics(1), IntervalStatistics(1)
+        self._blocks: list[float] = []
+        """Mean squared error of each block of time [W^2]."""
+        self._seconds, self._measured, self._model = (np.zeros(len(ArmState)) for _ in range(3))
+
+    def accumulate(self, table: PowerTable) -> None:
+        """Accumulate the calculator's powers; tables without bus power are ignored."""
+        use = table.states >= ArmState.STANDSTILL
+        if not table.bus_measured or not use.any():
+            return
+        arm = self._channels.arm
+        measured, model = (table.power[use, arm[name]] for name in ("bus", "total"))
+        steps, states = table.steps.bridged[use], table.states[use]
+        self._errors.accumulate(measured[:, None], model[:, None])
+        std = np.hypot(self._channels.deviations_of_total(table.power[use]), self._noise)
+        error = (model - measured)[:, None]
+        self._within.accumulate(error, std[:, None], np.ones_like(error, dtype=bool))
+        time = table.samples.time[use]
+        self._blocks += [float(np.square(error[b]).mean()) for b in time_blocks(time, _BLOCK)]
+        count = len(ArmState)
+        self._seconds += np.bincount(states, steps, count)
+        self._measured += np.bincount(states, steps * measured, count)
+        self._model += np.bincount(states, steps * model, count)
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return int(self._errors.count[0])
+
+    @property
+    def motion_energy_error_percent(self) -> float | None:
+        """Relative error of the energy of motion [%].
+
+        None where the recording has no standstill or hardly any power of motion.
+        """
+        still, moving = ArmState.STANDSTILL, ArmState.MOVING
+        seconds = self._seconds
+        if seconds[still] < SHORTEST_STANDSTILL or seconds[moving] <= 0.0:
+            return None
+        level = self._measured[still] / seconds[still]
+        modelled = self._model[still] / seconds[still]
+        above = self._measured[moving] - level * seconds[moving]
+        expected = self._model[moving] - modelled * seconds[moving]
+        if above <= LEAST_MOTION_POWER * seconds[moving]:
+            return None
+        return finite_or_none(100 * float(expected - above) / float(above))
+
+    def entry(self) -> Statistics:
+        """{"rmse", "rmse_low", "rmse_high", "rmse_percent", "r2", "energy_error_percent", ...}.
+
+        RMSE, its 95 % interval from the scatter over blocks of time, RMSE over the range of the
+        measurement (EcBot, eq. 22-23), and {"std", "coverage"} of the stated intervals of the
+        power, see `IntervalStatistics.entries`.
+        """
+        rmse = float(self._errors.rms[0])
+        low, high = self._rmse_interval()
+        measured, model = self._measured.sum(), self._model.sum()
+        return {
+            "rmse": finite_or_none(rmse),
+            "rmse_low": finite_or_none(low),
+            "rmse_high": finite_or_none(high),
+            "rmse_percent": finite_or_none(float(self._errors.rms_percent[0])),
+            "r2": finite_or_none(float(self._errors.r2[0])),
+            "energy_error_percent": (
+                finite_or_none(100 * (model - measured) / measured) if measured else None
+            ),
+            **self._within.entries()[0],
+        }
+
+    def _rmse_interval(self) -> tuple[float, float]:
+        """95 % interval of the RMSE [W]; NaN with fewer than two blocks of time."""
+        if len(self._blocks) < 2:
+            return float("nan"), float("nan")
+        blocks = np.array(self._blocks)
+        half = CONFIDENCE * float(blocks.std(ddof=1)) / np.sqrt(len(blocks))
+        square = float(self._errors.rms[0]) ** 2
+        return float(np.sqrt(max(square - half, 0.0))), float(np.sqrt(square + half))

@@ -1,0 +1,350 @@
+"""Evaluation: how well a model describes a recording, and the METRICS of the comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.powers import FIELDS, MEASURED_FIELDS, Method, PowerOptions, PowerTable
+from ur_energy_model.energy.recording_energy import recording_powers
+from ur_energy_model.energy.session import MeasuredMotion, anchor_friction
+from ur_energy_model.energy.telemetry_checks import (
+    check_joints,
+    doubt_about_arm,
+    model_of_arm,
+    serials,
+)
+from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.identification.comparison import compare, compare_target_torque
+from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_setups
+from ur_energy_model.identification.error_statistics import (
+    ErrorStatistics,
+    IntervalStatistics,
+    PowerStatistics,
+    Statistics,
+)
+from ur_energy_model.identification.quality import Motion, motion_of
+from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.model.sessions import Session
+from ur_energy_model.telemetry.bag.reader import BATCH
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, repetition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from ur_energy_model.identification.recording import Recording
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.setup import Payload, Setup
+    from ur_energy_model.typing import Progress
+
+ANOTHER_ARM = 4.0
+"""Misfit of the currents that indicates a model of another arm (or another payload): 1 to 3 for the
+arm's own model, cold or warm, 7 and more for another arm of the type."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """METRICS of one recording; the JSON keys are the names of the attributes.
+
+    Attributes:
+        bag: path as given.
+        samples: number of samples read.
+        torque: {"mean", "max", "rms", "r2"} per joint [N m]; None where columns are missing.
+        current: the same in A, over samples at which the joint moves: at standstill friction, and
+            with it the current, takes any value up to its limit.
+        current_all: the same over all samples.
+        power: at the supply from measured currents, see `PowerStatistics.entry`; or None.
+        power_from_motion: the same from the motion alone, without measured currents, as in EcBot's
+            tests.
+        motion_energy_error_percent: relative error of the energy of motion, of power_from_motion or
+            else of power.
+        cutoff: of the filter [Hz].
+        duration: of the recording [s].
+        current_interval: {"std", "coverage"} per joint: share of the currents within their stated
+            95 % intervals, over samples at which the joint moves.
+        current_interval_all: the same over all samples.
+        session: see `session_json`.
+        motion: relation to the recordings that the model was fitted to.
+        warnings: for the user, one line each.
+        serials: of the arms of model and recording, see `recording_checks.serials`.
+    """
+
+    bag: str
+    samples: int
+    torque: list[Statistics] | None
+    current: list[Statistics] | None
+    current_all: list[Statistics] | None
+    power: Statistics | None
+    power_from_motion: Statistics | None
+    motion_energy_error_percent: float | None
+    cutoff: float
+    duration: float
+    current_interval: list[Statistics] | None
+    current_interval_all: list[Statistics] | None
+    session: dict[str, Any]
+    motion: Motion = "unknown"
+    warnings: tuple[str, ...] = ()
+    serials: Mapping[str, str | None] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """METRICS as the command line prints them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def for_model_file(self) -> dict[str, Any]:
+        """METRICS as a model keeps them of the recordings it was identified with."""
+        content = self.as_json()
+        del content["warnings"]
+        return content
+
+
+def evaluate(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    payload: Payload | None = None,
+    anchor: bool = True,
+    same_arm: bool = False,
+    progress: Progress | None = None,
+) -> Metrics:
+    """METRICS of a recording, with the recording's own mounting and payload.
+
+    The model's mounting and payload are used where the recording does not contain them.
+
+    Args:
+        model: of the arm.
+        bag: recording.
+        payload: actual payload, where it differs from the one set in the controller.
+        anchor: take standby power and friction scales from the recording's own standstill and
+            first seconds of motion.
+        same_arm: see `model_of_arm`.
+        progress: called with fraction (NaN if unknown) and text.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    recording, setups = read_for_comparison(model, bag, payload=payload, progress=progress)
+    try:
+        matched, warning = model_of_arm(model, recording.info, same_arm=same_arm)
+        found = measure(matched, recording, setups, anchor=anchor)
+        if warning is None and not same_arm:
+            warning = _doubt(model, recording.info, found)
+        warnings = () if warning is None else (warning,)
+        return replace(found, warnings=(*warnings, *repetition(recording.quality.repeated)))
+    finally:
+        recording.close()
+
+
+def read_for_comparison(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    payload: Payload | None = None,
+    progress: Progress | None = None,
+) -> tuple[Recording, RecordingDynamics]:
+    """A recording and its setups, for `compare`; the caller closes the recording.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    robot = model.description()
+    check_joints(model, robot)
+    recording = read_recording(bag, robot, progress=progress)
+    _, estimate = estimate_setups([recording], [recording], robot, None)
+    return recording, RecordingDynamics(robot, recording.info, estimate, None, model.setup, payload)
+
+
+def _doubt(model: EnergyModel, info: RecordingInfo, found: Metrics) -> str | None:
+    """A warning where friction or currents indicate another arm than the model's."""
+    rms = [np.nan if row["rms"] is None else row["rms"] for row in found.current or ()]
+    usual = [joint.current_residual or np.nan for joint in model.joints]
+    ratios = np.array(rms) / np.array(usual[: len(rms)])
+    misfit = float(np.nanmedian(ratios)) if np.isfinite(ratios).any() else 0.0
+    words = f"currents deviate {misfit:.0f} times as much as in the model's own recordings"
+    session = Session(
+        found.session["standby"],
+        found.session["standby_std"],
+        np.array(found.session["friction_scale"]),
+        np.array(found.session["friction_std"]),
+        moving_seconds=found.session["moving_seconds"],
+    )
+    return doubt_about_arm(model, info, session, [words] if misfit > ANOTHER_ARM else [])
+
+
+def measure(
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool
+) -> Metrics:
+    """METRICS of a recording whose setups are known."""
+    n = model.dof
+    if anchor:
+        model = model.in_session(anchored_friction(model, recording, setups))
+    within, within_all = IntervalStatistics(n), IntervalStatistics(n)
+    everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
+    for part in compare(model, recording, setups):
+        everything.accumulate(part.current_measured, part.current_model)
+        moving.accumulate(part.current_measured, part.current_model, part.moving)
+        error = part.current_model - part.current_measured
+        within.accumulate(error, part.current_std, part.moving)
+        within_all.accumulate(error, part.current_std, np.ones_like(part.moving))
+        if part.torque_recorded is not None and part.torque_model is not None:
+            torque.accumulate(part.torque_recorded, part.torque_model)
+    for _, recorded, modelled in compare_target_torque(model, recording, setups):
+        torque.accumulate(recorded, modelled)
+    actual = replace(model, setup=setups.actual_setup(recording.told_payload))
+    bag = PowerSource(recording.path, recording.kept_samples())
+    fields = FIELDS
+    if len(recording.quality.payloads) <= 1:  # the actual payload may differ from the set one
+        fields = tuple(name for name in FIELDS if not name.startswith("payload"))
+    if anchor:  # standstill may come late in the recording
+        _, session = compare_power(actual, bag, MEASURED_FIELDS, "current", anchor=True)
+        actual = actual.in_session(session)
+    power, session = compare_power(actual, bag, fields, "current", anchor=anchor)
+    from_motion, _ = compare_power(actual, bag, fields, "motion", anchor=anchor)
+    known = bool(everything.count.any())
+    return Metrics(
+        bag=str(recording.path),
+        samples=recording.samples,
+        torque=torque.entries() if torque.count.any() else None,
+        current=moving.entries() if known else None,
+        current_all=everything.entries() if known else None,
+        power=power.entry() if power.samples else None,
+        power_from_motion=from_motion.entry() if from_motion.samples else None,
+        motion_energy_error_percent=(
+            from_motion if from_motion.samples else power
+        ).motion_energy_error_percent,
+        cutoff=recording.cutoff,
+        duration=recording.duration,
+        current_interval=within.entries() if known else None,
+        current_interval_all=within_all.entries() if known else None,
+        session=session_json(session),
+        motion=recorded_motion(model, recording),
+        serials=serials(model, recording.info),
+    )
+
+
+def recorded_motion(model: EnergyModel, recording: Recording) -> Motion:
+    """Relation of a recording's motion to those that a model was fitted to."""
+    fitted = model.provenance.get("bags") or ()
+    return motion_of(recording.quality.visited, recording.sha256, fitted)
+
+
+def identify_session(model: EnergyModel, bag: str | Path) -> Session:
+    """The session of a recording: standby from standstill, friction from its first motion.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    recording, setups = read_for_comparison(model, bag)
+    try:
+        model = model.in_session(anchored_friction(model, recording, setups))
+        return compare_power(model, PowerSource(bag), MEASURED_FIELDS, "current", anchor=True)[1]
+    finally:
+        recording.close()
+
+
+def recorded_setup(model: EnergyModel, bag: str | Path) -> Setup:
+    """Mounting and payload of a recording; the model's where it does not contain them.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    recording, setups = read_for_comparison(model, bag)
+    try:
+        return setups.actual_setup(recording.told_payload)
+    finally:
+        recording.close()
+
+
+@dataclass(frozen=True)
+class PowerSource:
+    """Samples that powers are compared on.
+
+    Attributes:
+        bag: recording.
+        kept: parts of it that were kept when it was read; None to read all of the bag.
+    """
+
+    bag: str | Path
+    kept: Iterable[Telemetry] | None = None
+
+    def powers(self, calculator: EnergyCalculator, fields: tuple[str, ...]) -> Iterator[PowerTable]:
+        """Powers of the samples from these RTDE fields."""
+        if self.kept is None:
+            yield from recording_powers(calculator, self.bag, fields=fields)
+            return
+        for part in self.kept:
+            columns = {name: part[name] for name in fields if name in part}
+            known = replace(part, columns=columns)
+            for start in range(0, len(known), BATCH):
+                table = calculator(known.cut(slice(start, start + BATCH)))
+                if table is not None:
+                    yield table
+
+
+def compare_power(
+    model: EnergyModel,
+    source: PowerSource,
+    fields: tuple[str, ...],
+    method: Method,
+    *,
+    anchor: bool,
+) -> tuple[PowerStatistics, Session]:
+    """Errors of the modelled supply power while brakes are released, and the session.
+
+    Args:
+        model: of the arm, in the setup and with the friction of the recording.
+        source: recording.
+        fields: RTDE fields to read.
+        method: powers from measured "current", or from "motion" alone.
+        anchor: take standby power from the recording's own standstill.
+    """
+    options = PowerOptions(method=method, track_standby=anchor)
+    calculator = EnergyCalculator(model, model.description(), options)
+    statistics = PowerStatistics(calculator.channels, model.bus.residual)
+    try:
+        for table in source.powers(calculator, fields):
+            statistics.accumulate(table)
+    except MissingFieldError:  # the recording lacks what this method needs
+        statistics = PowerStatistics(calculator.channels)
+    standby = calculator.standby
+    if not standby.anchored:
+        return statistics, model.session
+    return statistics, replace(
+        model.session,
+        standby=standby.power,
+        standby_std=standby.std,
+        still_seconds=standby.still_seconds,
+    )
+
+
+def anchored_friction(
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+) -> Session:
+    """Friction scales of a recording, from the first seconds of its motion; standby the model's."""
+    motions = (
+        (
+            MeasuredMotion(
+                part.time, part.q, part.qd, part.qdd, part.current, part.known_temperature
+            ),
+            dynamics,
+        )
+        for motion in recording.motions()
+        for part, dynamics in setups.parts(motion)
+    )
+    return anchor_friction(model, motions)
+
+
+def session_json(session: Session) -> dict[str, Any]:
+    """Entry "session" of METRICS: the session that the comparison was anchored on."""
+    return {
+        "anchored": session.moving_seconds > 0 or session.still_seconds > 0,
+        "friction_scale": session.friction_scale.tolist(),
+        "friction_std": session.friction_std.tolist(),
+        "standby": session.standby,
+        "standby_std": session.standby_std,
+        "still_seconds": session.still_seconds,
+        "moving_seconds": session.moving_seconds,
+    }

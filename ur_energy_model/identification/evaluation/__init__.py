@@ -1,1 +1,0 @@
-"""Evaluation: how well a model describes a recording."""

@@ -1,0 +1,461 @@
+"""Recorded channels as filtered motion on an even time grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.signal import welch
+
+from ur_energy_model.low_pass import low_pass
+from ur_energy_model.telemetry.samples import Telemetry, concatenate, slices_between
+from ur_energy_model.typing import Mask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ur_energy_model.typing import Array, Indices, Mask
+
+MOVING_SPEED = 0.02
+"""Joint speed above which a sample counts as moving [rad/s]."""
+_TIME, _JOINT_CHANNELS, _PAYLOAD = 1, 6, 4
+
+
+@dataclass(frozen=True)
+class FilteredMotion:
+    """Filtered motion on an even grid, without gaps.
+
+    Attributes:
+        time: controller clock [samples], s.
+        q, qd, qdd: joint side [samples, n], rad, rad/s, rad/s^2.
+        current: motor currents [samples, n], A.
+        moment: target_moment through the same filter [samples, n], N m; NaN where not recorded.
+        temperature: [samples, n], degC; NaN where not recorded.
+        payload: mass and centre of mass told to the controller [samples, 4], kg and m; NaN where
+            not recorded.
+    """
+
+    time: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    current: Array
+    moment: Array
+    temperature: Array
+    payload: Array
+
+    @classmethod
+    def from_rows(cls, rows: Array) -> FilteredMotion:
+        """Motion from rows [samples, `row_width`] as `rows` gives them."""
+        time, joints, payload = np.split(rows, [_TIME, -_PAYLOAD], axis=1)
+        q, qd, qdd, current, moment, temperature = np.split(joints, _JOINT_CHANNELS, axis=1)
+        return cls(time[:, 0], q, qd, qdd, current, moment, temperature, payload)
+
+    @staticmethod
+    def row_width(dof: int) -> int:
+        """Width of the rows of a motion of n joints."""
+        return _TIME + _JOINT_CHANNELS * dof + _PAYLOAD
+
+    @property
+    def rows(self) -> Array:
+        """All values in one array [samples, `row_width`]."""
+        return np.column_stack(self._channels)
+
+    @property
+    def period(self) -> float:
+        """Step of the grid [s]; the motion has two samples or more."""
+        return float(self.time[1] - self.time[0])
+
+    @property
+    def temperature_range(self) -> Array:
+        """Lowest and highest temperature of each joint [n, 2], degC; NaN where not recorded."""
+        low, high = np.fmin.reduce(self.temperature), np.fmax.reduce(self.temperature)
+        return np.stack([low, high], axis=1)
+
+    @property
+    def known_temperature(self) -> Array | None:
+        """Temperatures where all of them were recorded, else None."""
+        return self.temperature if np.isfinite(self.temperature).all() else None
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def cut(self, part: slice | Indices) -> FilteredMotion:
+        """Some of the samples."""
+        return FilteredMotion(*(channel[part] for channel in self._channels))
+
+    @property
+    def _channels(self) -> tuple[Array, ...]:
+        """All attributes in order."""
+        motion = (self.time, self.q, self.qd, self.qdd)
+        return (*motion, self.current, self.moment, self.temperature, self.payload)
+
+
+def merged_ranges(first: Array, second: Array) -> Array:
+    """Ranges [n, 2] that span two sets of ranges [n, 2] (low, high); NaN is ignored."""
+    low, high = np.fmin(first[:, 0], second[:, 0]), np.fmax(first[:, 1], second[:, 1])
+    return np.stack([low, high], axis=1)
+
+
+# Narrow low-pass filter of measurement and model columns (parallel filtering), and its cut-off.
+
+SHORTEST = 12
+"""Samples of the shortest stretch that is filtered."""
+_STILL_SHARE = 0.1
+_FILTER_PADDING = 1.5
+"""Extension at either end, in periods of the cut-off."""
+
+CUTOFF_RANGE = (2.5, 6.0)
+"""Lowest and highest cut-off [Hz]: faster motion is compliance of the gears, which a rigid-body
+model lacks. The highest is also limited to 0.35 of the sample rate."""
+_DEFAULT_CUTOFF = 5.0
+_MOVING = 0.02
+_ACCEPTED_LOSS = 0.05
+
+
+class NarrowFilter:
+    """Low-pass filter for measurement and model columns of one recording alike.
+
+    Args:
+        cutoff: [Hz].
+    """
+
+    def __init__(self, cutoff: float) -> None:
+        self.cutoff = cutoff
+
+    def inside(self, motion: FilteredMotion) -> slice:
+        """Samples out of reach of the ends of the stretch, thinned to what the cut-off needs."""
+        if len(motion) < SHORTEST:
+            return slice(0, 0)
+        rate = 1 / motion.period
+        edge = int(np.ceil(0.5 * rate / self.cutoff))
+        return slice(edge, max(edge, len(motion) - edge), max(1, int(rate / (8 * self.cutoff))))
+
+    def __call__(self, motion: FilteredMotion, values: Array) -> Array:
+        """Values [samples, ...] of a motion's samples, filtered along time."""
+        return low_pass(values, round(motion.period, 9), self.cutoff, padding=_FILTER_PADDING)
+
+    def moving(self, motion: FilteredMotion, speed: float) -> Mask:
+        """Samples [samples, n] of joints that move, clear of standstill by the filter's reach.
+
+        At standstill friction takes any value up to its limit, and the filter carries that into
+        the neighbouring motion.
+        """
+        still = self(motion, (np.abs(motion.qd) < speed).astype(float))
+        return np.asarray((np.abs(motion.qd) >= speed) & (still < _STILL_SHARE))
+
+
+def sample_period(time: Array) -> float:
+    """Median time step [s]; 0.002 without any."""
+    steps = np.diff(time)
+    steps = steps[steps > 0]
+    return float(np.median(steps)) if steps.size else 0.002
+
+
+def choose_cutoff(telemetry: Telemetry) -> float:
+    """Cut-off with the least error of the acceleration: lost motion plus remaining noise.
+
+    The speed's spectrum (Welch) is split into a flat noise floor, read at its upper end, and the
+    motion above it; both are turned into acceleration, and the frequency that minimises the sum
+    of motion above and noise below is taken, the median over joints that move.
+
+    Args:
+        telemetry: some seconds with actual_qd.
+
+    Returns:
+        Cut-off [Hz] within CUTOFF_RANGE.
+    """
+    telemetry = telemetry.distinct()
+    period = sample_period(telemetry.time)
+    highest = min(CUTOFF_RANGE[1], 0.35 / period)
+    speed = telemetry["actual_qd"]
+    found: list[float] = []
+    longest = max(telemetry.segments(), key=lambda s: s.stop - s.start, default=slice(0, 0))
+    span = longest if longest.stop - longest.start > 256 else slice(0, len(telemetry))
+    count = span.stop - span.start
+    if count < 64:
+        return min(_DEFAULT_CUTOFF, highest)
+    grid = telemetry.time[span.start] + period * np.arange(count)
+    for j in range(speed.shape[1]):
+        column = np.nan_to_num(speed[span, j])
+        if np.ptp(column) < _MOVING:
+            continue
+        even = np.interp(grid, telemetry.time[span], column)
+        frequency, density = welch(even, 1 / period, nperseg=min(count, int(8 / period)))
+        floor = float(np.median(density[int(0.7 * len(density)) :]))
+        signal = np.maximum(density - floor, 0.0) * frequency**2
+        noise = floor * frequency**2
+        error = signal.sum() - np.cumsum(signal) + np.cumsum(noise)
+        enough = np.flatnonzero(error < _ACCEPTED_LOSS * signal.sum())
+        found.append(float(frequency[enough[0] if enough.size else np.argmin(error)]))
+    cutoff = float(np.median(found)) if found else _DEFAULT_CUTOFF
+    return float(np.clip(cutoff, CUTOFF_RANGE[0], highest))
+
+
+# Recorded channels resampled to an even time grid and low-pass filtered.
+#
+# Recorders store samples at irregular multiples of the controller's tick; filters and derivatives
+# need an even grid. Each gap-free stretch has its own grid.
+
+_MINIMUM_SAMPLES = 16
+
+
+@dataclass(frozen=True)
+class ResampledRun:
+    """A stretch without gaps.
+
+    Attributes:
+        time: even grid [samples], s, controller clock.
+        rate: its rate [Hz].
+        values: filtered channels by name, [samples, k].
+    """
+
+    time: Array
+    rate: float
+    values: dict[str, Array]
+
+    def __getitem__(self, name: str) -> Array:
+        return self.values[name]
+
+    def derivative(self, name: str) -> Array:
+        """Time derivative of a channel [samples, k] (central differences)."""
+        return np.asarray(np.gradient(self.values[name], 1 / self.rate, axis=0))
+
+
+def resampled_runs(
+    telemetry: Telemetry,
+    names: Sequence[str],
+    good: Mask,
+    *,
+    rate: float = 100.0,
+    bandwidth: float = 15.0,
+    shortest: float = 1.6,
+) -> Iterator[ResampledRun]:
+    """Gap-free stretches of usable samples, interpolated to an even grid and filtered.
+
+    Args:
+        telemetry: recording or part of one.
+        names: channels to take.
+        good: usable samples [samples].
+        rate: of the grid [Hz].
+        bandwidth: of the zero-phase second-order Butterworth filter [Hz].
+        shortest: shortest stretch used [s].
+    """
+    for rows in _stretches(telemetry, good):
+        time = telemetry.time[rows]
+        if len(time) < _MINIMUM_SAMPLES or time[-1] - time[0] < shortest:
+            continue
+        grid = np.arange(time[0], time[-1], 1 / rate)
+        values = {
+            name: low_pass(CubicSpline(time, telemetry[name][rows])(grid), 1 / rate, bandwidth)
+            for name in names
+        }
+        yield ResampledRun(grid, rate, values)
+
+
+def _stretches(telemetry: Telemetry, good: Mask) -> Iterator[slice]:
+    """Slices of good samples [samples] without a gap."""
+    for segment in telemetry.segments():
+        flags = np.concatenate([[0], good[segment].astype(int), [0]])
+        for start, stop in np.flatnonzero(np.diff(flags)).reshape(-1, 2):
+            yield slice(segment.start + int(start), segment.start + int(stop))
+
+
+# Samples of a recording that identification can use.
+
+RUNNING = 7
+"""robot_mode of a robot with its brakes released."""
+
+
+def freedrive_samples(telemetry: Telemetry) -> Mask:
+    """Samples [n] taken in freedrive: the target follows the hand, but target_qdd stays zero.
+
+    A stretch counts when target_qdd is exactly zero on all joints while the target speed changes
+    by more than 0.05 rad/s^2 somewhere within it (a cruise at constant speed does not).
+    """
+    speed, time = telemetry["target_qd"], telemetry.time
+    coasting = (telemetry["target_qdd"] == 0).all(axis=1) & (np.abs(speed) > 1e-4).any(axis=1)
+    out = np.zeros(len(time), dtype=bool)
+    if not coasting.any():
+        return out
+    step = np.maximum(np.diff(time), 1e-6)[:, None]
+    rates = np.abs(np.diff(speed, axis=0)) / step
+    changing = np.asarray((rates > 0.05).any(axis=1))
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], coasting.astype(int), [0]])))
+    for start, stop in edges.reshape(-1, 2):
+        if changing[start : max(start, stop - 1)].any():
+            out[start:stop] = True
+    return out
+
+
+def usable_samples(telemetry: Telemetry, *names: str) -> Mask:
+    """Samples [n] at which these columns are finite and the robot runs, freedrive left out."""
+    good = np.ones(len(telemetry), dtype=bool)
+    for name in names:
+        good &= np.isfinite(telemetry[name].reshape(len(telemetry), -1)).all(axis=1)
+    if "robot_mode" in telemetry:
+        good &= telemetry["robot_mode"] == RUNNING
+    if "target_qd" in telemetry and "target_qdd" in telemetry:
+        good &= ~freedrive_samples(telemetry)
+    return good
+
+
+# Recorded channels turned into filtered, differentiated motion on an even time grid.
+#
+# Position, speed and current pass the same zero-phase low-pass filter, so they keep their phase;
+# acceleration is the derivative of the filtered speed. This first filter is wide. The second,
+# narrow one (`NarrowFilter`) is applied to model columns and measurement alike ("parallel
+# filtering", usual in robot identification), so that it distorts the steps of friction and
+# acceleration on both sides equally. A filter never runs across a gap. Short gaps that the cut-off
+# still resolves (a sample or two lost, an uneven recorder) are interpolated.
+
+WIDENING = 4.0
+"""Bandwidth of the first filter over the cut-off of the second."""
+OVERSAMPLING = 5.0
+"""Samples kept per period of the first filter's bandwidth."""
+_CHUNK = 30.0
+_OVERLAP = 2.0
+_LINEAR_RATE = 200.0
+_PADDING = 1.5
+"""Extension at either end of a stretch, in periods of the bandwidth."""
+
+
+class MotionStream:
+    """Turns batches of one recording into filtered motions, in constant memory.
+
+    Args:
+        dof: number of joints n.
+        cutoff: of the second, narrow filter [Hz]; the filter applied here is WIDENING times wider.
+        period: nominal sample period [s].
+        moment: filter target_moment too.
+    """
+
+    def __init__(self, dof: int, cutoff: float, period: float, *, moment: bool = True) -> None:
+        self.dof, self.cutoff, self.period = dof, cutoff, period
+        self._moment = moment
+        self.rate = 1 / period
+        self.bandwidth = min(WIDENING * cutoff, 0.4 / period)
+        self.stride = max(1, int(self.rate / (OVERSAMPLING * self.bandwidth)))
+        self.longest_step = max(2.5 * period, 0.25 / cutoff)
+        """Steps longer than this are gaps [s]."""
+        self._edge = 0.5 / self.bandwidth
+        self._pending: list[Telemetry] = []
+        self._from = -np.inf
+        self._origin: float | None = None
+
+    def process(self, batch: Telemetry) -> list[FilteredMotion]:
+        """Motions completed by this batch."""
+        self._pending.append(batch)
+        first, last = self._pending[0].time[0], batch.time[-1]
+        if last - first < _CHUNK + 2 * _OVERLAP and last >= first:
+            return []
+        joined = concatenate(self._pending)
+        until = last - _OVERLAP
+        out = list(self._motions(joined, self._from, until, last=False))
+        keep = int(np.searchsorted(joined.time, until - _OVERLAP)) if last >= first else 0
+        monotonic = bool((np.diff(joined.time) > 0).all())
+        if not monotonic:  # the controller restarted: finish the pending samples
+            self._pending = []
+            out = list(self._motions(joined, self._from, np.inf, last=True))
+            self._from = -np.inf
+            return out
+        self._pending = [joined.cut(slice(keep, None))]
+        self._from = until
+        return out
+
+    def finish(self) -> list[FilteredMotion]:
+        """Motions of the samples still pending."""
+        if not self._pending:
+            return []
+        joined = concatenate(self._pending)
+        self._pending = []
+        return list(self._motions(joined, self._from, np.inf, last=True))
+
+    def _motions(
+        self, part: Telemetry, start: float, stop: float, *, last: bool
+    ) -> Iterator[FilteredMotion]:
+        names = ("actual_q", "actual_qd", "actual_current")
+        part = part.distinct()
+        good = usable_samples(part, *names)
+        if self._origin is None:
+            self._origin = float(part.time[0])
+        for rows in _runs(part, good, self.longest_step):
+            time = part.time[rows]
+            if len(time) < SHORTEST:
+                continue
+            motion = self._filtered(part, rows)
+            low = start if rows.start == 0 and start > -np.inf else max(start, time[0] + self._edge)
+            at_end = rows.stop == len(part)
+            high = stop if at_end and not last else min(stop, time[-1] - self._edge)
+            keep = np.flatnonzero((motion.time >= low) & (motion.time < high))
+            if keep.size:
+                yield motion.cut(keep)
+
+    def _filtered(self, part: Telemetry, rows: slice) -> FilteredMotion:
+        """Motion of one stretch, on a grid that all stretches of the recording share."""
+        assert self._origin is not None
+        time = part.time[rows]
+        first = np.ceil((time[0] - self._origin) / self.period - 1e-6)
+        count = int((time[-1] - self._origin) / self.period - first + 1e-6) + 1
+        grid = self._origin + self.period * (first + np.arange(count))
+        even = len(grid) == len(time) and np.allclose(grid, time, atol=0.02 * self.period, rtol=0)
+
+        def smooth(name: str) -> Array:
+            values = part[name][rows]
+            if not even:
+                values = self._interpolated(time, values, grid)
+            return low_pass(values, self.period, self.bandwidth, padding=_PADDING)
+
+        thin = slice(int(-first) % self.stride, None, self.stride)
+        latest = np.clip(np.searchsorted(time, grid[thin], side="right") - 1, 0, len(time) - 1)
+
+        def held(name: str, width: int) -> Array:
+            """Latest recorded values at the samples kept [samples, width]; NaN without."""
+            if name not in part:
+                return np.full((len(latest), width), np.nan)
+            return np.asarray(part[name][rows][latest].reshape(-1, width))
+
+        qd = smooth("actual_qd")
+        moment = np.full_like(qd[thin], np.nan)
+        recorded = self._moment and "target_moment" in part
+        if recorded and np.isfinite(part["target_moment"][rows]).all():
+            moment = smooth("target_moment")[thin]
+        return FilteredMotion(
+            time=grid[thin],
+            q=smooth("actual_q")[thin],
+            qd=qd[thin],
+            qdd=self._derivative(qd)[thin],
+            current=smooth("actual_current")[thin],
+            moment=moment,
+            temperature=held("joint_temperatures", self.dof),
+            payload=np.hstack([held("payload", 1), held("payload_cog", 3)]),
+        )
+
+    def _interpolated(self, time: Array, values: Array, grid: Array) -> Array:
+        """Values [samples, n] at the times of a grid; linear where sampling is dense."""
+        if self.rate >= _LINEAR_RATE:
+            return np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
+        return np.asarray(CubicSpline(time, values)(grid))
+
+    def _derivative(self, values: Array) -> Array:
+        """Time derivative [samples, n] of evenly sampled values.
+
+        At low sample rates central differences lose part of the motion: 6 % at 0.5 Hz sampled at
+        5 Hz. A cubic spline loses 0.1 %.
+        """
+        if self.rate >= _LINEAR_RATE:
+            return np.asarray(np.gradient(values, self.period, axis=0))
+        spline = CubicSpline(self.period * np.arange(len(values)), values)
+        return np.asarray(spline(spline.x, 1))
+
+
+def _runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:
+    """Stretches of usable samples, split where a time step is too long or negative."""
+    steps = np.diff(part.time)
+    broken = (steps > longest) | (steps <= 0)
+    edges = np.flatnonzero(~good[1:] | ~good[:-1] | broken) + 1
+    for rows in slices_between(edges.tolist(), len(part)):
+        if good[rows].all():
+            yield rows

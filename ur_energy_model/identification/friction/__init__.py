@@ -1,1 +1,0 @@
-"""Torque constants and friction from currents."""

@@ -1,0 +1,461 @@
+"""Linear least squares with a prior, from Gram matrices of blocks of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from ur_energy_model.identification.filtered_motion import (
+    MOVING_SPEED,
+    FilteredMotion,
+    NarrowFilter,
+)
+from ur_energy_model.telemetry.samples import time_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ur_energy_model.typing import Array, Indices, Mask
+
+RCOND = 1e-12
+"""Singular values below this share of the largest count as zero."""
+_NORMAL_QUANTILE = 1.959964
+_WEIGHTINGS = 5
+_FOLDS = 8
+_FINEST = 1e-4
+"""Least noise of a measurement, as a share of its RMS. Exact data would outweigh the priors beyond
+floating point precision, and what only a prior determines would be lost."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Normal prior of the coefficients.
+
+    Attributes:
+        mean: [p].
+        std: [p]; infinite without prior knowledge.
+        covariance: [p, p] with the squares of `std` on its diagonal; None if independent.
+    """
+
+    mean: Array
+    std: Array
+    covariance: Array | None = None
+
+    @property
+    def full_covariance(self) -> Array:
+        """Covariance [p, p], diagonal if independent."""
+        return np.diag(np.square(self.std)) if self.covariance is None else self.covariance
+
+    @cached_property
+    def precision(self) -> Array:
+        """Inverse of the covariance [p, p]; zero without prior knowledge."""
+        if self.covariance is None:
+            return np.diag(1.0 / np.square(self.std))
+        return pseudo_inverse(self.covariance)
+
+    def extended(self, mean: float, std: float) -> Prior:
+        """With another, independent coefficient at the end."""
+        covariance = self.covariance
+        if covariance is not None:
+            p = len(self.mean)
+            covariance = np.block(
+                [[covariance, np.zeros((p, 1))], [np.zeros((1, p)), np.array([[std**2]])]]
+            )
+        return Prior(np.append(self.mean, mean), np.append(self.std, std), covariance)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Coefficients of one fit.
+
+    Attributes:
+        coefficients: [p].
+        covariance: [p, p], correlated residuals allowed for.
+        residual: RMS of the residual.
+        samples: number of samples.
+        effective_samples: number of independent samples that carry the same information.
+    """
+
+    coefficients: Array
+    covariance: Array
+    residual: float
+    samples: float
+    effective_samples: float
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations [p]."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+
+def prior_alone(prior: Prior) -> Solution:
+    """What is known without data."""
+    return Solution(prior.mean, prior.full_covariance, float("nan"), 0.0, 0.0)
+
+
+def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
+    """Least squares with a prior, and a covariance from the scatter between blocks.
+
+    Args:
+        blocks: Gram matrices of [regressor, measurement] per block [blocks, p + 1, p + 1].
+        prior: of the p coefficients.
+        counts: number of samples per block [blocks].
+
+    The covariance is the cluster-robust ("sandwich") one with the small-sample factor
+    b / (b - 1) and the Student quantile for b blocks less the number of coefficients that the data
+    (not the prior) determine, so that 1.96 standard deviations bound a 95 % interval.
+    """
+    used = counts > 0
+    blocks, counts = blocks[used], counts[used]
+    if not len(blocks):
+        return prior_alone(prior)
+    fit = _weighted(blocks, prior, counts)
+    total = blocks.sum(axis=0)
+    information = total[:-1, :-1]
+    weight = fit.weight
+    bread = pseudo_inverse(information * weight + prior.precision)
+    meat = score_scatter(fit.scores) * weight**2
+    if len(blocks) <= fit.freedom + 1:  # too few blocks to estimate scatter: use inflated noise
+        meat = information * weight
+    quantile = float(stdtrit(max(len(blocks) - fit.freedom, 1.0), 0.975))
+    factor = (quantile / _NORMAL_QUANTILE) ** 2
+    middle = meat * min(factor, 9.0) + prior.precision
+    samples = float(counts.sum())
+    return Solution(
+        coefficients=fit.coefficients,
+        covariance=_at_most(bread @ middle @ bread, prior),
+        residual=float(np.sqrt(_squares(total, fit.coefficients) / samples)),
+        samples=samples,
+        effective_samples=samples / fit.inflation,
+    )
+
+
+class _Weighted(NamedTuple):
+    """Least squares with the prior's weight found from the residuals.
+
+    Attributes:
+        coefficients: [p].
+        scores: of the blocks [blocks, p].
+        noise: variance of the residual.
+        inflation: samples that count as one.
+        freedom: coefficients that the data determine.
+    """
+
+    coefficients: Array
+    scores: Array
+    noise: float
+    inflation: float
+    freedom: float
+
+    @property
+    def weight(self) -> float:
+        """Of the normal equations beside the prior."""
+        return 1.0 / (self.noise * self.inflation)
+
+
+def _weighted(blocks: Array, prior: Prior, counts: Array) -> _Weighted:
+    """Coefficients, noise and inflation in turn."""
+    p = blocks.shape[-1] - 1
+    total = blocks.sum(axis=0)
+    information = total[:p, :p]
+    samples = float(counts.sum())
+    least = max(_FINEST**2 * float(total[p, p]) / samples, 1e-18)
+    fit = _Weighted(prior.mean, np.zeros((len(blocks), p)), 1.0, 1.0, 0.0)
+    for _ in range(_WEIGHTINGS):
+        weight = fit.weight
+        coefficients = _coefficients(total, prior, weight)
+        bread = pseudo_inverse(information * weight + prior.precision)
+        freedom = float(np.sum(bread * information)) * weight
+        noise = max(_squares(total, coefficients) / max(samples - freedom, 1.0), least)
+        scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
+        inflation = _inflation(information, bread, scores, noise, freedom)
+        fit = _Weighted(coefficients, scores, noise, inflation, freedom)
+    return fit
+
+
+def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
+    """Held-out mean squared residual per fold of consecutive blocks [folds].
+
+    Each fold is predicted from a fit to all others; blocks without samples are ignored.
+    """
+    used = counts > 0
+    blocks, counts = blocks[used], counts[used]
+    parts = np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks)))
+    total = blocks.sum(axis=0)
+    fit = _weighted(blocks, prior, counts)
+    residual = _squares(total, fit.coefficients) / counts.sum()
+    weight = 1.0 / (fit.inflation * max(residual, 1e-30))
+    out = []
+    for part in parts:
+        held_out = blocks[part].sum(axis=0)
+        coefficients = _coefficients(total - held_out, prior, weight)
+        out.append(_squares(held_out, coefficients) / counts[part].sum())
+    return np.array(out)
+
+
+def _at_most(covariance: Array, prior: Prior) -> Array:
+    """The covariance [p, p], in no direction wider than the prior's: data do not remove knowledge.
+
+    Scatter between few blocks may suggest otherwise.
+    """
+    if not np.isfinite(prior.std).all():
+        return covariance
+    own = prior.full_covariance
+    scale = np.where(prior.std > 0, prior.std, 1.0)
+    values, vectors = np.linalg.eigh(own / np.outer(scale, scale))
+    root = vectors * np.sqrt(np.maximum(values, 1e-12))
+    back = np.linalg.pinv(root)
+    shares, axes = np.linalg.eigh(back @ (covariance / np.outer(scale, scale)) @ back.T)
+    if shares.max(initial=0.0) <= 1.0:
+        return covariance
+    bounded = root @ axes
+    return np.asarray((bounded * np.minimum(shares, 1.0)) @ bounded.T * np.outer(scale, scale))
+
+
+def _coefficients(gram: Array, prior: Prior, weight: float) -> Array:
+    """Coefficients [p] of the normal equations with a prior."""
+    p = gram.shape[-1] - 1
+    left = gram[:p, :p] * weight + prior.precision
+    right = gram[:p, p] * weight + prior.precision @ prior.mean
+    return solve_normal_equations(left, right)
+
+
+def _squares(gram: Array, coefficients: Array) -> float:
+    """Sum of squared residuals."""
+    full = np.append(-coefficients, 1.0)
+    return max(float(full @ gram @ full), 0.0)
+
+
+def _inflation(
+    information: Array, bread: Array, scores: Array, noise: float, freedom: float
+) -> float:
+    """Samples that count as one: variance of block scores over that with white residuals.
+
+    Directions are weighted by how far the data, not the prior, determine them.
+    """
+    if len(scores) <= freedom + 1:
+        return 25.0
+    white = noise * float(np.sum(bread * information))
+    return float(max(np.sum(bread * score_scatter(scores)) / max(white, 1e-30), 1.0))
+
+
+def solve_normal_equations(matrix: Array, right: Array, rcond: float = RCOND) -> Array:
+    """Solution [p] of smallest norm of matrix [p, p] @ x = right [p], in scaled unknowns."""
+    scale, scaled = _scaled(matrix)
+    return np.asarray(np.linalg.lstsq(scaled, right / scale, rcond=rcond)[0] / scale)
+
+
+def pseudo_inverse(matrix: Array, rcond: float = RCOND) -> Array:
+    """Pseudo-inverse [p, p] of a symmetric matrix, taken in scaled unknowns."""
+    scale, scaled = _scaled(matrix)
+    inverse = np.linalg.pinv(scaled, rcond=rcond, hermitian=True)
+    return np.asarray(inverse / np.outer(scale, scale))
+
+
+def score_scatter(scores: Array) -> Array:
+    """Covariance [p, p] of the sum of the scores of independent blocks [blocks, p].
+
+    The middle of a cluster-robust ("sandwich") covariance.
+    """
+    count = len(scores)
+    centred = scores - scores.mean(axis=0)
+    return np.asarray(centred.T @ centred * (count / max(count - 1, 1)))
+
+
+def _scaled(matrix: Array) -> tuple[Array, Array]:
+    """Roots of the diagonal [p], and the matrix with ones on its diagonal."""
+    diagonal = np.diag(matrix)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    return scale, matrix / np.outer(scale, scale)
+
+
+# Gram matrices accumulated in a bounded number of blocks of time.
+#
+# A Gram matrix of [regressor, measurement] holds all that linear least squares needs of any number
+# of samples. Kept per block of time, the matrices also give blocked cross-validation and standard
+# deviations that allow for correlated residuals (blocks count as independent, not samples). When
+# there are too many blocks, neighbours are merged, so memory stays constant.
+
+MAX_BLOCKS = 64
+SMALLEST_BLOCK = 1.0
+"""Shortest block [s]."""
+
+_BLOCK = 2.0
+"""Duration of a block [s]."""
+
+
+class BlockedGram:
+    """Gram matrices [..., c, c] per block of time; the last column is the measurement.
+
+    Args:
+        most: number of blocks above which neighbours are merged.
+    """
+
+    def __init__(self, most: int = MAX_BLOCKS) -> None:
+        self.most = most
+        self._blocks: list[Array] = []
+        self._length = SMALLEST_BLOCK
+        self._open = 0.0
+
+    def accumulate(self, gram: Array, duration: float) -> None:
+        """Add the Gram matrix of `duration` seconds that follow those added before."""
+        if self._blocks and self._open < self._length:
+            self._blocks[-1] = self._blocks[-1] + gram
+        else:
+            self._open = 0.0
+            self._blocks.append(np.array(gram, dtype=float))
+        self._open += duration
+        if len(self._blocks) > self.most:
+            self._halve()
+
+    def merge(self, other: BlockedGram) -> None:
+        """Append the blocks of another accumulator, such as that of another recording."""
+        self._blocks.extend(block.copy() for block in other._blocks)
+        self._length = max(self._length, other._length)
+        self._open = np.inf
+        while len(self._blocks) > self.most:
+            self._halve()
+
+    def transformed(self, matrix: Array) -> BlockedGram:
+        """Blocks of other columns: these columns times a matrix [..., c, d]."""
+        out = BlockedGram(self.most)
+        transposed = np.swapaxes(matrix, -1, -2)
+        out._blocks = [np.asarray(transposed @ block @ matrix) for block in self._blocks]
+        out._length, out._open = self._length, self._open
+        return out
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, see `restored`."""
+        return {
+            "most": self.most,
+            "length": self._length,
+            "open": self._open,
+            "blocks": self.blocks,
+        }
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any]) -> BlockedGram:
+        """The matrices that `saved` describes."""
+        out = cls(int(saved["most"]))
+        out._blocks = list(np.array(saved["blocks"], dtype=float))
+        out._length, out._open = float(saved["length"]), float(saved["open"])
+        return out
+
+    @property
+    def blocks(self) -> Array:
+        """All blocks [blocks, ..., c, c]."""
+        return np.array(self._blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def _halve(self) -> None:
+        pairs = [self._blocks[i] + self._blocks[i + 1] for i in range(0, len(self._blocks) - 1, 2)]
+        if len(self._blocks) % 2:
+            pairs.append(self._blocks[-1])
+        self._blocks = pairs
+        self._length *= 2
+
+
+def gram_matrices_by_joint(rows: Array) -> Array:
+    """Gram matrices [n, k, k] of the rows of each joint [samples, n, k]."""
+    by_joint = np.ascontiguousarray(np.swapaxes(rows, 0, 1))
+    return np.asarray(np.swapaxes(by_joint, 1, 2) @ by_joint)
+
+
+def joint_gram_matrices(
+    motion: FilteredMotion, rows: Array, narrow: NarrowFilter | None, *, moving_only: bool
+) -> Iterator[tuple[Array, float]]:
+    """Gram matrices [n, k + 1, k + 1] of [rows, 1] and their durations [s], block by block.
+
+    Args:
+        motion: the rows belong to its samples.
+        rows: columns of a linear model and its measurement [samples, n, k].
+        narrow: filter for all columns alike; None leaves them unfiltered.
+        moving_only: leave out samples below MOVING_SPEED, where friction takes any value.
+    """
+    used = np.ones(motion.q.shape, dtype=bool)
+    if moving_only:
+        used = np.abs(motion.qd) > MOVING_SPEED
+    time = motion.time
+    if narrow is not None:
+        inside = narrow.inside(motion)
+        if moving_only:
+            used = narrow.moving(motion, MOVING_SPEED)
+        rows, used, time = narrow(motion, rows)[inside], used[inside], time[inside]
+    if len(time):
+        ones = np.ones((*rows.shape[:2], 1))
+        yield from masked_gram_matrices(time, np.concatenate([rows, ones], axis=2), used)
+
+
+def masked_gram_matrices(time: Array, rows: Array, used: Mask) -> Iterator[tuple[Array, float]]:
+    """Gram matrices [n, k, k] of the samples used and their durations [s], block by block.
+
+    Args:
+        time: [samples], one or more, s.
+        rows: [samples, n, k].
+        used: samples of each joint that count [samples, n].
+    """
+    whole = rows * used[:, :, None]
+    for block in time_blocks(time, _BLOCK, time[0]):
+        if used[block].any():
+            yield gram_matrices_by_joint(whole[block]), float(time[block][-1] - time[block][0])
+
+
+# Independent columns of a matrix with dependent columns, the same on every processor.
+#
+# QR with column pivoting (Businger and Golub, Numer. Math. 7, 1965; Golub and Van Loan, Matrix
+# Computations, sec. 5.4.2) takes the column with the largest remainder at every step. Columns of a
+# regressor that differ in sign or not at all have equally large remainders, and rounding, which
+# differs between processors, would choose among them. Here remainders within one millionth of the
+# largest count as equal, and the first in column order is taken.
+
+TIE = 1e-6
+"""Remainders that differ by less than this part of the largest count as equal."""
+_DEPENDENT = 1e-8
+
+
+def pivoted_columns(matrix: Array, rank: int) -> Indices:
+    """Independent columns, each with the largest remainder after projecting out those before.
+
+    Args:
+        matrix: [rows, columns]; larger columns are preferred.
+        rank: number of columns to choose, at most the rank of the matrix.
+
+    Returns:
+        Column indices [rank] in the order of choice.
+    """
+    rest = np.array(matrix, dtype=float)
+    chosen = np.empty(rank, dtype=np.intp)
+    for step in range(rank):
+        remainder = np.linalg.norm(rest, axis=0)
+        chosen[step] = np.flatnonzero(remainder >= (1 - TIE) * remainder.max())[0]
+        _project_out(rest, chosen[step])
+    return chosen
+
+
+def first_independent_columns(matrix: Array) -> Indices:
+    """Indices of the columns that do not depend on those before them, ascending.
+
+    Args:
+        matrix: [rows, columns], scaled to columns of length 1 before they are compared.
+    """
+    length = np.linalg.norm(matrix, axis=0)
+    rest = matrix / np.where(length > 0, length, 1.0)
+    kept: list[int] = []
+    for column in range(matrix.shape[1]):
+        if np.linalg.norm(rest[:, column]) > _DEPENDENT:
+            kept.append(column)
+            _project_out(rest, column)
+    return np.array(kept, dtype=np.intp)
+
+
+def _project_out(rest: Array, column: int) -> None:
+    """Project one column out of all columns, in place (modified Gram-Schmidt)."""
+    direction = rest[:, column] / np.linalg.norm(rest[:, column])
+    rest -= np.outer(direction, direction @ rest)
+    rest[:, column] = 0.0

@@ -1,1 +1,0 @@
-"""Long recordings: which parts of them the fits use."""

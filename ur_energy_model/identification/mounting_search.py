@@ -1,0 +1,240 @@
+"""Search for mounting and payload in motor currents, where target_moment was not recorded.
+
+The current of a joint is linear in its load (slope 1/k_t), motor inertia and friction. The search
+finds the mounting and payload that explain the currents of all joints best. For a given setup the
+rest is linear (variable projection, Golub and Pereyra 1973), so Gram matrices suffice. The stated
+setup is kept unless the currents clearly contradict it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ur_energy_model.identification.filtered_motion import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.least_squares import joint_gram_matrices
+from ur_energy_model.identification.reflected_inertia import expected_inertia
+from ur_energy_model.identification.setup_prior import CENTER, GRAVITY, MASS
+from ur_energy_model.identification.target_moment_data import TorqueColumns
+from ur_energy_model.identification.torque_constants import ARM_SPREAD
+from ur_energy_model.model.friction import SMOOTHING
+from ur_energy_model.model.setup import Payload, Setup, inertial_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.identification.recording import Recording
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
+
+LONGEST = 90.0
+"""Motion used by the search [s]; more adds little."""
+STATED_STD = np.array([0.02] * 3 + [0.05] + [0.01] * 3)
+"""Spread around a stated setup: direction of gravity, mass [kg], centre of mass [m]."""
+SEARCHED_STD = np.array([2.0] * 3 + [2.0] + [0.15] * 3)
+"""Spread of the search."""
+EVIDENCE = 30.0
+"""Gain in twice the log-likelihood from which currents contradict the stated setup; one second of
+motion counts as one observation of each joint."""
+LEAST_TILT = np.radians(5.0)
+"""Smaller differences from the stated mounting are ignored [rad]."""
+_FITTED = 4
+"""Coefficients fitted per joint: 1/k_t, inertia error, viscous and Coulomb friction."""
+_FLOOR = 0.01
+"""Model error of a current, relative."""
+_NO_CURRENT = 1e-6
+_LENGTH_STD = 0.05
+_STARTS = 2
+_GRADIENT = 0.1
+_ITERATIONS = 40
+_STEP = 1e-3
+
+
+@dataclass(frozen=True)
+class FoundMounting:
+    """Setup after the search.
+
+    Attributes:
+        setup: as stated, or as found where the currents contradict the stated one.
+        contradicted: whether they do.
+        tilt: angle between found and stated gravity [rad].
+        load_error: relative standard deviation of each joint's load due to the setup [n].
+    """
+
+    setup: Setup
+    contradicted: bool
+    tilt: float
+    load_error: Array
+
+
+class MountingSearch:
+    """Gathers motions with one stated setup and searches the setup that explains the currents.
+
+    Args:
+        robot: the arm, n joints.
+        stated: mounting and payload as stated.
+    """
+
+    def __init__(self, robot: RobotDescription, stated: Setup) -> None:
+        self.robot, self.stated = robot, stated
+        self._columns = TorqueColumns(robot)
+        self._inertia = expected_inertia(robot)
+        width = self._columns.width
+        self._gram = np.zeros((robot.dof, width + 4, width + 4))
+        self._seconds = 0.0
+        down = stated.gravity
+        self._length = float(np.linalg.norm(down))
+        payload = stated.payload
+        self._stated = np.array([*(down / self._length), payload.mass, *payload.center_of_mass])
+
+    def accumulate(self, motion: FilteredMotion, narrow: NarrowFilter) -> None:
+        """Add a motion; motion after the first LONGEST seconds is ignored."""
+        if self._seconds > LONGEST:
+            return
+        columns = self._columns(motion.q, motion.qd, motion.qdd)
+        friction = np.stack([motion.qd, np.tanh(motion.qd / SMOOTHING)], axis=2)
+        rows = np.concatenate([columns, friction, motion.current[..., None]], axis=2)
+        for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=True):
+            self._gram += gram
+            self._seconds += duration
+
+    def fit(self) -> FoundMounting:
+        """Search the setup."""
+        if not self._gram[:, -1, -1].any():
+            return FoundMounting(self.stated, False, 0.0, np.zeros(self.robot.dof))
+        stated = self._deviance(self._stated)
+        found = self._search()
+        gain = stated - self._deviance(found) - self._penalty(found, SEARCHED_STD)
+        direction = found[GRAVITY] / np.linalg.norm(found[GRAVITY])
+        tilt = float(np.arccos(np.clip(self._stated[GRAVITY] @ direction, -1.0, 1.0)))
+        if gain < EVIDENCE or tilt < LEAST_TILT:
+            return FoundMounting(
+                self.stated, False, 0.0, self._load_error(self._stated, STATED_STD)
+            )
+        payload = Payload(max(float(found[MASS]), 0.0), found[CENTER].copy())
+        error = self._load_error(found, SEARCHED_STD)
+        return FoundMounting(Setup(self._length * direction, payload), True, tilt, error)
+
+    def _search(self) -> Array:
+        """The setup [7] of least deviance, started from the best of 27 mountings."""
+        steps = (-1.0, 0.0, 1.0)
+        tries = [self._stated]
+        for way in product(steps, steps, steps):
+            if any(way):
+                tries.append(self._stated.copy())
+                tries[-1][GRAVITY] = np.array(way) / np.linalg.norm(way)
+
+        def cost(setup: Array) -> float:
+            return self._deviance(setup) + self._penalty(setup, SEARCHED_STD)
+
+        tries.sort(key=cost)
+        ends = [
+            minimize(
+                cost, start, method="BFGS", options={"gtol": _GRADIENT, "maxiter": _ITERATIONS}
+            )
+            for start in tries[:_STARTS]
+        ]
+        return np.asarray(min(ends, key=lambda end: float(end.fun)).x)
+
+    def _penalty(self, setup: Array, std: Array) -> float:
+        length = (float(np.linalg.norm(setup[GRAVITY])) - 1.0) / _LENGTH_STD
+        return float(np.square((setup - self._stated) / std).sum()) + length**2
+
+    def _load(self, setup: Array) -> Array:
+        """Coefficients [width] of the load's columns."""
+        mass = max(float(setup[MASS]), 0.0)
+        payload = inertial_parameters(mass, setup[CENTER], np.zeros(6))
+        gravity = self._length * setup[GRAVITY]
+        return self._columns.coefficients(gravity, payload, self._inertia.value)
+
+    def _deviance(self, setup: Array) -> float:
+        """Twice the negative log-likelihood of the currents, up to a constant."""
+        load = self._load(setup)
+        most = max(float(self._gram[:, -1, -1].max()), 1.0)
+        return sum(
+            self._joint_deviance(j, load, self._seconds / most)
+            for j in np.flatnonzero(self._gram[:, -1, -1] > 0).tolist()
+        )
+
+    def _joint_deviance(self, j: int, load: Array, seconds: float) -> float:
+        """One joint's share, its torque constant, inertia and friction fitted.
+
+        Args:
+            j: index of the joint.
+            load: coefficients of the load's columns [width].
+            seconds: of motion per sample.
+        """
+        gram, width, ratio = self._gram[j], self._columns.width, self.robot.gear_ratio[j]
+        basis = np.zeros((len(gram), _FITTED + 1))
+        basis[:width, 0] = load / ratio
+        basis[width - self.robot.dof + j, 1] = 1.0 / ratio
+        basis[width, 2] = basis[width + 1, 3] = basis[width + 2, _FITTED] = 1.0
+        small = basis.T @ gram @ basis
+        count, total = gram[-1, -1], small[_FITTED, _FITTED]
+        floor = _FLOOR**2 * total + _NO_CURRENT**2 * count
+        left, right = small[:_FITTED, :_FITTED], small[:_FITTED, _FITTED]
+        free = np.linalg.lstsq(left, right, rcond=1e-10)[0]
+        independent = max(count * seconds, 1.0)
+        noise = (max(total - right @ free, 0.0) + floor) / independent
+        mean, precision = self._priors(j, float(free[0]))
+        held = np.linalg.lstsq(
+            left + noise * np.diag(precision), right + noise * precision * mean, rcond=1e-10
+        )[0]
+        rest = total - 2 * right @ held + held @ left @ held
+        rest += noise * precision @ np.square(held - mean)
+        return float(independent * np.log((max(rest, 0.0) + floor) / count))
+
+    def _priors(self, j: int, slope: float) -> tuple[Array, Array]:
+        """Means and inverse variances of 1/k_t, inertia error / k_t and two frictions [4]."""
+        constant = self.robot.torque_constant[j]
+        known = np.isfinite(constant)
+        inverse = 1.0 / constant if known else max(slope, 1e-9)
+        spread = self._inertia.std[j] * inverse
+        precision = np.array([0.0, 1.0 / spread**2, 0.0, 0.0])
+        if known:
+            precision[0] = 1.0 / (ARM_SPREAD * inverse) ** 2
+        return np.array([inverse, 0.0, 0.0, 0.0]), precision
+
+    def _load_error(self, setup: Array, std: Array) -> Array:
+        """Relative standard deviation of the loads [n] due to the uncertainty of the setup."""
+        size = len(setup)
+        steps = np.diag(_STEP * np.ones(size))
+        middle = self._deviance(setup)
+        curvature = np.zeros((size, size))
+        once = [self._deviance(setup + step) for step in steps]
+        for i in range(size):
+            for k in range(i + 1):
+                both = self._deviance(setup + steps[i] + steps[k])
+                curvature[i, k] = curvature[k, i] = (both - once[i] - once[k] + middle) / _STEP**2
+        values, vectors = np.linalg.eigh(curvature * np.outer(std, std) / 2)
+        spread = vectors / np.sqrt(1.0 + np.maximum(values, 0.0)) * std[:, None]
+        load, width = self._load(setup), self._columns.width
+        gram = self._gram[:, :width, :width]
+        error = np.zeros(self.robot.dof)
+        for change in (1e-3 * spread).T:
+            off = (self._load(setup + change) - load) / 1e-3
+            error += np.einsum("i,jik,k->j", off, gram, off)
+        whole = np.einsum("i,jik,k->j", load, gram, load)
+        return np.asarray(np.sqrt(np.maximum(error, 0.0) / np.maximum(whole, 1e-12)))
+
+
+def find_mounting(
+    robot: RobotDescription, recordings: Sequence[Recording], stated: Setup
+) -> FoundMounting | None:
+    """Search the common setup of recordings in their currents.
+
+    Returns None where the payload told to the controller differs between recordings.
+    """
+    told = [recording.told_payload for recording in recordings]
+    if any(not np.array_equal(told[0], other, equal_nan=True) for other in told[1:]):
+        return None
+    fit = MountingSearch(robot, stated)
+    for recording in recordings:
+        narrow = NarrowFilter(recording.cutoff)
+        for motion in recording.motions():
+            fit.accumulate(motion, narrow)
+    return fit.fit()

@@ -1,1 +1,0 @@
-"""Payload identification from motor currents."""

@@ -1,0 +1,204 @@
+"""Nearest physically consistent inertial parameters.
+
+Least squares may give negative masses and impossible tensors. Inertial parameters are possible
+where every link's pseudo-inertia matrix [[S, mc], [mc', m]], S = trace(I)/2 1 - I, is positive
+semidefinite (Wensing, Kim and Slotine, IEEE RA-L 2018; Traversaro et al., IROS 2016), frictions
+and motor inertias where they are not negative: a convex problem with linear matrix inequalities,
+solved by the interior-point solver Clarabel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from ur_energy_model.errors import IdentificationError, needed_here
+from ur_energy_model.model.setup import (
+    COUNT,
+    FIRST_MOMENT,
+    MASS,
+    TENSOR,
+    entries_of,
+    inertial_parameters,
+    tensor_of,
+)
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
+
+_TENSOR_ENTRIES = np.arange(COUNT)[TENSOR]
+_PSEUDO = 4
+"""Order of the pseudo-inertia matrix."""
+_MARGIN = 1e-6
+"""Smallest eigenvalue required of the scaled pseudo-inertia."""
+_KEPT = 1e-6
+"""Spread of parameters that are kept [kg, kg m]."""
+_PLAUSIBLE = 10.0
+"""Factor on the spread that removes the weight of the second term."""
+
+
+def pseudo_inertia(parameters: Array) -> Array:
+    """Pseudo-inertia matrix [4, 4] of ten inertial parameters (m, mc, xx, xy, yy, xz, yz, zz)."""
+    return np.asarray(np.tensordot(parameters, _BASIS, axes=1))
+
+
+def nearest_possible(
+    information: Array,
+    combination: Array,
+    base_values: Array,
+    nominal: Array,
+    spread: Array,
+    links: int,
+) -> Array:
+    """Physically possible full parameters that fit base parameters best.
+
+    Minimises (B p - b)' H (B p - b) + |(p - nominal) / spread|^2 under the constraints above;
+    the second term determines only what the first does not.
+
+    Args:
+        information: H, inverse covariance of the base values [rank, rank].
+        combination: B, base values from full parameters [rank, parameters].
+        base_values: b [rank].
+        nominal: parameters of the robot file [parameters].
+        spread: plausible deviation of each from the robot file [parameters], all positive.
+        links: number of links n; the parameters are n equal groups that start with the ten
+            inertial ones.
+
+    Raises:
+        IdentificationError: the solver finds no solution.
+        MissingPackageError: clarabel is not installed.
+    """
+    with needed_here():
+        import clarabel
+
+    size = len(nominal)
+    # Unknowns are deviations from nominal in units of spread, so that all are of order one.
+    scaled = combination * spread
+    quadratic = scaled.T @ information @ scaled + np.eye(size)
+    linear = -scaled.T @ information @ (base_values - combination @ nominal)
+    matrix, offset, positive = _constraints(nominal, spread, links)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.triu(quadratic)),
+        linear,
+        matrix,
+        offset,
+        [
+            *([clarabel.NonnegativeConeT(positive)] if positive else []),
+            *[clarabel.PSDTriangleConeT(_PSEUDO)] * links,
+        ],
+        settings,
+    )
+    solution = solver.solve()
+    if solution.status not in {clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved}:
+        raise IdentificationError(
+            f"no physically consistent parameters found (solver: {solution.status}); "
+            "check that the recording belongs to this robot"
+        )
+    return np.asarray(nominal + spread * np.array(solution.x))
+
+
+def nearest_possible_tensors(
+    information: Array, deviations: Array, robot: RobotDescription, spread: Array
+) -> Array:
+    """Physically possible tensors of the moving links, nearest to those measured.
+
+    Args:
+        information: inverse covariance of the deviations [6 n, 6 n].
+        deviations: measured minus the robot file's tensors [6 n], kg m^2 (xx, xy, yy, xz, yz, zz).
+        robot: the arm; masses and centres of mass are kept.
+        spread: plausible deviation of each from the robot file [6 n], all positive; contained in
+            `information` already, so it hardly weighs here.
+
+    Returns:
+        About the centres of mass, axes of the link frames [n, 3, 3], kg m^2.
+
+    Raises:
+        IdentificationError: the solver finds no solution.
+    """
+    n, moving = robot.dof, np.flatnonzero(~robot.fixed)
+    nominal = np.concatenate(
+        [
+            inertial_parameters(
+                robot.mass[k], robot.center_of_mass[k], entries_of(robot.inertia[k])
+            )
+            for k in moving
+        ]
+    )
+    picks = np.concatenate([COUNT * link + _TENSOR_ENTRIES for link in range(n)])
+    combination = np.zeros((6 * n, COUNT * n))
+    combination[np.arange(6 * n), picks] = 1.0
+    free = np.full(COUNT * n, _KEPT)
+    free[picks] = _PLAUSIBLE * spread
+    found = nearest_possible(
+        information, combination, combination @ nominal + deviations, nominal, free, n
+    )
+    change = (found - nominal)[picks].reshape(n, 6)
+    return np.array(
+        [
+            possible_inertia(robot.inertia[k] + tensor_of(entries))
+            for k, entries in zip(moving, change, strict=True)
+        ]
+    )
+
+
+def _constraints(nominal: Array, spread: Array, links: int) -> tuple[sparse.csc_matrix, Array, int]:
+    """A and b of: b - A x in the cones, x the scaled deviations; size of the positive cone."""
+    size = len(nominal)
+    group = size // links
+    drive = np.array([j * group + k for j in range(links) for k in range(COUNT, group)], dtype=int)
+    positive = np.zeros((len(drive), size))
+    positive[np.arange(len(drive)), drive] = -spread[drive]
+    rows, offsets = [positive], [nominal[drive]]
+    for link in range(links):
+        own = slice(link * group, link * group + COUNT)
+        block = np.zeros((len(_TRIANGLE[0]), size))
+        block[:, own] = -_VECTORISED * spread[own]
+        floor = _vectorise(_MARGIN * np.eye(_PSEUDO))
+        rows.append(block)
+        offsets.append(_VECTORISED @ nominal[own] - floor)
+    return sparse.csc_matrix(np.vstack(rows)), np.concatenate(offsets), len(drive)
+
+
+def _basis() -> Array:
+    """Pseudo-inertia of each unit parameter [10, 4, 4]."""
+    out = np.zeros((COUNT, _PSEUDO, _PSEUDO))
+    out[MASS, 3, 3] = 1.0
+    for axis, moment in enumerate(out[FIRST_MOMENT]):
+        moment[axis, 3] = moment[3, axis] = 1.0
+    for entries, block in zip(np.eye(6), out[TENSOR], strict=True):
+        tensor = tensor_of(entries)
+        block[:3, :3] = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+    return out
+
+
+_BASIS = _basis()
+_TRIANGLE = np.triu_indices(_PSEUDO)
+_ORDER = np.lexsort((_TRIANGLE[0], _TRIANGLE[1]))
+"""Upper triangle column by column, as Clarabel stacks it."""
+
+
+def _vectorise(matrix: Array) -> Array:
+    """Upper triangle, off-diagonal entries times sqrt 2, so that inner products stay the same."""
+    rows, columns = _TRIANGLE[0][_ORDER], _TRIANGLE[1][_ORDER]
+    return np.asarray(matrix[rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
+
+
+_VECTORISED = np.stack([_vectorise(matrix) for matrix in _BASIS], axis=1)
+"""[10, 10]: vectorised pseudo-inertia = this @ inertial parameters."""
+
+
+def possible_inertia(tensor: Array) -> Array:
+    """Nearest inertia tensor [3, 3] about a centre of mass that a mass distribution can have.
+
+    A tensor is possible if the second moments of mass, trace/2 - tensor, are not negative (the
+    triangle inequality of the principal moments); negative ones are set to zero.
+    """
+    moments = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+    values, vectors = np.linalg.eigh(moments)
+    kept = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray(np.trace(kept) * np.eye(3) - kept)

@@ -1,0 +1,141 @@
+"""Identification stage of the power model: fit over sessions, then the bus capacitor's energy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.energy.joint_powers import BusCapacitor, MeasuredPowers
+from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.torque_constants import JointEstimate, with_torque_constant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.identification.recording import Recording
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array
+
+_DEVIATION_SHARE = 0.8
+"""A torque constant is updated where bus power lowers its deviation to this share or less."""
+_ROUNDS = 4
+CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
+"""Candidate energies [J], in steps of a quarter."""
+TYPICAL = 3.0
+"""Energy assumed where the recordings do not determine it [J]: 10 mF charged from 48 V to the
+voltage at which the braking resistor switches on."""
+_FACTOR = 3.0
+"""One standard deviation of the prior, as a factor of TYPICAL."""
+_ZERO_PENALTY = 4.0
+"""Squared standard deviations between the prior mean and a bus without capacitor."""
+_CORRELATED = 10.0
+"""Consecutive samples with correlated errors that count as one."""
+
+
+def fit_sessions(
+    powers: Sequence[PowerFit], kind: str, joints: tuple[JointEstimate, ...]
+) -> tuple[tuple[JointEstimate, ...], PowerFitResult, Array]:
+    """The power stage over several sessions, each with its own standby power.
+
+    Args:
+        powers: data of each session.
+        kind: "physical", "ecbot" or "catalogue".
+        joints: results of the previous stage, n joints.
+
+    Returns:
+        The joints, with torque constants that bus power determines better; the power fit, with the
+        mean standby power of the sessions; the standby power of each session with bus power [W].
+    """
+    constant = np.array([joint.torque_constant for joint in joints])
+    std = np.array([joint.torque_constant_std for joint in joints])
+    known = [power for power in powers if power.samples]
+    shifts = np.zeros(len(known))
+    merged = _merged(powers, known, shifts)
+    result = merged.fit(kind, constant, std)
+    for _ in range(_ROUNDS if len(known) > 1 else 0):
+        shifts = np.array([power.standby_shift(result) for power in known])
+        shifts -= shifts.mean()
+        result = _merged(powers, known, shifts).fit(kind, constant, std)
+    standby = result.bus.standby + shifts
+    if kind != "physical" or result.source != "bus_power":
+        return joints, result, standby
+    updated = list(joints)
+    left_out = merged.conversion_error(result.torque_constant)
+    for j, joint in enumerate(joints):
+        value, value_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
+        whole = float(np.hypot(value_std, left_out[j] * value))
+        if value_std < _DEVIATION_SHARE * std[j]:
+            updated[j] = with_torque_constant(joint, value, whole, "current and bus_power")
+    return tuple(updated), result, standby
+
+
+def _merged(powers: Sequence[PowerFit], known: Sequence[PowerFit], shifts: Array) -> PowerFit:
+    """Data of all sessions, shifted to a common standby power."""
+    total = PowerFit(powers[0].robot, powers[0].known)
+    for power in powers:
+        if power not in known:
+            total.merge(power)
+    for power, shift in zip(known, shifts.tolist(), strict=True):
+        total.merge(power.with_standby_shifted(shift) if shift else power)
+    return total
+
+
+def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -> EnergyModel:
+    """The model with the capacitor energy that best explains bus power during regeneration.
+
+    Without sufficient regeneration in the recordings the prior, TYPICAL, applies.
+
+    Args:
+        model: all other parameters identified.
+        recordings: those it was identified from.
+    """
+    if model.bus.kind != "physical":
+        return model
+    fit = CapacitorFit(model)
+    for recording in recordings:
+        if recording.power.supply_rested:
+            fit.start_recording()
+            for block in recording.supply():
+                fit.accumulate(*block)
+    return with_capacitor(model, fit.errors)
+
+
+class CapacitorFit:
+    """Accumulates the errors of bus power for every candidate energy.
+
+    Args:
+        model: whose powers are compared with the bus.
+
+    Attributes:
+        errors: sums of squared errors [candidates], W^2.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.model = model
+        self.errors = np.zeros(len(CAPACITIES))
+        self.start_recording()
+
+    def start_recording(self) -> None:
+        """Start another recording, with an empty capacitor."""
+        floor = self.model.bus.floor
+        self._powers, self._gaps = MeasuredPowers(self.model), GapRule()
+        self._buses = [BusCapacitor(float(capacity), floor) for capacity in CAPACITIES]
+
+    def accumulate(self, time: Array, speed: Array, current: Array, watts: Array) -> None:
+        """Add consecutive samples, see `Recording.supply`."""
+        steps = self._gaps(time).bridged
+        demand = self._powers(steps, speed, current).demand
+        self.errors += [np.square(bus(steps, demand) - watts).sum() for bus in self._buses]
+
+
+def with_capacitor(model: EnergyModel, errors: Array) -> EnergyModel:
+    """The model with the candidate energy that its prior and the errors [candidates] favour."""
+    deviations = np.log(CAPACITIES[1:] / TYPICAL) / np.log(_FACTOR)
+    penalty = np.append(_ZERO_PENALTY, np.square(deviations))
+    residual = model.bus.residual
+    weight = 1.0 / (_CORRELATED * residual**2) if residual > 0 else 0.0
+    best = int(np.argmin(weight * errors + penalty))
+    return replace(model, bus=replace(model.bus, capacitor_energy=float(CAPACITIES[best])))

@@ -1,0 +1,437 @@
+"""Structures of the power model, linear in their parameters, with the priors of these.
+
+EcBot fits all 4n + 1 coefficients freely, which overfits short recordings. The physical structures
+keep the relations that energy conservation and the robot file give. Free are the standby power, a
+copper factor (R = factor * winding resistance), the driver loss, the delays, and the torque
+constants within their uncertainty: bus power measures motor speed times current independently of
+friction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ur_energy_model.energy.joint_powers import backward_difference
+from ur_energy_model.identification.least_squares import Prior
+from ur_energy_model.model.drives import KT_OVER_KB, catalogue_motor_constants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.telemetry.samples import Telemetry
+    from ur_energy_model.typing import Array, Indices, Mask
+
+# Columns that the power at the supply is linear in, from telemetry.
+#
+# Heredia et al. (EcBot, eq. 13-21): P = P_c + sum(R i^2 + k_b w i + driver |i| + L i di/dt).
+#
+# Two delays are added. Current and speed of one packet belong to different instants: a drive holds
+# its current over a controller cycle, and the packet reports the speed at the end of it. One
+# millisecond of that is half a percent of the mechanical energy of a joint with high acceleration,
+# because current and acceleration are correlated. To first order in the delays,
+#
+# k_b w i becomes k_b (w - current_delay dw/dt) i - supply_delay k_b d(w i)/dt.
+
+STANDSTILL_SPEED = 0.003
+"""Joint speed below which a joint stands still [rad/s]."""
+WIND_UP_TIME = 0.03
+"""Time in which a gear winds up: one period of its resonance, about 30 Hz [s]."""
+
+
+@dataclass(frozen=True)
+class PowerLayout:
+    """Positions of the power columns and their coefficients, for an arm with n joints.
+
+    Attributes:
+        joints: n.
+        standby: constant column.
+        current_delay, supply_delay: columns of the two delays.
+    """
+
+    joints: int
+    standby: int = 0
+    current_delay: int = -2
+    supply_delay: int = -1
+
+    @property
+    def copper(self) -> slice:
+        """Columns i^2 of each joint; coefficients in ohm."""
+        return self._per_joint(0)
+
+    @property
+    def conversion(self) -> slice:
+        """Columns w i of each joint, w the motor speed; coefficients in V s/rad."""
+        return self._per_joint(1)
+
+    @property
+    def driver(self) -> slice:
+        """Columns |i| of each joint; coefficients in W/A."""
+        return self._per_joint(2)
+
+    @property
+    def inductance(self) -> slice:
+        """Columns i di/dt of each joint; coefficients in H."""
+        return self._per_joint(3)
+
+    @property
+    def bus_errors(self) -> slice:
+        """Standby, copper, conversion and driver, as `BusModel.errors` has them."""
+        return slice(0, self.driver.stop)
+
+    @property
+    def without_delays(self) -> slice:
+        """EcBot's 4 n + 1 columns."""
+        return slice(0, self.inductance.stop)
+
+    @property
+    def width(self) -> int:
+        """Number of columns, 4 n + 3."""
+        return 4 * self.joints + 3
+
+    def coefficients(self, position: int | slice, values: Array | float) -> Array:
+        """Coefficients [width] that have `values` at a position and are zero elsewhere."""
+        out = np.zeros(self.width)
+        out[position] = values
+        return out
+
+    def _per_joint(self, kind: int) -> slice:
+        return slice(1 + kind * self.joints, 1 + (kind + 1) * self.joints)
+
+
+class PowerRows(NamedTuple):
+    """Samples of a batch with finite values.
+
+    Attributes:
+        time: [samples], s.
+        qd: joint side [samples, n], rad/s.
+        current: [samples, n], A.
+        power: measured at the supply [samples], W.
+        mode: robot mode [samples].
+    """
+
+    time: Array
+    qd: Array
+    current: Array
+    power: Array
+    mode: Array
+
+
+def power_rows(telemetry: Telemetry) -> PowerRows | None:
+    """Samples of a batch with finite values; None where a column is missing.
+
+    Without robot_mode the robot counts as running.
+    """
+    names = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
+    if any(name not in telemetry for name in names):
+        return None
+    telemetry = telemetry.distinct()
+    speed, current, voltage, supply = (telemetry[name] for name in names)
+    power = voltage * supply
+    mode = telemetry["robot_mode"] if "robot_mode" in telemetry else np.full(len(power), 7.0)
+    good = np.isfinite(power) & np.isfinite(speed).all(axis=1) & np.isfinite(current).all(axis=1)
+    return PowerRows(telemetry.time[good], speed[good], current[good], power[good], mode[good])
+
+
+def breaking_away(rows: PowerRows) -> Mask:
+    """Samples within WIND_UP_TIME after a joint's breakaway [samples].
+
+    The motor winds up the gear before the link moves, so the link speed does not give the power.
+    """
+    moving = np.abs(rows.qd) > STANDSTILL_SPEED
+    began = np.zeros(len(rows.time), dtype=bool)
+    began[1:] = (moving[1:] & ~moving[:-1]).any(axis=1)
+    last = np.maximum.accumulate(np.where(began, rows.time, -np.inf))
+    return np.asarray(rows.time - last <= WIND_UP_TIME)
+
+
+def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
+    """Columns (1, i^2, w i, |i|, i di/dt, current delay, supply delay) [samples, 4 n + 3].
+
+    Args:
+        rows: of a batch.
+        gear_ratio: motor turns per joint turn [n].
+        constant: torque constants that weight the columns of the delays [n], N m/A.
+    """
+    time, current = rows.time, rows.current
+    speed = gear_ratio * rows.qd
+    product = speed * current
+    return np.column_stack(
+        [
+            np.ones(len(time)),
+            current**2,
+            product,
+            np.abs(current),
+            current * backward_difference(time, current),
+            -(backward_difference(time, speed) * current) @ constant,
+            -backward_difference(time, product) @ constant,
+        ]
+    )
+
+
+STANDBY = (30.0, 10.0)
+"""Standby power where the robot file has none, and its spread between arms [W]."""
+COPPER_FACTOR = (0.8, 0.5)
+"""Copper loss over i^2 times the recorded winding resistance: 1.0 to 1.5 by phase convention and
+temperature, 0.43 by the catalogue motor constant of Clochiatti et al., 0.3 to 0.75 in recordings
+of three arms."""
+SIZE_SPREAD = 0.3
+"""Spread of the copper factor between motor sizes, where it is free."""
+RESISTANCE_SPREAD = 0.03
+"""Spread of winding resistances of one size: data sheets allow 5 % either way."""
+CONVERSION_FACTOR = (1.0, 0.003)
+"""Electrical over mechanical power of the motors: energy conservation, and the gain errors of the
+current and voltage that the supply reports."""
+COMMON_TORQUE_ERROR = 0.01
+"""Common relative error of the torque constants of one arm: nominal masses, and friction that
+takes a larger share of the load when the motor drives than when it is driven."""
+UNKNOWN_RESISTANCE = (1.0, 1.0)
+"""Winding resistance and its spread where the rated torque is also unknown [ohm]."""
+_RATED_TORQUE = (9.0, 28.0, 54.0, 150.0, 330.0)
+_RATED_RESISTANCE = (2.394, 1.65, 0.78, 0.3, 0.088)
+"""Winding resistances by rated torque, joint side [N m], from the e-Series robot files."""
+_RATED_CONSTANT = (3.60, 7.77, 10.86, 9.93, 12.09)
+"""Torque constants times gear ratio by rated torque, joint side [N m/A], from the same files."""
+_UNRATED_CONSTANT = 10.0
+"""The same where the rated torque is unknown, too [N m/A]."""
+_RATED_SPREAD = 0.5
+_EXACT = 1e-9
+"""Standard deviation of what is assumed, not fitted."""
+DRIVER = (0.25, 0.06)
+"""Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each uncertain by 0.15,
+because i^2 and |i| are strongly correlated."""
+_LEAST_COPPER, _LEAST_DRIVER = 0.02, 0.01
+"""Least deviations of a copper factor, relative, and of a driver loss [W/A] known before: windings
+warm up."""
+DELAY = 2e-3
+"""Spread of the delays [s]: a few cycles of drives and sensors."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A model of the power, linear in its parameters.
+
+    Attributes:
+        names: of the p parameters.
+        basis: coefficients of the power columns = basis @ parameters [4 n + 3, p].
+        prior: of the parameters.
+        torque: torque constants = base + torque @ parameters [n, p], N m/A.
+        base: [n], N m/A.
+    """
+
+    names: tuple[str, ...]
+    basis: Array
+    prior: Prior
+    torque: Array
+    base: Array
+
+
+def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
+    """Prior winding resistances and the standard deviations of single motors [n], ohm.
+
+    From the robot file; where it has none, interpolated over the rated torque (both logarithmic)
+    with a relative uncertainty of a half or more.
+    """
+    sized = np.isfinite(robot.max_torque)
+    rated = np.where(sized, robot.max_torque, _RATED_TORQUE[0])
+    typical = np.exp(np.interp(np.log(rated), np.log(_RATED_TORQUE), np.log(_RATED_RESISTANCE)))
+    value = np.where(sized, typical, UNKNOWN_RESISTANCE[0])
+    spread = np.where(sized, _RATED_SPREAD * typical, UNKNOWN_RESISTANCE[1])
+    known = np.isfinite(robot.winding_resistance)
+    nominal = np.nan_to_num(robot.winding_resistance)
+    return np.where(known, nominal, value), np.where(known, RESISTANCE_SPREAD * nominal, spread)
+
+
+def expected_constant(robot: RobotDescription) -> Array:
+    """Torque constants before any data [n], N m/A, motor side.
+
+    From the robot file; where it has none, interpolated over the rated torque (both logarithmic).
+    """
+    sized = np.isfinite(robot.max_torque)
+    rated = np.where(sized, robot.max_torque, _RATED_TORQUE[0])
+    typical = np.exp(np.interp(np.log(rated), np.log(_RATED_TORQUE), np.log(_RATED_CONSTANT)))
+    joint_side = np.where(sized, typical, _UNRATED_CONSTANT)
+    known = np.isfinite(robot.torque_constant)
+    return np.where(known, np.nan_to_num(robot.torque_constant), joint_side / robot.gear_ratio)
+
+
+def free(n: int) -> Structure:
+    """EcBot's model for n joints: free coefficients without a prior."""
+    layout = PowerLayout(n)
+    size = layout.without_delays.stop
+    names = ("standby", *(f"{kind}_{j}" for kind in ("R", "k", "driver", "L") for j in range(n)))
+    return Structure(
+        names,
+        np.eye(layout.width, size),
+        Prior(np.zeros(size), np.full(size, np.inf)),
+        np.zeros((n, size)),
+        np.zeros(n),
+    )
+
+
+def catalogue(robot: RobotDescription, constant: Array) -> Structure:
+    """The motors of Clochiatti et al. 2024, eq. 23, from the catalogue; standby power is free.
+
+    Copper loss (torque / k_m)^2 and conversion k_b / k_t with k_t / k_b = 0.89; no driver losses.
+    The paper has no standby power; without one its model could not be compared with the bus.
+
+    Args:
+        robot: the arm, n joints.
+        constant: torque constants identified from currents [n], N m/A.
+
+    Raises:
+        InputError: an arm for which the paper chose no motors.
+    """
+    layout = PowerLayout(robot.dof)
+    motors = layout.coefficients(
+        layout.copper, (constant / catalogue_motor_constants(robot)) ** 2
+    ) + layout.coefficients(layout.conversion, constant / KT_OVER_KB)
+    return Structure(
+        ("standby", "motors"),
+        np.column_stack([layout.coefficients(layout.standby, 1.0), motors]),
+        Prior(np.array([STANDBY[0], 1.0]), np.array([np.inf, _EXACT])),
+        np.zeros((robot.dof, 2)),
+        constant,
+    )
+
+
+@dataclass(frozen=True)
+class PowerPrior:
+    """What is known of the power of an arm with n joints before its data; means and deviations.
+
+    Attributes:
+        standby: [W].
+        copper: factor of the winding resistances, common to the joints.
+        own_copper: of each joint beyond the common factor, means only [n].
+        driver: [W/A].
+    """
+
+    standby: tuple[float, float]
+    copper: tuple[float, float]
+    own_copper: Array
+    driver: tuple[float, float]
+
+    @classmethod
+    def from_robot(cls, robot: RobotDescription) -> PowerPrior:
+        """Of an arm not yet identified."""
+        standby = robot.standby_power if np.isfinite(robot.standby_power) else STANDBY[0]
+        return cls((standby, STANDBY[1]), COPPER_FACTOR, np.zeros(robot.dof), DRIVER)
+
+    @classmethod
+    def from_model(cls, model: EnergyModel, robot: RobotDescription) -> PowerPrior:
+        """Of an arm with a model, in any session."""
+        known = cls.from_robot(robot)
+        if model.bus.kind != "physical":
+            return known
+        expected, _ = expected_resistance(robot)
+        factors = np.array([joint.winding_resistance for joint in model.joints]) / expected
+        spread = np.array([joint.std.get("winding_resistance", np.inf) for joint in model.joints])
+        copper = float(min((spread / expected).max(), COPPER_FACTOR[1]))
+        standby = np.hypot(model.bus.std.get("standby", STANDBY[1]), model.sessions.standby)
+        driver = min(model.bus.std.get("driver", DRIVER[1]), DRIVER[1])
+        mean = float(factors.mean())
+        return cls(
+            standby=(model.bus.standby, float(min(standby, STANDBY[1]))),
+            copper=(mean, max(copper, _LEAST_COPPER * mean)),
+            own_copper=factors - mean,
+            driver=(float(model.bus.driver.mean()), max(float(driver), _LEAST_DRIVER)),
+        )
+
+
+def common(
+    robot: RobotDescription, constant: Array, deviation: Array, known: PowerPrior | None = None
+) -> Structure:
+    """One copper factor for all joints.
+
+    Args:
+        robot: the arm, n joints.
+        constant: torque constants identified from currents [n], N m/A.
+        deviation: their standard deviations [n], N m/A.
+        known: prior of the other parameters; None for that of the robot file.
+    """
+    return _physical(robot, constant, deviation, [], known or PowerPrior.from_robot(robot))
+
+
+def per_size(
+    robot: RobotDescription, constant: Array, deviation: Array, known: PowerPrior | None = None
+) -> Structure:
+    """A copper factor for each motor size, that is for each winding resistance; as `common`."""
+    resistance, _ = expected_resistance(robot)
+    groups = [np.flatnonzero(resistance == value) for value in np.unique(resistance)]
+    return _physical(robot, constant, deviation, groups, known or PowerPrior.from_robot(robot))
+
+
+PHYSICAL: dict[str, Callable[[RobotDescription, Array, Array, PowerPrior | None], Structure]] = {
+    "common": common,
+    "per size": per_size,
+}
+"""Physical structures by name, the simplest first."""
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """One parameter: its prior, power coefficients [4 n + 3] and torque constants [n] per unit."""
+
+    name: str
+    coefficients: Array
+    mean: float
+    std: float
+    torque: Array
+
+
+def _physical(
+    robot: RobotDescription,
+    constant: Array,
+    deviation: Array,
+    groups: Sequence[Indices],
+    known: PowerPrior,
+) -> Structure:
+    n = robot.dof
+    layout = PowerLayout(n)
+    (resistance, spread), constant = expected_resistance(robot), np.nan_to_num(constant)
+    none, joints = np.zeros(n), np.eye(n)
+
+    def copper(values: Array) -> Array:
+        return layout.coefficients(layout.copper, values)
+
+    def conversion(values: Array) -> Array:
+        return layout.coefficients(layout.conversion, values)
+
+    delays = (layout.current_delay, layout.supply_delay)
+    current_delay, supply_delay = (layout.coefficients(place, 1.0) for place in delays)
+    parameters = [
+        _Parameter("standby", layout.coefficients(layout.standby, 1.0), *known.standby, none),
+        _Parameter("copper", copper(resistance), *known.copper, none),
+        _Parameter("conversion", conversion(constant), *CONVERSION_FACTOR, none),
+        _Parameter("driver", layout.coefficients(layout.driver, 1.0), *known.driver, none),
+        _Parameter("current_delay", current_delay, 0.0, DELAY, none),
+        _Parameter("supply_delay", supply_delay, 0.0, DELAY, none),
+    ]
+    for i, relative in enumerate((spread / resistance).tolist()):
+        own = copper(resistance * joints[i])
+        mean = float(known.own_copper[i])
+        parameters.append(_Parameter(f"copper_{i}", own, mean, relative, none))
+    if (deviation > 0).any():
+        parameters.append(
+            _Parameter("torque", conversion(constant), 0.0, COMMON_TORQUE_ERROR, constant)
+        )
+    for j in np.flatnonzero(deviation > 0):
+        own = joints[j]
+        parameters.append(_Parameter(f"k_{j}", conversion(own), 0.0, float(deviation[j]), own))
+    for k, group in enumerate(groups):
+        values = resistance * joints[group].sum(axis=0)
+        parameters.append(_Parameter(f"copper_size_{k}", copper(values), 0.0, SIZE_SPREAD, none))
+    return Structure(
+        tuple(part.name for part in parameters),
+        np.column_stack([part.coefficients for part in parameters]),
+        Prior(
+            np.array([part.mean for part in parameters]),
+            np.array([part.std for part in parameters]),
+        ),
+        np.column_stack([part.torque for part in parameters]),
+        constant,
+    )

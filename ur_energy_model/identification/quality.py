@@ -1,0 +1,420 @@
+"""Quality of a recording: figures that it is judged by, uses, problems."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ur_energy_model.energy.telemetry_checks import rated_limits
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.base_parameters import Conditioning
+from ur_energy_model.identification.filtered_motion import RUNNING, freedrive_samples
+from ur_energy_model.robot_modes import REDUCED, SAFETY_STOPS
+from ur_energy_model.telemetry.plausibility import (
+    ANY_ARM,
+    Extremes,
+    JointActivity,
+    OfflineSimulatorCheck,
+    Repeats,
+    possible,
+)
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array, Mask
+
+Grade = Literal["good", "limited", "no"]
+Activity = Literal["idle", "little", "enough", "unknown"]
+
+_IDLE_TRAVEL = 0.01
+_IDLE_SECONDS = 0.3
+_ENOUGH_SPEED = 0.3
+_ENOUGH_TRAVEL = 0.2
+ENOUGH_SECONDS = 5.0
+"""Recordings shorter than this get a warning [s]."""
+ILL_CONDITIONED = 3000.0
+"""Condition number from which base parameters are not determined (good motions reach 150)."""
+
+Motion = Literal["fitted", "same motion again", "held out", "unknown"]
+"""Relation of a recording's motion to those that a model was fitted to."""
+MOTION_WORDS: dict[Motion, str] = {
+    "fitted": "the model was fitted to this recording: its errors in other motions may be larger",
+    "same motion again": "the same motion again that the model was fitted to: its errors in other "
+    "motions may be larger",
+    "held out": "another motion than the model was fitted to",
+    "unknown": "the model does not say which motions it was fitted to",
+}
+_FINEST, _COARSEST, _MOST_POSES = 0.1, 0.2, 200
+_PATH_PERIOD = 0.05
+_TOLERANCE = 0.02
+"""Distance of a repeated path to the fitted one [rad]."""
+_REPEATED_SHARE = 0.9
+"""Share of a recording's poses on a fitted path that makes it the same motion. Recordings of a
+UR10e that repeat one another have 1.0, others 0.3 at most."""
+
+
+@dataclass
+class VisitedPath:
+    """Joint angles that an arm passed through, coarsely, until a minute or so of ever new ones.
+
+    What follows is left out: with fewer or coarser poses, other motions in the same space would
+    pass for this one.
+
+    Attributes:
+        within: largest angle of any joint from a pose of the path to the nearest of `poses` [rad].
+        poses: [poses, n], rad; at most 200.
+    """
+
+    within: float = _FINEST
+    poses: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    _last: float = -1.0
+
+    def observe(self, part: Telemetry) -> None:
+        """Add consecutive samples; those without positions are left out."""
+        q = part.columns.get("target_q", part.columns.get("actual_q"))
+        if q is None:
+            return
+        period = np.floor(part.time / _PATH_PERIOD)
+        used = np.diff(period, prepend=self._last) != 0
+        self._last = float(period[-1])
+        used &= np.isfinite(q).all(axis=1)
+        if len(self.poses) < _MOST_POSES or self.within < _COARSEST:
+            self._add(q[used])
+        while len(self.poses) > _MOST_POSES and self.within < _COARSEST:
+            poses, self.within = self.poses, 2.0 * self.within
+            self.poses = poses[:0]
+            self._add(poses)
+        self.poses = self.poses[:_MOST_POSES]
+
+    def _add(self, q: Array) -> None:
+        """Keep poses [samples, n] farther than `within` from those that are kept."""
+        new = list(self.poses)
+        away = self.distance(q)
+        while len(far := np.flatnonzero(away > self.within)):
+            q, away = q[far[0] :], away[far[0] :]
+            new.append(q[0].round(2))
+            away = np.minimum(away, np.abs(q - q[0]).max(axis=1))
+        self.poses = np.array(new).reshape(-1, q.shape[1])
+
+    def distance(self, q: Array) -> Array:
+        """Largest angle of any joint to the nearest of `poses` [samples], rad.
+
+        Args:
+            q: joint angles [samples, n], rad.
+        """
+        if not len(self.poses) or q.shape[1] != self.poses.shape[1]:
+            return np.full(len(q), np.inf)
+        return np.asarray(np.abs(q[:, None] - self.poses).max(axis=2).min(axis=1))
+
+    def as_json(self) -> dict[str, Any]:
+        """For the provenance of a model; `from_json` reads it."""
+        return {"within": self.within, "joint_angles": self.poses.tolist()}
+
+    @classmethod
+    def from_json(cls, content: Any) -> VisitedPath | None:
+        """From a model file; None where that has none."""
+        try:
+            poses = np.array(content["joint_angles"], dtype=np.float64)
+            return cls(float(content["within"]), poses) if poses.ndim == 2 else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def motion_of(path: VisitedPath, sha256: str, fitted: Iterable[Mapping[str, Any]]) -> Motion:
+    """Relation of a recording to those that a model was fitted to.
+
+    Args:
+        path: of the recording.
+        sha256: of its bag.
+        fitted: entries "bags" of the model's provenance; those of older models have no path, and
+            only their hash counts.
+    """
+    entries = [entry for entry in fitted if isinstance(entry, Mapping)]
+    if not entries:
+        return "unknown"
+    if sha256 in (entry.get("sha256") for entry in entries):
+        return "fitted"
+    known = [VisitedPath.from_json(entry.get("visited")) for entry in entries]
+    if None in known or not len(path.poses):
+        return "held out"
+    on_any = np.zeros(len(path.poses), dtype=bool)
+    for other in known:
+        if other is not None:
+            on_any |= other.distance(path.poses) <= other.within + _TOLERANCE
+    return "same motion again" if on_any.mean() >= _REPEATED_SHARE else "held out"
+
+
+@dataclass(frozen=True)
+class Use:
+    """Suitability of a recording for one purpose.
+
+    Attributes:
+        purpose: "setup_and_inertia", "friction", "bus_power", "temperature",
+            "payload" or "base_parameters".
+        grade: "good", "limited" or "no".
+        reason: why, in plain words.
+    """
+
+    purpose: str
+    grade: Grade
+    reason: str
+
+
+@dataclass(frozen=True)
+class JointQuality:
+    """Excitation of one joint.
+
+    Attributes:
+        name: of the joint.
+        travel: range of positions [rad], NaN without.
+        speed: largest speed [rad/s], NaN without.
+        torque: range of target_moment [N m], NaN without.
+        current: largest current [A], NaN without.
+        moving: time above 0.01 rad/s [s].
+        reversals: changes of direction.
+        temperature: lowest and highest temperature [degC], NaN without.
+    """
+
+    name: str
+    travel: float
+    speed: float
+    torque: float
+    current: float
+    moving: float
+    reversals: int
+    temperature: tuple[float, float]
+
+    @property
+    def activity(self) -> Activity:
+        """Idle, little motion, or enough to identify friction; unknown without positions."""
+        if math.isnan(self.travel):
+            return "unknown"
+        if self.travel < _IDLE_TRAVEL or self.moving < _IDLE_SECONDS:
+            return "idle"
+        enough = (
+            self.travel > _ENOUGH_TRAVEL
+            and self.speed > _ENOUGH_SPEED
+            and self.moving > ENOUGH_SECONDS / 2
+            and self.reversals >= 1
+        )
+        return "enough" if enough else "little"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Verdict on one recording.
+
+    Attributes:
+        source: bag or file.
+        simulated: made by this package's simulated controller.
+        simulator: has the fingerprint of the manufacturer's offline simulator, whose currents are
+            not measured.
+        samples, duration: number, and time covered without gaps [s].
+        rate: samples per second found [Hz].
+        irregular: the time step varies by more than 2 % of its median (due to the recorder).
+        gaps, lost: numbers of gaps and of missing samples.
+        repeated: number of samples left out because the recording has them twice.
+        joints: excitation per joint.
+        frozen, clipped: names of channels (with joint index) that do not change or hit a limit.
+        not_finite: number of values that are not finite, by field.
+        freedrive: share of samples in freedrive.
+        not_running: share of samples with the brakes on or the arm off.
+        stopped: share of samples in a safety stop.
+        reduced: share of samples in safety mode reduced (the arm works with lower limits).
+        payloads: distinct payload masses told to the controller [kg].
+        missing: fields that some stage needs but were not recorded.
+        uses: what it is good for.
+        condition_number: of the base regressor over the motion; None if the robot is unknown.
+        refusal: why identification refuses it, or None.
+        warnings: for the user, one line each.
+        visited: joint angles that it passes through.
+    """
+
+    source: str
+    simulated: bool
+    simulator: bool
+    samples: int
+    duration: float
+    rate: float
+    irregular: bool
+    gaps: int
+    lost: int
+    repeated: int
+    joints: tuple[JointQuality, ...]
+    frozen: tuple[str, ...]
+    clipped: tuple[str, ...]
+    not_finite: dict[str, int]
+    freedrive: float
+    not_running: float
+    stopped: float
+    reduced: float
+    payloads: tuple[float, ...]
+    missing: tuple[str, ...]
+    uses: tuple[Use, ...]
+    condition_number: float | None
+    refusal: str | None
+    warnings: tuple[str, ...]
+    visited: VisitedPath = field(default_factory=VisitedPath)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in one sentence."""
+        if self.refusal is not None:
+            return f"not usable: {self.refusal}"
+        made = "simulated; " if self.simulated else ""
+        parts = [
+            f"{words} {', '.join(purposes)}"
+            for grade, words in (("good", "good for"), ("limited", "of limited use for"))
+            if (purposes := [u.purpose.replace("_", " ") for u in self.uses if u.grade == grade])
+        ]
+        return made + ("; ".join(parts) or "good for nothing here")
+
+    def as_dict(self) -> dict[str, Any]:
+        """All attributes but `visited`, ready for JSON."""
+        out = dataclasses.asdict(self)
+        del out["visited"]
+        for entry, joint in zip(out["joints"], self.joints, strict=True):
+            entry["activity"] = joint.activity
+        return {**out, "verdict": self.verdict}
+
+    def require_usable(self) -> None:
+        """Refuse a recording that would give a wrong model.
+
+        Raises:
+            IdentificationError: with reason and remedy.
+        """
+        if self.refusal is not None:
+            raise IdentificationError(f"{self.source}: {self.refusal}")
+
+
+# Figures of a recording that its quality is judged by.
+
+_ENOUGH_STEPS = 100_000
+_ENOUGH_PAYLOADS = 100
+_NOISY = ("actual_current", "actual_robot_current")
+"""Channels whose noise never repeats a value for long on real hardware."""
+
+
+@dataclass
+class Inspector:
+    """Gathers figures from consecutive parts of one recording.
+
+    Attributes:
+        info: what made the recording.
+        robot: its arm, for the condition number; None for no condition number.
+        fields: names of the recorded fields.
+        samples, gaps, lost, repeated: numbers so far.
+        steps: of time, about the first 100 000 [s].
+        repeats: of the noisy channels, by name.
+        offline_simulator: check for the fingerprint of the manufacturer's simulator.
+        activity: of the joints, None without speeds.
+        not_finite: number of values by field.
+        impossible: number of samples with values that no such arm can have; they are not used.
+        first_impossible: the first such value, with its field.
+        payloads: masses told to the controller [kg], at most 100.
+        conditioning: of the motion, None without a robot.
+        visited: joint angles that it passes through.
+    """
+
+    info: RecordingInfo = field(default_factory=RecordingInfo)
+    robot: RobotDescription | None = None
+    fields: set[str] = field(default_factory=set)
+    samples: int = 0
+    gaps: int = 0
+    lost: int = 0
+    repeated: int = 0
+    steps: list[Array] = field(default_factory=list)
+    _extremes: dict[str, Extremes] = field(default_factory=dict)
+    repeats: dict[str, Repeats] = field(default_factory=dict)
+    offline_simulator: OfflineSimulatorCheck = field(default_factory=OfflineSimulatorCheck)
+    activity: JointActivity | None = None
+    not_finite: dict[str, int] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
+    impossible: int = 0
+    first_impossible: str | None = None
+    payloads: set[float] = field(default_factory=set)
+    conditioning: Conditioning | None = None
+    visited: VisitedPath = field(default_factory=VisitedPath)
+
+    def observe(self, part: Telemetry) -> None:
+        """Add the next part.
+
+        Raises:
+            MissingFieldError: neither positions nor currents were recorded.
+        """
+        if not len(part):
+            return
+        if not {"actual_q", "target_q", "actual_current"} & set(part.columns):
+            part.require("actual_q", purpose="judging a recording without currents")
+        self.info, self.fields = part.info, self.fields | set(part.columns)
+        self.samples += len(part)
+        self.repeated += part.repeated
+        limits = ANY_ARM if self.robot is None else rated_limits(self.robot)
+        part, impossible, first = possible(part, limits)
+        self.impossible += int(np.count_nonzero(impossible))
+        if self.first_impossible is None and first is not None:
+            self.first_impossible = f"{first.field}_{first.index} = {first.value:.4g}"
+        if not len(part):
+            return
+        self.gaps += len(part.gaps)
+        self.lost += part.lost
+        if len(part) > 1 and sum(map(len, self.steps)) < _ENOUGH_STEPS:
+            self.steps.append(np.diff(part.time))
+        self._observe_motion(part)
+        self.visited.observe(part)
+        for name, values in part.columns.items():
+            wide = values.reshape(len(part), -1)
+            self._extremes.setdefault(name, Extremes()).update(wide)
+            bad = int(np.count_nonzero(~np.isfinite(wide)))
+            if bad:
+                self.not_finite[name] = self.not_finite.get(name, 0) + bad
+        for name in _NOISY:
+            if name in part:
+                for k, values in enumerate(part[name].reshape(len(part), -1).T):
+                    label = name if part[name].ndim == 1 else f"{name}_{k}"
+                    self.repeats.setdefault(label, Repeats()).update(values)
+        self.offline_simulator.update(part)
+        speed = part["actual_qd"] if "actual_qd" in part else part.columns.get("target_qd")
+        if speed is None and "actual_current" in part:
+            speed = np.full_like(part["actual_current"], np.nan)
+        if speed is not None:
+            if self.activity is None:
+                self.activity = JointActivity.empty(speed.shape[1])
+            self.activity.update(part, np.nan_to_num(speed))
+        self._count_states(part)
+
+    def _observe_motion(self, part: Telemetry) -> None:
+        if self.robot is None or not {"actual_q", "target_q"} & set(part.columns):
+            return
+        if self.conditioning is None:
+            down = self.info.gravity
+            self.conditioning = Conditioning(self.robot, None if down is None else np.array(down))
+        self.conditioning.accumulate(part)
+
+    def _count_states(self, part: Telemetry) -> None:
+        def count(name: str, flags: Mask) -> None:
+            self._counts[name] = self._counts.get(name, 0) + int(np.count_nonzero(flags))
+
+        if "target_qd" in part and "target_qdd" in part:
+            count("freedrive", freedrive_samples(part))
+        if "robot_mode" in part:
+            count("not_running", part["robot_mode"] != RUNNING)
+        if "safety_mode" in part:
+            count("stopped", np.isin(part["safety_mode"], SAFETY_STOPS))
+            count("reduced", part["safety_mode"] == REDUCED)
+        if "payload" in part and len(self.payloads) < _ENOUGH_PAYLOADS:
+            self.payloads |= {round(float(v), 3) for v in np.unique(part["payload"])}
+
+    def extremes(self, name: str) -> Extremes:
+        """Extremes of a channel; empty if it was not recorded."""
+        return self._extremes.get(name, Extremes())
+
+    def share(self, name: str) -> float:
+        """Share of samples in a state."""
+        return self._counts.get(name, 0) / max(1, self.samples)

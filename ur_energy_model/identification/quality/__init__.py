@@ -1,1 +1,0 @@
-"""Quality of a recording: is it suitable for identification?"""

@@ -1,1 +1,0 @@
-"""Filters, Gram matrices and least squares."""

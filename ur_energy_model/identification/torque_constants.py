@@ -1,0 +1,532 @@
+"""Torque constant and friction of joints, what limits them and what joints share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.friction_data import ACCELERATION, CURRENT, FrictionCandidate
+from ur_energy_model.identification.friction_data import LOAD_COLUMN as LOAD
+from ur_energy_model.identification.least_squares import Prior, Solution, solve
+from ur_energy_model.model.friction import Friction
+from ur_energy_model.model.robots import RobotDescription
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.model.drives import JointModel
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
+
+# Reflected inertia estimated together with the torque constant, from currents.
+#
+# Where target_moment does not determine the inertia J, the current needed for acceleration, J /
+# k_t * qdd / N, has a coefficient of its own with a prior on J.
+
+_SCALING_ROUNDS = 8
+_INVERSE, _EXCESS = 0, -1
+"""Coefficients: 1/k_t is the first, (inertia - nominal) / k_t the last."""
+
+
+@dataclass(frozen=True)
+class InertiaPrior:
+    """Reflected inertia of one joint before the currents are fitted, joint side.
+
+    Attributes:
+        value, std: [kg m^2].
+        nominal: inertia that the load was computed with [kg m^2].
+    """
+
+    value: float
+    std: float
+    nominal: float
+
+    def with_coefficient(self, prior: Prior, blocks: Array, counts: Array) -> Prior:
+        """The prior of the other coefficients with that of (inertia - nominal) / k_t at the end.
+
+        If the robot file has no k_t, the k_t that agrees with the inertia's prior sets the scale.
+
+        Args:
+            prior: of p coefficients, 1/k_t the first.
+            blocks: Gram matrices of regressor and measurement [blocks, p + 2, p + 2].
+            counts: number of samples per block [blocks].
+        """
+
+        def extended(inverse: float) -> Prior:
+            return prior.extended((self.value - self.nominal) * inverse, self.std * inverse)
+
+        if prior.mean[_INVERSE] > 0:
+            return extended(float(prior.mean[_INVERSE]))
+        others = [*range(len(prior.mean)), -1]
+        whole = extended(_positive(solve(blocks[:, others][:, :, others], prior, counts)))
+        for _ in range(_SCALING_ROUNDS):
+            whole = extended(_positive(solve(blocks, whole, counts)))
+        return whole
+
+
+@dataclass(frozen=True)
+class InertiaFromCurrent:
+    """Reflected inertia of one joint.
+
+    Attributes:
+        nominal: inertia that the load was computed with, joint side [kg m^2].
+        excess: (inertia - nominal) / k_t [kg m^2 A/(N m)].
+        slope: change of `excess` with 1/k_t along the regression [kg m^2].
+        rest: variance of `excess` at a given 1/k_t.
+        left_out: standard deviation of the inertia at a given 1/k_t beyond the statistical one
+            [kg m^2]: the systematic part of the residual that acceleration could explain.
+    """
+
+    nominal: float
+    excess: float
+    slope: float
+    rest: float
+    left_out: float
+
+    def inertia_at(self, inverse: float, change: float, variance: float) -> tuple[float, float]:
+        """Inertia and its standard deviation [kg m^2], joint side.
+
+        Args:
+            inverse: 1/k_t as regressed [A/(N m)].
+            change: of 1/k_t since the regression.
+            variance: of 1/k_t.
+        """
+        changed, excess = inverse + change, self.excess + self.slope * change
+        slope = (self.slope - excess / changed) / changed
+        spread = np.sqrt(self.rest / changed**2 + slope**2 * variance)
+        return max(self.nominal + excess / changed, 0.0), float(spread)
+
+
+def separate_inertia(
+    solution: Solution, gram: Array, nominal: float, systematic: float
+) -> tuple[Solution, InertiaFromCurrent]:
+    """The solution split into torque constant and friction, and the inertia.
+
+    Args:
+        solution: with the inertia's coefficient at the end.
+        gram: of all samples [p + 2, p + 2].
+        nominal: that the load was computed with [kg m^2].
+        systematic: RMS of the residual's systematic part [A].
+    """
+    covariance = solution.covariance
+    variance = float(covariance[_INVERSE, _INVERSE])
+    slope = float(covariance[_INVERSE, _EXCESS]) / variance
+    rest = max(float(covariance[_EXCESS, _EXCESS]) - slope**2 * variance, 0.0)
+    others = replace(
+        solution, coefficients=solution.coefficients[:-1], covariance=covariance[:-1, :-1]
+    )
+    # What the load shares with acceleration is in `slope`, and certain where k_t is.
+    accelerated = np.sqrt(gram[ACCELERATION, ACCELERATION] / solution.samples)
+    current = float(solution.coefficients[_INVERSE] * accelerated)
+    return others, InertiaFromCurrent(
+        nominal=nominal,
+        excess=float(solution.coefficients[_EXCESS]),
+        slope=slope,
+        rest=rest,
+        left_out=systematic / max(current, 1e-9),
+    )
+
+
+def _positive(solution: Solution) -> float:
+    """1/k_t of a solution, kept positive."""
+    return max(float(solution.coefficients[_INVERSE]), 1e-9)
+
+
+# Torque constant and friction of one joint, and how far systematic residuals limit them.
+
+FRICTION_ERROR = 0.015
+"""Model error of a joint's friction, relative: form of the law, and a delay of a millisecond or two
+between currents and speeds (from simulated arms with such delays)."""
+
+_NO_CURRENT = 1e-6
+"""A moving motor has more current than this (RMS) [A]."""
+_CLEAR = 3.0
+"""Standard deviations beyond which a wrong sign is not chance."""
+
+
+@dataclass(frozen=True)
+class JointEstimate:
+    """Result of the current regression for one joint.
+
+    Attributes:
+        torque_constant: [N m/A].
+        torque_constant_std: [N m/A].
+        friction: motor side.
+        friction_std: by parameter name.
+        covariance: of (1/k_t, friction parameters / k_t).
+        source: "current" or "prior", by quantity.
+        residual: RMS while moving [A], NaN if the joint did not move.
+        effective_samples: number of independent samples with the same information.
+        reason: for the choice of the law, in words.
+        comparison: held-out RMS [A] by law name.
+        unexplained_over_load: RMS of the residual's systematic part over that of the current for
+            the load; infinite if the joint did not move.
+        load_error: relative uncertainty of the load from mounting and payload.
+        regressed_constant, regressed_std: torque constant from currents alone [N m/A].
+        session_scales: friction of each session in which the joint moved, over their mean.
+        sessions: numbers of these sessions.
+        inertia: reflected inertia fitted too; None if it was known or the joint did not move.
+    """
+
+    torque_constant: float
+    torque_constant_std: float
+    friction: Friction
+    friction_std: dict[str, float]
+    covariance: Array
+    source: dict[str, str]
+    residual: float
+    effective_samples: float
+    reason: str = ""
+    comparison: dict[str, float] = field(default_factory=dict)
+    unexplained_over_load: float = float("inf")
+    load_error: float = 0.0
+    regressed_constant: float = float("nan")
+    regressed_std: float = float("nan")
+    session_scales: Array = field(default_factory=lambda: np.ones(0))
+    sessions: tuple[int, ...] = ()
+    inertia: InertiaFromCurrent | None = None
+
+    def in_order(self, places: Sequence[int]) -> JointEstimate:
+        """The estimate with its sessions in another order.
+
+        Args:
+            places: new number of each session.
+        """
+        numbers = [places[number] for number in self.sessions]
+        order = np.argsort(numbers)
+        scales = self.session_scales[order] if len(numbers) else self.session_scales
+        return replace(self, session_scales=scales, sessions=tuple(sorted(numbers)))
+
+
+def friction_from_coefficients(coefficients: Array, covariance: Array) -> tuple[Array, Array]:
+    """Friction parameters and standard deviations from (1/k_t, parameters / k_t)."""
+    inverse = coefficients[0]
+    values = coefficients[1:] / inverse
+    # d(parameter) = d(coefficient)/inverse - parameter/inverse d(inverse)
+    slopes = np.column_stack([-values / inverse, np.eye(len(values)) / inverse])
+    return values, np.asarray(np.sqrt(np.diag(slopes @ covariance @ slopes.T)))
+
+
+def estimate_joint(
+    robot: RobotDescription,
+    j: int,
+    candidate: FrictionCandidate,
+    prior: Prior,
+    solution: Solution,
+    temperature: Array,
+) -> JointEstimate:
+    """Torque constant and friction of a joint from the solution of its regression.
+
+    Args:
+        robot: the arm, n joints.
+        j: index of the joint.
+        candidate: friction law and shape.
+        prior: of (1/k_t, friction parameters / k_t).
+        solution: of the same coefficients.
+        temperature: lowest and highest in the recordings [2], degC; NaN where not recorded.
+    """
+    law = candidate.law
+    form = FRICTION_ERROR * np.append(0.0, solution.coefficients[1:])
+    solution = replace(solution, covariance=solution.covariance + np.outer(form, form))
+    constant = 1.0 / solution.coefficients[0]
+    deviation = float(solution.std[0] * constant**2)
+    parameters, parameter_std = friction_from_coefficients(
+        solution.coefficients, solution.covariance
+    )
+    determined = solution.std < 0.5 * prior.std
+    names = ("torque_constant", *law.parameters)
+    low, high = temperature.tolist()
+    model = robot.friction_temperature_model[j]
+    uses_model = law.name == "temperature_exponential" and bool(np.isfinite(model).all())
+    return JointEstimate(
+        torque_constant=float(constant),
+        torque_constant_std=deviation,
+        friction=Friction(
+            law,
+            dict(zip(law.parameters, parameters.tolist(), strict=True)),
+            dict(candidate.shape),
+            (model[0], model[1], model[2], model[3]) if uses_model else None,
+            (low, high) if np.isfinite(temperature).all() else None,
+        ),
+        friction_std=dict(zip(law.parameters, parameter_std.tolist(), strict=True)),
+        covariance=solution.covariance,
+        source={
+            name: "current" if known else "prior"
+            for name, known in zip(names, determined, strict=True)
+        },
+        residual=solution.residual,
+        effective_samples=solution.effective_samples,
+        regressed_constant=float(constant),
+        regressed_std=deviation,
+    )
+
+
+def refuse_impossible(name: str, solution: Solution, gram: Array) -> None:
+    """Refuse currents that no motor has.
+
+    Args:
+        name: of the joint.
+        solution: of its regression.
+        gram: Gram matrix of all samples.
+
+    Raises:
+        IdentificationError: no current in motion, or one that does not rise with torque.
+    """
+    if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
+        raise IdentificationError(
+            f"{name}: actual_current stays zero while the joint moves; check the recorder and "
+            "record again"
+        )
+    if -_CLEAR * solution.std[0] < solution.coefficients[0] <= 0:
+        raise IdentificationError(
+            f"{name}: its currents do not show a torque constant; check that actual_current is "
+            "this robot's, and record longer with faster starts and stops of this joint, or add "
+            "drive.torque_constant to the robot file if it has none"
+        )
+    if not solution.coefficients[0] > 0:
+        raise IdentificationError(
+            f"{name}: current falls as torque rises; check that the recording is of this "
+            "robot, mounted and loaded as stated (--gravity, --payload)"
+        )
+
+
+def systematic_rms(solution: Solution, memory: float) -> float:
+    """RMS of the residual's systematic part [A].
+
+    Residuals correlated for longer than filtered white noise would be count as systematic.
+
+    Args:
+        solution: of the fit.
+        memory: samples over which the filter correlates white noise.
+    """
+    share = 1.0 - memory * solution.effective_samples / solution.samples
+    return float(solution.residual * np.sqrt(max(share, 0.0)))
+
+
+def load_share_unexplained(
+    solution: Solution, gram: Array, systematic: float, inertia_spread: float | None
+) -> float:
+    """Systematic residual (RMS) over the current that determines the scale of the load (RMS).
+
+    Args:
+        solution: of the fit.
+        gram: Gram matrix of all samples.
+        systematic: RMS of the residual's systematic part [A].
+        inertia_spread: relative prior deviation of the inertia where it is fitted too, else None.
+            If it is fitted, the scale follows from the load that acceleration does not explain,
+            or from the prior of the inertia, whichever is more exact.
+    """
+    scale = solution.coefficients[0] / np.sqrt(solution.samples)
+    ratio = float(systematic / max(scale * np.sqrt(gram[LOAD, LOAD]), 1e-9))
+    if inertia_spread is None:
+        return ratio
+    shared = gram[LOAD, ACCELERATION] ** 2 / max(gram[ACCELERATION, ACCELERATION], 1e-30)
+    own = scale * np.sqrt(max(gram[LOAD, LOAD] - shared, 0.0))
+    return min(float(systematic / max(own, 1e-9)), float(np.hypot(ratio, inertia_spread)))
+
+
+MODEL_ERROR = 0.01
+"""Relative error of a torque constant due to nominal masses and link tensors."""
+LINK_WEIGHT_ERROR = 0.03
+"""Common relative error of the links' weight: cables, covers and screws are in no published link.
+Torque constants from links and from known payloads differed by 1 to 3 % on three arms (UR3e, UR5e,
+UR10e). It adds to the differences between torque constants of one arm."""
+ARM_SPREAD = 0.12
+"""Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
+JOINT_SPREAD = 0.04
+"""Spread between motors of one size in one arm."""
+
+FLEET, FLEET_POWER = "other arms of the fleet", "bus_power of other arms of the fleet"
+"""Source of a torque constant that the arm's own recordings hardly show."""
+_FROM_LINKS = ("current", "joints of the same size", FLEET)
+
+
+@dataclass(frozen=True)
+class TorqueConstantPrior:
+    """Prior of the torque constants of n joints, relative to those of the robot file.
+
+    Attributes:
+        mean: [n].
+        covariance: of the joints [n, n].
+        independent: part of each joint's variance that no other joint shares [n].
+        source: of the constants that come from the prior [n].
+    """
+
+    mean: Array
+    covariance: Array
+    independent: Array
+    source: tuple[str, ...]
+
+    @classmethod
+    def of_type(cls, robot: RobotDescription) -> TorqueConstantPrior:
+        """Of any arm of a type: ARM_SPREAD in common, JOINT_SPREAD of each joint."""
+        same = robot.torque_constant[:, None] == robot.torque_constant[None, :]
+        independent = np.full(robot.dof, JOINT_SPREAD**2)
+        covariance = ARM_SPREAD**2 * same + np.diag(independent)
+        return cls(np.ones(robot.dof), covariance, independent, ("prior",) * robot.dof)
+
+
+def model_error(fit: JointEstimate) -> float:
+    """Relative model error of the torque constant."""
+    return float(np.hypot(_load_scale_error(fit), fit.unexplained_over_load))
+
+
+def stated_deviation(fit: JointEstimate) -> float:
+    """Standard deviation of the torque constant to report [N m/A].
+
+    It includes the error of the links' weight where the constant comes from their torque.
+    """
+    if not is_from_links(fit.source["torque_constant"]):
+        return fit.torque_constant_std
+    return float(np.hypot(fit.torque_constant_std, LINK_WEIGHT_ERROR * fit.torque_constant))
+
+
+def is_from_links(source: str) -> bool:
+    """Whether a torque constant of this source has the error of the links' weight."""
+    return source in _FROM_LINKS
+
+
+def own_part(joint: JointModel) -> float:
+    """Standard deviation of a model's torque constant without the error of the links' weight.
+
+    The opposite of `stated_deviation`, N m/A.
+    """
+    std = joint.std.get("torque_constant", float("nan"))
+    if not is_from_links(joint.source.get("torque_constant", "prior")):
+        return std
+    return float(np.sqrt(max(std**2 - (LINK_WEIGHT_ERROR * joint.torque_constant) ** 2, 0.0)))
+
+
+def with_shared_sizes(
+    fits: Sequence[JointEstimate],
+    robot: RobotDescription,
+    prior: TorqueConstantPrior | None = None,
+) -> tuple[JointEstimate, ...]:
+    """Torque constants with the information of joints of the same motor size.
+
+    A hierarchical normal model: the joints of a size have the prior's mean and covariance, the
+    regressions lie around the joints with their statistical and model errors. Joints without a
+    constant in the robot file are left alone.
+
+    Args:
+        fits: regressions of the n joints.
+        robot: the arm.
+        prior: from other arms of a fleet; None for that of the robot file (`TorqueConstantPrior`).
+    """
+    out = list(fits)
+    for j, fit in enumerate(fits):
+        if np.isfinite(model_error(fit)):
+            std = own_deviation(fit) * fit.regressed_constant
+            source = fit.source["torque_constant"]
+            out[j] = with_torque_constant(fit, fit.regressed_constant, std, source)
+    known = TorqueConstantPrior.of_type(robot) if prior is None else prior
+    for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
+        group = np.flatnonzero(robot.torque_constant == nominal).tolist()
+        own = np.array([own_deviation(fits[j]) for j in group])
+        told = np.array([fits[j].regressed_constant / nominal for j in group])
+        covariance = known.covariance[np.ix_(group, group)]
+        # Means of each joint from everything but its own regression, then with it.
+        precision = np.linalg.inv(covariance)
+        information = 1.0 / own**2
+        posterior = np.linalg.inv(precision + np.diag(information))
+        expected = known.mean[group]
+        value = expected + posterior @ (information * np.nan_to_num(told - expected))
+        for i, j in enumerate(group):
+            variance = float(posterior[i, i])
+            spread = 1.0 / max(1.0 / variance - information[i], 1e-12)
+            alone = own[i] ** 2 < spread
+            free = float(known.independent[j])
+            helped = spread - free < 0.5 * (covariance[i, i] - free)
+            source = (
+                "current" if alone else "joints of the same size" if helped else known.source[j]
+            )
+            out[j] = with_torque_constant(
+                fits[j], float(value[i] * nominal), float(np.sqrt(variance) * nominal), source
+            )
+    return tuple(out)
+
+
+def with_load_error(fits: Sequence[JointEstimate], error: Array) -> tuple[JointEstimate, ...]:
+    """Fits with a relative uncertainty of their loads [n] added to the model error."""
+    return tuple(
+        replace(fit, load_error=float(np.hypot(fit.load_error, share)))
+        for fit, share in zip(fits, error, strict=True)
+    )
+
+
+def with_torque_constant(
+    fit: JointEstimate, constant: float, std: float, source: str
+) -> JointEstimate:
+    """The fit with another torque constant, friction adjusted by its covariance with it.
+
+    Args:
+        fit: of one joint.
+        constant: torque constant [N m/A].
+        std: its standard deviation [N m/A].
+        source: where the constant comes from.
+    """
+    coefficients = np.append(1.0, fit.friction.values) / fit.torque_constant
+    variance = fit.covariance[0, 0]
+    gain = fit.covariance[:, 0] / variance
+    coefficients = coefficients + gain * (1.0 / constant - coefficients[0])
+    rest = fit.covariance - np.outer(gain, gain) * variance
+    covariance = rest + np.outer(gain, gain) * (std / constant**2) ** 2
+    values, deviations = friction_from_coefficients(coefficients, covariance)
+    names = fit.friction.law.parameters
+    return replace(
+        fit,
+        torque_constant=constant,
+        torque_constant_std=std,
+        friction=replace(fit.friction, parameters=dict(zip(names, values.tolist(), strict=True))),
+        friction_std=dict(zip(names, deviations.tolist(), strict=True)),
+        covariance=covariance,
+        source={**fit.source, "torque_constant": source},
+    )
+
+
+def reflected_inertia(
+    fit: JointEstimate, prior: float, spread: float
+) -> tuple[float, float] | None:
+    """Reflected inertia and its standard deviation, updated by the currents, joint side [kg m^2].
+
+    Inertia and torque constant share the errors of one regression, so that a torque constant known
+    better since (from bus power) corrects the inertia as well. Wrong masses or mounting scale the
+    load alone: that part of the change is left out.
+
+    Args:
+        fit: of one joint.
+        prior: inertia before the fit [kg m^2].
+        spread: its standard deviation [kg m^2].
+
+    Returns:
+        None where the inertia was not fitted.
+    """
+    if fit.inertia is None:
+        return None
+    inverse = 1.0 / fit.regressed_constant
+    regressed = (fit.regressed_std * inverse**2) ** 2
+    regressed += (fit.unexplained_over_load * inverse) ** 2
+    scaled = (_load_scale_error(fit) * inverse) ** 2
+    change = (1.0 / fit.torque_constant - inverse) * regressed / (regressed + scaled)
+    value, std = fit.inertia.inertia_at(inverse, change, float(fit.covariance[0, 0]))
+    data = max(1.0 / max(std, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
+    if data == 0.0:
+        return value, std
+    shown = (value / std**2 - prior / spread**2) / data
+    weight = 1.0 / (1.0 / data + fit.inertia.left_out**2 + (MODEL_ERROR * value) ** 2)
+    precision = weight + 1.0 / spread**2
+    value = (shown * weight + prior / spread**2) / precision
+    return max(value, 0.0), float(np.sqrt(1.0 / precision))
+
+
+def _load_scale_error(fit: JointEstimate) -> float:
+    """Relative error of the load's scale: masses, mounting and payload."""
+    return float(np.hypot(MODEL_ERROR, fit.load_error))
+
+
+def own_deviation(fit: JointEstimate) -> float:
+    """Relative deviation of the regression's torque constant, model error included."""
+    return float(np.hypot(fit.regressed_std / fit.regressed_constant, model_error(fit)))

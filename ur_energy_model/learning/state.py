@@ -1,0 +1,326 @@
+"""The state of learning on disk: as bytes that are checked when read, one file per arm."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import shutil
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ur_energy_model.errors import ModelFileError
+from ur_energy_model.files import new_file, open_regular, user_path
+from ur_energy_model.model.document import document
+from ur_energy_model.model.generic import GENERIC, is_generic
+from ur_energy_model.model.model_file import load_model, model_text, save_model
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array
+
+SCHEMA = 1
+LARGEST_FILE = 64 << 20
+"""Largest file that is read [bytes]."""
+LONGEST_LABEL = 64
+"""Longest part of a serial number in the name of a file."""
+
+
+@dataclass(frozen=True)
+class KeptState:
+    """The state of learning about one arm.
+
+    Attributes:
+        robot: description name of the arm.
+        serial: of the arm, None where unknown.
+        models: fingerprints of the models that the state may continue with: the one that learning
+            began with, and the learned one that was written in its place.
+        content: of the learner.
+    """
+
+    robot: str
+    serial: str | None
+    models: tuple[str, ...]
+    content: bytes
+
+    def suits(self, robot: str, serial: str | None, model: str) -> bool:
+        """Whether the state is of this arm and continues from a model with this fingerprint."""
+        return (self.robot, self.serial) == (robot, serial) and model in self.models
+
+
+class StateStore:
+    """Reads and writes states; none of its problems ends the program.
+
+    Args:
+        base: path of the state file of the counters.
+
+    Attributes:
+        problem: why the last state is not on the disk, None if it is.
+    """
+
+    def __init__(self, base: Path) -> None:
+        self._base = user_path(base)
+        self.problem: str | None = None
+
+    def path(self, serial: str | None) -> Path:
+        """The file of the arm with this serial number."""
+        label = "" if serial is None else "-" + re.sub(r"[^A-Za-z0-9-]", "_", serial)
+        return self._base.with_name(f"{self._base.name}.learning{label[: LONGEST_LABEL + 1]}")
+
+    def save(self, state: KeptState) -> None:
+        """Write a state, whole or not at all; a disk that cannot be written is a `problem`."""
+        path = self.path(state.serial)
+        head = asdict(state) | {"schema": SCHEMA, "sha256": _digest(state.content)}
+        del head["content"]
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with new_file(path, "wb") as file:
+                file.write(json.dumps(head).encode() + b"\n" + state.content)
+        except OSError as error:
+            self.problem = f"{path}: cannot be written ({error.strerror or error})"
+        else:
+            self.problem = None
+
+    def load(self, serial: str | None) -> KeptState | None:
+        """The state of an arm; None if there is none.
+
+        Raises:
+            ValueError: the file is damaged; it was renamed and is not overwritten.
+        """
+        path = self.path(serial)
+        try:
+            with open_regular(path) as file:
+                data = file.read(LARGEST_FILE + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
+        try:
+            return _parsed(data)
+        except (ValueError, KeyError, TypeError) as error:
+            aside = self.set_aside(serial)
+            raise ValueError(f"{path}: is damaged, kept as {aside}") from error
+
+    def set_aside(self, serial: str | None) -> Path:
+        """Rename the file of an arm that cannot be used; returns where it is kept."""
+        path = self.path(serial)
+        aside = path.with_name(f"{path.name}.unreadable")
+        try:
+            path.replace(aside)
+        except OSError:
+            return path
+        return aside
+
+
+def fingerprint(model: EnergyModel) -> str:
+    """Tells models apart; all generic models of the package are one."""
+    if is_generic(model):
+        return GENERIC
+    return _digest(json.dumps(document(model), sort_keys=True, default=str).encode())
+
+
+def _parsed(data: bytes) -> KeptState:
+    if len(data) > LARGEST_FILE:
+        raise ValueError("too large")
+    line, _, content = data.partition(b"\n")
+    head = json.loads(line)
+    if head["schema"] != SCHEMA or head["sha256"] != _digest(content):
+        raise ValueError("wrong content")
+    serial = head["serial"]
+    return KeptState(
+        robot=str(head["robot"]),
+        serial=None if serial is None else str(serial),
+        models=tuple(map(str, head["models"])),
+        content=content,
+    )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+# Plain values and arrays as bytes that are checked when they are read.
+
+_MAGIC = b"ur_energy_model learning 1\n"
+LARGEST = 64 << 20
+"""Largest content that is read, unpacked [bytes]."""
+_ARRAY, _STRUCTURE = "$array", "structure"
+
+
+def encoded(values: Any) -> bytes:
+    """Bytes of nested dicts with text keys and lists of numbers, text, None and float arrays."""
+    arrays: dict[str, Array] = {}
+    structure = json.dumps(_plain(values, arrays)).encode()
+    packed = io.BytesIO()
+    columns = {_STRUCTURE: np.frombuffer(structure, dtype=np.uint8), **arrays}
+    np.savez_compressed(packed, allow_pickle=False, **columns)  # type: ignore[arg-type]
+    content = packed.getvalue()
+    return _MAGIC + hashlib.sha256(content).digest() + content
+
+
+def decoded(data: bytes) -> Any:
+    """The values that `encoded` packed.
+
+    Raises:
+        ValueError: the bytes are damaged, or of another kind or version.
+    """
+    head = len(_MAGIC)
+    digest, content = data[head : head + 32], data[head + 32 :]
+    if data[:head] != _MAGIC:
+        raise ValueError("is not a state of learning, or of another version")
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError("is damaged")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
+            raise ValueError("is too large")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return _values(json.loads(arrays[_STRUCTURE].tobytes()), arrays)
+
+
+def _plain(value: Any, arrays: dict[str, Array]) -> Any:
+    """The value with references in place of arrays, which are collected."""
+    if isinstance(value, np.ndarray):
+        name = f"a{len(arrays)}"
+        arrays[name] = value
+        return {_ARRAY: name}
+    if isinstance(value, dict):
+        return {str(key): _plain(entry, arrays) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry, arrays) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _values(value: Any, arrays: Any) -> Any:
+    if isinstance(value, dict):
+        if _ARRAY in value:
+            return arrays[value[_ARRAY]]
+        return {key: _values(entry, arrays) for key, entry in value.items()}
+    return [_values(entry, arrays) for entry in value] if isinstance(value, list) else value
+
+
+# Telemetry as plain values for the state of learning.
+
+
+def saved_samples(samples: Telemetry) -> dict[str, Any]:
+    """Samples as arrays and plain values, without their gaps, which follow from the clock."""
+    return {
+        "time": samples.time,
+        "columns": dict(samples.columns),
+        "info": asdict(samples.info),
+        "stamp": samples.stamp,
+    }
+
+
+def restored_samples(saved: Mapping[str, Any]) -> Telemetry:
+    """The samples that `saved_samples` described."""
+    info = dict(saved["info"])
+    for name in ("gravity", "payload_center_of_mass"):
+        info[name] = None if info[name] is None else tuple(info[name])
+    time, stamp = np.array(saved["time"], dtype=float), saved["stamp"]
+    rate = info["rate"]
+    return Telemetry(
+        time,
+        {name: np.array(values, dtype=float) for name, values in saved["columns"].items()},
+        RecordingInfo(**info),
+        find_gaps(time, None if rate is None else 1.0 / rate),
+        None if stamp is None else np.array(stamp, dtype=np.int64),
+    )
+
+
+# Learned models on disk: written whole or not at all, the previous ones kept beside them.
+
+ORIGIN = "learned"
+"""`origin` in the provenance of a learned model."""
+HEADER = """\
+# Electro-mechanical model of a robot arm, learned while it worked (docs/learning.md).
+# Inertia is joint side; torque constant, friction and motor constants are motor side.
+"""
+KEPT = 5
+"""Previous learned models that are kept: model.1.yaml is the latest of them."""
+FIRST = "original"
+"""A model that was not learned is kept as model.original.yaml, however often it is replaced."""
+
+
+def save_learned(model: EnergyModel, path: str | Path) -> None:
+    """Write a model whole or not at all; the model of the file so far is kept beside it.
+
+    At any time `path` is either the old or the new model.
+
+    Args:
+        model: to write.
+        path: of the model file; its folder is created if necessary.
+
+    Raises:
+        ModelFileError: the path cannot be written, or the model has impossible values.
+    """
+    path = Path(path)
+    try:
+        if path.is_file():
+            _keep(path)
+    except OSError as error:
+        raise ModelFileError(
+            path, f"its copy cannot be written ({error.strerror})", "choose another place"
+        ) from error
+    save_model(model, path, header=HEADER)
+
+
+def learned_digest(model: EnergyModel) -> str:
+    """SHA-256 of the file of a learned model."""
+    return hashlib.sha256(model_text(model, header=HEADER).encode()).hexdigest()
+
+
+def kept_path(path: str | Path, which: int | str) -> Path:
+    """Where an earlier model of a file is kept: `which` is 1 for the latest, or FIRST."""
+    path = Path(path)
+    return path.with_name(f"{path.stem}.{which}{path.suffix}")
+
+
+def is_learned(model: EnergyModel) -> bool:
+    """Whether a model was learned."""
+    return model.provenance.get("origin") == ORIGIN
+
+
+def file_digest(path: str | Path) -> str | None:
+    """SHA-256 of a model file; None if there is none."""
+    try:
+        with open_regular(path) as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return None
+
+
+def _keep(path: Path) -> None:
+    """Copy the present file to its place among the kept ones."""
+    first = kept_path(path, FIRST)
+    if not first.exists() and not _was_learned(path):
+        _copy(path, first)
+        return
+    if file_digest(path) in {file_digest(first), file_digest(kept_path(path, 1))}:
+        return
+    for number in range(KEPT - 1, 0, -1):
+        older = kept_path(path, number)
+        if older.exists():
+            older.replace(kept_path(path, number + 1))
+    _copy(path, kept_path(path, 1))
+
+
+def _copy(path: Path, to: Path) -> None:
+    """A copy that is complete as soon as it has its name."""
+    unfinished = to.with_name(f".{to.name}.new")
+    shutil.copyfile(path, unfinished)
+    unfinished.replace(to)
+
+
+def _was_learned(path: Path) -> bool:
+    try:
+        return is_learned(load_model(path))
+    except ModelFileError:
+        return False

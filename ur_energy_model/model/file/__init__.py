@@ -1,1 +1,0 @@
-"""Model files: strict reading and atomic writing."""

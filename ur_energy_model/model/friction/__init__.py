@@ -1,1 +1,0 @@
-"""Friction laws: their terms, presliding, and the friction of all joints."""

@@ -1,0 +1,431 @@
+"""Lines for the operator: connection, recording, clock and problems that come and go."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ur_energy_model.errors import span
+from ur_energy_model.telemetry.clock import HOST_CLOCK, HostClock
+from ur_energy_model.telemetry.recording.reception import RecorderStatus
+from ur_energy_model.telemetry.source import LinkStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ur_energy_model.telemetry.samples import RecordingInfo
+
+PERIOD = 10.0
+"""Shortest time between two lines of one kind [s]."""
+REMINDER = 60.0
+"""Period in which a state that lasts is written again [s]."""
+_NUMBERS = re.compile(r"\d+(\.\d+)?")
+
+
+class Level(Enum):
+    """Severity of a line."""
+
+    INFO = "info"
+    WARN = "warn"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line for the operator.
+
+    Attributes:
+        level: its severity.
+        text: without a line break.
+    """
+
+    level: Level
+    text: str
+
+
+class RateLimit:
+    """At most one line of each kind in PERIOD.
+
+    Who writes lines asks `ready` first, keeps what cannot be written yet, and puts it into a later
+    line.
+
+    Args:
+        clock: time [s].
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._written: dict[str, float] = {}
+
+    def ready(self, kind: str, *, again: bool = False) -> bool:
+        """Whether a line of this kind may be written.
+
+        Args:
+            kind: of the line.
+            again: True for a line that only repeats the last one, after REMINDER.
+        """
+        period = REMINDER if again else PERIOD
+        return self._clock() - self._written.get(kind, -float("inf")) >= period
+
+    def line(self, kind: str, level: Level, text: str) -> Line:
+        """A line of this kind, which is written now."""
+        self._written[kind] = self._clock()
+        return Line(level, text)
+
+
+def without_numbers(text: str) -> str:
+    """What a line is about: "sent nothing for 3.2 s" is no new reason after 2.8 s."""
+    return _NUMBERS.sub("", text)
+
+
+def count(number: int, thing: str) -> str:
+    """A number with a noun, such as "1 sample" or "2,000 samples"."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+# ProblemLines: problems that come and go, such as a state file that cannot be written.
+
+
+class ProblemLines:
+    """Lines about one problem: when it begins or changes, from time to time, and when it is over.
+
+    Args:
+        over: text once the problem is over, such as "counters are saved again".
+        level: of the problem.
+        clock: time [s].
+    """
+
+    def __init__(
+        self,
+        over: str,
+        level: Level = Level.ERROR,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._over, self._level, self._clock = over, level, clock
+        self._limit = RateLimit(clock)
+        self._since: float | None = None
+        self._lasted = 0.0
+        self._times = 0
+        self._told: str | None = None
+
+    def update(self, problem: str | None) -> list[Line]:
+        """Lines due now; None for no problem."""
+        now = self._clock()
+        if problem is not None:
+            self._since = now if self._since is None else self._since
+            if not self._limit.ready("problem", again=problem == self._told):
+                return []
+            self._told = problem
+            return [self._limit.line("problem", self._level, problem)]
+        if self._since is not None:
+            self._lasted += now - self._since
+            self._times += 1
+            self._since = None
+        if not self._times or not self._limit.ready("over"):
+            return []
+        text = f"{self._over}, after {span(self._lasted)}"
+        if self._times > 1:
+            text += f" in {count(self._times, 'interruption')}"
+        self._told, self._lasted, self._times = None, 0.0, 0
+        return [self._limit.line("over", Level.INFO, text)]
+
+
+class RepeatedLines:
+    """Lines about one event that may come often: those left out are counted in the next one.
+
+    Args:
+        level: of the lines.
+        clock: time [s].
+    """
+
+    def __init__(
+        self, level: Level = Level.INFO, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._level, self._limit = level, RateLimit(clock)
+        self._left_out = 0
+
+    def happened(self, text: str) -> list[Line]:
+        """The line about one more event, if it is due."""
+        if not self._limit.ready("event"):
+            self._left_out += 1
+            return []
+        if self._left_out:
+            text += f" (and {count(self._left_out, 'more time')} since the last line)"
+            self._left_out = 0
+        return [self._limit.line("event", self._level, text)]
+
+
+# ClockLines: steps of the system's clock, as lines for the operator.
+
+
+class ClockLines:
+    """Lines about steps of the system's clock.
+
+    Args:
+        host_clock: notices the steps.
+        clock: time [s].
+    """
+
+    def __init__(
+        self, host_clock: HostClock = HOST_CLOCK, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._host_clock = host_clock
+        self._steps = host_clock.check()
+        self._lines = RepeatedLines(Level.WARN, clock)
+
+    def update(self) -> list[Line]:
+        """Lines due now."""
+        if self._host_clock.check() == self._steps:
+            return []
+        self._steps = self._host_clock.steps
+        return self._lines.happened(self._host_clock.describe_step())
+
+
+# ConnectionLines: what happens to the connection of a source, as lines for the operator.
+
+PATIENCE = 1.0
+"""Time for which a connection may take to be made before it is reported [s]."""
+UNKNOWN = "no answer yet"
+
+
+class ConnectionLines:
+    """Lines about waiting for a controller, its connection, losses and its return.
+
+    `update` may be called as often as the caller likes. Interruptions and losses that fall between
+    two lines are added up in the next one.
+
+    Args:
+        address: of the controller, for the texts.
+        clock: time [s].
+    """
+
+    def __init__(self, address: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._address, self._clock = address, clock
+        self._limit = RateLimit(clock)
+        self._began = clock()
+        self._seen = LinkStatus()
+        self._connected_before = False
+        self._away_since: float | None = None
+        self._told_reason: str | None = None
+        self._forget_losses()
+
+    def begin(self) -> list[Line]:
+        """The line at the start."""
+        self._began = self._clock()
+        return [self._limit.line("begin", Level.INFO, f"connecting to {self._address}")]
+
+    def update(self, link: LinkStatus, info: RecordingInfo | None) -> list[Line]:
+        """Lines due now.
+
+        Args:
+            link: state of the connection.
+            info: robot and recording, None while they are unknown.
+        """
+        here = link.connected and link.problem is None
+        self._count(link, here=here)
+        line: Line | None
+        if not here:
+            line = self._without(link.problem or link.last_error or UNKNOWN)
+        elif not self._connected_before:
+            self._connected_before, self._told_reason = True, None
+            self._forget_losses()
+            text = f"connected to {self._address}{'' if info is None else identity(info)}"
+            line = self._limit.line("connected", Level.INFO, text)
+        else:
+            self._told_reason = None
+            line = self._losses()
+        return [] if line is None else [line]
+
+    def end(self, link: LinkStatus | None = None) -> list[Line]:
+        """The line at the end: what no line has told yet.
+
+        Args:
+            link: last state, of a connection that the program itself has closed; None if unknown.
+        """
+        if link is not None:
+            self._count(link, here=self._away_since is None)
+        line = self._losses(at_once=True)
+        return [] if line is None else [line]
+
+    def _count(self, link: LinkStatus, *, here: bool) -> None:
+        """Add up interruptions and losses."""
+        now, before = self._clock(), self._seen
+        self._seen = link
+        if link.reconnects < before.reconnects or link.lost == 0 < before.lost:
+            before = LinkStatus()  # another source, which counts from zero
+        returned = 0
+        if here and self._away_since is not None:
+            returned, self._away_since = 1, None
+        elif not here and self._away_since is None:
+            self._away_since = now
+        self._interruptions += max(returned, link.reconnects - before.reconnects)
+        self._lost += link.lost - before.lost  # negative where an estimate was too large
+        self._lost_seconds += link.lost_seconds - before.lost_seconds
+
+    def _forget_losses(self) -> None:
+        self._interruptions, self._lost, self._lost_seconds = 0, 0, 0.0
+
+    def _without(self, reason: str) -> Line | None:
+        """The line while no samples come: with a new reason, and again from time to time."""
+        now = self._clock()
+        reason = reason.removeprefix(f"{self._address}: ")
+        since = self._began if not self._connected_before else self._away_since or now
+        kind = "lost" if self._connected_before else "waiting"
+        patient = kind == "waiting" and now - since < PATIENCE
+        subject = without_numbers(reason)
+        if patient or not self._limit.ready(kind, again=subject == self._told_reason):
+            return None
+        first, self._told_reason = self._told_reason is None, subject
+        if kind == "waiting":
+            text = f"waiting for {self._address}: {reason}"
+        else:
+            text = f"no samples from {self._address}: {reason}"
+        if not first:
+            text += f" (for {span(now - since)} now)"
+        return self._limit.line(kind, Level.WARN, text)
+
+    def _losses(self, *, at_once: bool = False) -> Line | None:
+        """The line after interruptions, or after losses without one."""
+        if not self._interruptions and self._lost <= 0:
+            return None
+        kind = "back" if self._interruptions else "missing"
+        if not at_once and not self._limit.ready(kind):
+            return None
+        lost = f"{count(max(self._lost, 0), 'sample')} lost"
+        if self._lost_seconds > 0:
+            lost += f" in {span(self._lost_seconds)}"
+        if self._away_since is not None:
+            text = f"still no samples from {self._address} at the end: {lost}"
+        elif self._interruptions:
+            text = f"samples of {self._address} come again: {lost}"
+            if self._interruptions > 1:
+                text += f", {self._interruptions} interruptions"
+        else:
+            text = f"{lost} of {self._address}, while connected"
+        self._forget_losses()
+        return self._limit.line(kind, Level.WARN, text)
+
+
+def identity(info: RecordingInfo) -> str:
+    """What is known of the controller, such as ": ur5e, serial 20195599999, software 5.11.1.0"."""
+    if info.controller_version is None:  # not a controller
+        return ""
+    parts = [
+        info.robot or "robot model unknown (set robot_model)",
+        "serial number unknown" if info.serial is None else f"serial {info.serial}",
+        f"software {info.controller_version}",
+        None if info.rate is None else f"{info.rate:g} Hz",
+        "simulated" if info.simulated else None,
+    ]
+    return ": " + ", ".join(part for part in parts if part is not None)
+
+
+# RecordingLines: what happens to the bags of a recorder, as lines for the operator.
+
+
+class RecordingLines:
+    """Lines about bags that begin and end, and about the disk.
+
+    Bags that end between two lines are added up in the next one.
+
+    Args:
+        clock: time [s].
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._limit = RateLimit(clock)
+        self._seen = RecorderStatus()
+        self._begun: list[RecorderStatus] = []
+        self._ended: list[RecorderStatus] = []
+        self._failing_since: float | None = None
+        self._failure_told = False
+        self._retry_problem: str | None = None
+
+    def update(self, status: RecorderStatus) -> list[Line]:
+        """Lines due now."""
+        self._follow(status)
+        lines = (self._end_line(), self._begin_line(), self._disk_line(status))
+        return [line for line in lines if line is not None]
+
+    def refused(self, problem: str) -> list[Line]:
+        """The line where no bag can be begun; the caller tries again."""
+        subject = without_numbers(problem)  # each attempt has another name
+        if not self._limit.ready("refused", again=subject == self._retry_problem):
+            return []
+        self._retry_problem = subject
+        text = f"not recording: {problem}; it is tried again"
+        return [self._limit.line("refused", Level.ERROR, text)]
+
+    def end(self, status: RecorderStatus | None) -> list[Line]:
+        """Lines at the end: the bags that no line has told yet."""
+        if status is not None:
+            self._follow(status)
+        line = self._end_line(at_once=True)
+        return [] if line is None else [line]
+
+    def _follow(self, status: RecorderStatus) -> None:
+        """Note which bags have begun and ended since the last status."""
+        before, self._seen = self._seen, status
+        active = status.state in ("recording", "failing")
+        was_active = before.state in ("recording", "failing")
+        if was_active and (not active or status.bag != before.bag):
+            self._ended.append(before if status.bag != before.bag else status)
+        if status.bag is not None and status.bag != before.bag:
+            self._retry_problem = None
+            if active:
+                self._begun.append(status)
+            else:  # it has begun and ended since
+                self._ended.append(status)
+
+    def _begin_line(self) -> Line | None:
+        if not self._begun or not self._limit.ready("begin"):
+            return None
+        newest, more = self._begun[-1], len(self._begun) - 1
+        self._begun.clear()
+        text = f"recording {newest.bag}" + (f" (and {count(more, 'bag')} before)" if more else "")
+        return self._limit.line("begin", Level.INFO, text)
+
+    def _end_line(self, *, at_once: bool = False) -> Line | None:
+        if not self._ended or not (at_once or self._limit.ready("end")):
+            return None
+        ended, self._ended = self._ended, []
+        last = ended[-1]
+        samples, lost = (sum(getattr(each, name) for each in ended) for name in ("samples", "lost"))
+        size = sum(each.bytes for each in ended)
+        seconds = sum(each.seconds for each in ended)
+        name = f"{last.bag}" + (f" and {count(len(ended) - 1, 'bag')} before" if ended[1:] else "")
+        text = (
+            f"finished {name}: {count(samples, 'sample')}, {lost:,} lost, {span(seconds)}, "
+            f"{size / 1e6:.1f} MB"
+        )
+        level = Level.WARN if lost else Level.INFO
+        if last.stopped_because is not None:
+            level, text = Level.ERROR, f"{text}; it ended because: {last.stopped_because}"
+        return self._limit.line("end", level, text)
+
+    def _disk_line(self, status: RecorderStatus) -> Line | None:
+        now = self._clock()
+        if status.state == "failing":
+            if self._failing_since is None:
+                self._failing_since, self._failure_told = now, False
+            if not self._limit.ready("failing", again=self._failure_told):
+                return None
+            self._failure_told = True
+            text = f"{status.bag}: {status.last_error} ({count(status.waiting, 'sample')}"
+            text += f", {status.lost:,} lost so far)" if status.lost else ")"
+            return self._limit.line("failing", Level.ERROR, text)
+        if self._failing_since is None or status.state != "recording":
+            self._failing_since = None
+            return None
+        if not self._limit.ready("working"):
+            return None
+        failed, self._failing_since = now - self._failing_since, None
+        lost = status.unreadable + status.overflow
+        text = f"{status.bag} can be written again after {span(failed)}"
+        text += f"; {count(lost, 'sample')} lost to the disk" if lost else "; nothing is lost"
+        return self._limit.line("working", Level.WARN if lost else Level.INFO, text)

@@ -1,0 +1,275 @@
+"""Topics of the logger: joint_states, unless a driver publishes them, and energy for its bags."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from sensor_msgs.msg import JointState
+
+from ur_energy_model import topics_and_services as topics
+from ur_energy_model.nodes.ros import (
+    OK,
+    WARN,
+    PolledSubscription,
+    best_effort,
+    has_subscribers,
+    joint_state,
+    publishing_nodes,
+    status,
+    time_message,
+)
+from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError
+from ur_energy_model.telemetry.bag.extra_messages import Messages
+from ur_energy_model.telemetry.bag.message_encoder import DIAGNOSTIC_ARRAY, JOINT_STATE, BagTopic
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.joint_states import JointStateFormats, as_array
+from ur_energy_model.telemetry.samples import Telemetry, equal_runs
+from ur_energy_model.telemetry.source import Decimator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rclpy.clock import Clock
+    from rclpy.lifecycle import LifecyclePublisher
+    from rclpy.node import Node
+
+    from ur_energy_model.nodes.managed_node import ManagedNode
+    from ur_energy_model.topics_and_services import Topic
+
+# OtherPublishers: whether another node publishes the joints of this arm on the same topic.
+
+DEPTH = 50
+"""Messages that wait for a look; a driver repeats itself."""
+STAMPS_KEPT = 1000
+"""Own messages that are told from those of others by their stamps."""
+JUDGED_AFTER = 2.0
+"""Time for which the messages of another publisher are awaited at the start [s]."""
+GONE_AFTER = 10.0
+"""Silence after which another publisher no longer counts [s]."""
+
+
+class OtherPublishers:
+    """Looks at a joint_states topic before this node publishes there, and from then on.
+
+    Only messages with joints of this arm count: a gripper's driver may use the same topic. The
+    topic is subscribed to only while another node publishes it.
+
+    Args:
+        node: that is to publish.
+        topic: on which it is to publish.
+        joints: joint names of the arm, prefix included.
+
+    Attributes:
+        alone: whether this node should publish; False until the first look.
+        names: full names of the other nodes that publish the topic.
+    """
+
+    def __init__(self, node: Node, topic: Topic, joints: Sequence[str]) -> None:
+        self._node, self._topic, self._joints = node, topic, tuple(joints)
+        self._subscription: PolledSubscription | None = None
+        self._formats = JointStateFormats()
+        self._own: deque[int] = deque(maxlen=STAMPS_KEPT)
+        self._began: float | None = None
+        self._heard: float | None = None
+        self.alone = False
+        self.names: tuple[str, ...] = ()
+
+    def note_own(self, stamp: int) -> None:
+        """Note the stamp of a message that this node publishes [ns]; in any thread."""
+        self._own.append(stamp)
+
+    def look(self) -> str | None:
+        """Look at the topic; to be called about once a second, in the executor's thread.
+
+        Returns:
+            A line for the operator when another node begins to publish the joints, or has ended.
+        """
+        now, topic = time.monotonic(), self._node.resolve_topic_name(self._topic.name)
+        self._began = now if self._began is None else self._began
+        self.names = self._others(topic)
+        if not self.names:
+            self.close()
+        elif self._hears_joints():
+            already = self._heard is not None
+            self.alone, self._heard = False, now
+            if not already:
+                names = ", ".join(self.names)
+                return f"{topic} is left to {names}, which publishes the joints of this arm"
+        if self._heard is not None:
+            if now - self._heard < GONE_AFTER:
+                return None
+            self.alone, self._heard = True, None
+            return f"{topic} is published by this node again, since no other node does"
+        if not self.names or now - self._began > JUDGED_AFTER:
+            self.alone = True
+        return None
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        if self._subscription is not None:
+            self._subscription.destroy()
+            self._subscription = None
+
+    def _others(self, topic: str) -> tuple[str, ...]:
+        own = self._node.get_fully_qualified_name()
+        return tuple(sorted(set(publishing_nodes(self._node, topic)) - {own}))
+
+    def _hears_joints(self) -> bool:
+        """Whether messages of another node name joints of this arm."""
+        if self._subscription is None:
+            self._subscription = PolledSubscription(
+                self._node, JointState, self._topic.name, best_effort(DEPTH)
+            )
+            return False
+        messages, _ = self._subscription.take(DEPTH)
+        return any(self._is_of_another(message) for message in messages)
+
+    def _is_of_another(self, message: bytes) -> bool:
+        try:
+            found, _ = self._formats.run([message], 0)
+        except CdrError:
+            return False
+        stamp, _ = found.template.decode(as_array([message]))
+        return found.names_any(self._joints) and int(stamp[0]) not in self._own
+
+
+class JointStatesPublisher:
+    """Publishes samples at a rate, in any thread.
+
+    Args:
+        publisher: of sensor_msgs/JointState.
+        others: reports whether another node publishes the joints.
+        joints: joint names of the arm, prefix included.
+        rate: publish rate [Hz].
+        clock: of the node, for samples without a stamp.
+    """
+
+    def __init__(
+        self,
+        publisher: LifecyclePublisher,
+        others: OtherPublishers,
+        joints: Sequence[str],
+        rate: float,
+        clock: Clock,
+    ) -> None:
+        self._publisher, self._others, self._joints = publisher, others, joints
+        self._due, self._clock = Decimator(rate), clock
+
+    def publish(self, batch: Telemetry) -> None:
+        """Publish the samples that are due, if they are wanted and no other node does."""
+        if "actual_q" not in batch.columns:
+            return
+        for part in self._due.parts(batch.time)[0]:
+            if (
+                self._due.due(float(batch.time[part.stop - 1]))
+                and self._others.alone
+                and has_subscribers(self._publisher)
+            ):
+                self._publish(batch, part.stop - 1)
+
+    def _publish(self, batch: Telemetry, row: int) -> None:
+        columns = batch.columns
+        stamp = self._clock.now().nanoseconds if batch.stamp is None else int(batch.stamp[row])
+        self._others.note_own(stamp)
+        qd, current = columns.get("actual_qd"), columns.get("actual_current")
+        self._publisher.publish(
+            joint_state(
+                self._joints,
+                time_message(stamp),
+                columns["actual_q"][row],
+                None if qd is None else qd[row],
+                None if current is None else current[row],
+            )
+        )
+
+
+# EnergyRecording: messages of the estimator for the bags of the logger.
+#
+# The writing thread of the recorder takes the messages twice a second, from where the middleware
+# keeps them: the thread that reads the samples never waits for them.
+
+RECORDED = (
+    (topics.ENERGY, JointState, JOINT_STATE),
+    (topics.ENERGY_SUMMARY, DiagnosticArray, DIAGNOSTIC_ARRAY),
+    (topics.ENERGY_CYCLE, DiagnosticArray, DIAGNOSTIC_ARRAY),
+    (topics.ENERGY_PREDICTION, DiagnosticArray, DIAGNOSTIC_ARRAY),
+)
+"""Topics in bags; energy has the values of the Float64 topics in 1/23 of the messages."""
+ENERGY_DEPTH = 1000
+"""Messages of a topic that may wait."""
+MOST_AWAY_NS = 10_000_000_000
+"""Stamps further from the present are not of this arm's samples; the present counts instead."""
+
+
+@dataclass
+class _Recorded:
+    """A subscribed topic, and the number of its newest message."""
+
+    topic: BagTopic
+    subscription: PolledSubscription
+    number: int | None = None
+
+
+class EnergyRecording:
+    """Subscribes to the energy topics in the namespace of a node.
+
+    Args:
+        node: the logger.
+
+    Attributes:
+        recorded, lost: number of messages that went into bags, and that did not arrive (where the
+            middleware numbers them).
+    """
+
+    def __init__(self, node: ManagedNode) -> None:
+        self.recorded = self.lost = 0
+        self._name = node.full_name
+        self._topics = []
+        for topic, message_type, kind in RECORDED:
+            subscription = node.add_polled_subscription(message_type, topic, ENERGY_DEPTH)
+            bag_topic = BagTopic(subscription.topic, kind, topic.latched)
+            self._topics.append(_Recorded(bag_topic, subscription))
+
+    def take(self) -> list[Messages]:
+        """Messages since the last call; for the writing thread of a recorder."""
+        now = HOST_CLOCK.stamp()
+        taken: list[Messages] = []
+        for recorded in self._topics:
+            messages, numbers = recorded.subscription.take(ENERGY_DEPTH)
+            if numbers:
+                self._count(recorded, numbers)
+            messages = [each for each in messages if len(each) >= STAMP_OFFSET + STAMP.size]
+            self.recorded += len(messages)
+            for part in equal_runs([len(each) for each in messages]):
+                stamps = np.array([_log_time(each, now) for each in messages[part]])
+                payload = np.frombuffer(b"".join(messages[part]), np.uint8)
+                taken.append(Messages(recorded.topic, stamps, payload.reshape(len(stamps), -1)))
+        return taken
+
+    def status(self) -> DiagnosticStatus:
+        """Status of the energy topics in bags."""
+        text = "recorded with the samples, if an estimator publishes"
+        if self.lost:
+            text = f"{self.lost} messages are lost"
+        values = {"messages": self.recorded, "lost": self.lost}
+        return status(f"{self._name}: energy topics", WARN if self.lost else OK, text, values)
+
+    def _count(self, recorded: _Recorded, numbers: list[int]) -> None:
+        """Count the messages missing among these numbers; a new publisher starts at one."""
+        before = recorded.number
+        if before is not None and numbers[0] > before and numbers == sorted(numbers):
+            self.lost += numbers[-1] - before - len(numbers)
+        recorded.number = numbers[-1]
+
+
+def _log_time(message: bytes, now: int) -> int:
+    """Time of the sample that a message belongs to [ns since the epoch]."""
+    seconds, nanoseconds = STAMP.unpack_from(message, STAMP_OFFSET)
+    stamp = int(seconds) * 1_000_000_000 + int(nanoseconds)
+    return stamp if abs(stamp - now) < MOST_AWAY_NS else now

@@ -1,0 +1,370 @@
+"""What the nodes share of ROS: subscriptions, quality of service, messages, log lines."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from builtin_interfaces.msg import Duration, Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.callback_groups import CallbackGroup
+from rclpy.logging import get_logger
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64, Header
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from ur_energy_model.errors import InputError, printable
+from ur_energy_model.nodes.lines import Level, Line
+from ur_energy_model.telemetry.bag.cdr import Status, text_of
+from ur_energy_model.trajectory.plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rclpy.impl.rcutils_logger import RcutilsLogger
+    from rclpy.node import Node
+    from rclpy.publisher import Publisher
+
+    from ur_energy_model.typing import Array
+
+# Quality of service of the nodes' topics.
+#
+# A new profile for each topic: parameters `qos_overrides.<topic>...` change the profile in place.
+
+OVERRIDES = QoSOverridingOptions.with_default_policies()
+"""History, depth and reliability of each topic are parameters."""
+
+
+def live() -> QoSProfile:
+    """For live topics."""
+    return QoSProfile(
+        reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10
+    )
+
+
+def latched() -> QoSProfile:
+    """For topics whose last message late subscribers get."""
+    return QoSProfile(
+        reliability=ReliabilityPolicy.RELIABLE,
+        history=HistoryPolicy.KEEP_LAST,
+        depth=1,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    )
+
+
+def best_effort(depth: int) -> QoSProfile:
+    """For subscriptions that match publishers of either reliability."""
+    return QoSProfile(
+        reliability=ReliabilityPolicy.BEST_EFFORT, history=HistoryPolicy.KEEP_LAST, depth=depth
+    )
+
+
+MOST_BYTES = 16_000_000
+"""Size of the messages that are taken at once [bytes]; a little more where the last is large."""
+
+
+class _NeverExecuted(CallbackGroup):
+    """Keeps its entities away from the executor."""
+
+    def can_execute(self, entity: Any) -> bool:
+        return False
+
+    def beginning_execution(self, entity: Any) -> bool:
+        return False
+
+    def ending_execution(self, entity: Any) -> None:
+        return
+
+
+class PolledSubscription:
+    """Encoded messages of a topic, kept by the middleware until they are taken.
+
+    An executor wakes up for each message, which at 500 Hz takes about ten percent of a core and
+    falls behind on a busy machine; to take them in batches takes two.
+
+    Args:
+        node: to which the subscription belongs.
+        message_type: class of the messages.
+        topic: name of the topic.
+        qos: its quality of service; its depth is the number of messages that may wait.
+    """
+
+    def __init__(self, node: Node, message_type: type, topic: str, qos: QoSProfile) -> None:
+        self._node, self._message_type = node, message_type
+        self._subscription = node.create_subscription(
+            message_type,
+            topic,
+            lambda message: None,
+            qos,
+            callback_group=_NeverExecuted(),
+            raw=True,
+            qos_overriding_options=OVERRIDES,
+        )
+        self._destroyed = False
+
+    @property
+    def topic(self) -> str:
+        """Full name of the topic, remappings applied."""
+        return str(self._subscription.topic_name)
+
+    def take(self, most: int) -> tuple[list[bytes], list[int] | None]:
+        """The oldest messages that wait, and their numbers.
+
+        Args:
+            most: largest number of messages.
+
+        Returns:
+            The messages, and the numbers by which the publisher counts them; None where the
+            middleware does not tell them.
+        """
+        messages: list[bytes] = []
+        numbers: list[int] = []
+        size = 0
+        if self._destroyed:
+            return messages, None
+        handle = self._subscription.handle
+        with handle:
+            while len(messages) < most and size < MOST_BYTES:
+                taken = handle.take_message(self._message_type, True)
+                if taken is None:
+                    break
+                message, info = taken
+                messages.append(bytes(message))
+                size += len(message)
+                number = info.get("publication_sequence_number")
+                if number is not None:
+                    numbers.append(number)
+        return messages, numbers if len(numbers) == len(messages) else None
+
+    def publishers(self) -> list[str]:
+        """Full names of the nodes that publish the topic, one per publisher."""
+        return publishing_nodes(self._node, self.topic)
+
+    def destroy(self) -> None:
+        """Unsubscribe; no thread may be taking messages."""
+        self._destroyed = True
+        self._node.destroy_subscription(self._subscription)
+
+
+def publishing_nodes(node: Node, topic: str) -> list[str]:
+    """Full names of the nodes that publish a topic, one per publisher."""
+    found = node.get_publishers_info_by_topic(topic)
+    return [f"{each.node_namespace.rstrip('/')}/{each.node_name}" for each in found]
+
+
+# Conversions between the package's arrays and ROS messages of times, joints and trajectories.
+
+_NUMBER_HEAD = serialize_message(Float64())[:4]
+_NUMBER = struct.Struct("<4sd" if _NUMBER_HEAD[1] else ">4sd")
+
+
+def time_message(nanoseconds: int) -> Time:
+    """Time stamp from ns since the epoch."""
+    seconds, rest = divmod(int(nanoseconds), 10**9)
+    return Time(sec=seconds, nanosec=rest)
+
+
+def seconds_of(stamp: Time | Duration) -> float:
+    """Seconds of a time stamp (since the epoch) or a duration."""
+    return float(stamp.sec + stamp.nanosec * 1e-9)
+
+
+def joint_state(
+    names: Sequence[str], stamp: Time, q: Array, qd: Array | None, effort: Array | None
+) -> JointState:
+    """JointState of one sample; q [n] in rad, qd [n] in rad/s, effort [n] in any unit."""
+    return JointState(
+        header=Header(stamp=stamp),
+        name=list(names),
+        position=q.tolist(),
+        velocity=[] if qd is None else qd.tolist(),
+        effort=[] if effort is None else effort.tolist(),
+    )
+
+
+class SerializedJointStates:
+    """JointState messages with the same names, serialized: a tenth of the time of a message.
+
+    Args:
+        names: of all messages [n].
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        n = len(names)
+        empty = joint_state(names, Time(), *np.zeros((3, n)))
+        self._content = bytearray(serialize_message(empty))
+        order = "<" if self._content[1] else ">"
+        self._stamp = struct.Struct(f"{order}iI")
+        # The message ends with three arrays, each behind its length and filling to 8 bytes.
+        self._values = np.ndarray(
+            (3, n),
+            f"{order}f8",
+            self._content,
+            len(self._content) - 8 * (3 * n + 2),
+            (8 * (n + 1), 8),
+        )
+
+    def __call__(self, stamp: Time, values: Array) -> bytes:
+        """The message with these positions, velocities and efforts [3, n]."""
+        self._stamp.pack_into(self._content, 4, stamp.sec, stamp.nanosec)
+        self._values[:] = values
+        return bytes(self._content)
+
+
+def serialized_number(value: float) -> bytes:
+    """A serialized Float64 message."""
+    return _NUMBER.pack(_NUMBER_HEAD, value)
+
+
+def plan_of(message: JointTrajectory, names: Sequence[str], start: Array | None) -> Plan:
+    """A planned trajectory in the order of `names`.
+
+    Args:
+        message: joints in any order; if its first point is later than 0 s, the motion begins at
+            `start`.
+        names: joint names of the arm, prefix included.
+        start: present joint positions [n], rad; None if unknown.
+
+    Raises:
+        InputError: joints are missing, or points are malformed.
+    """
+    index = {name: i for i, name in enumerate(message.joint_names)}
+    missing = [name for name in names if name not in index]
+    if missing:
+        raise InputError(
+            "trajectory",
+            f"lacks {', '.join(missing)}",
+            "name all joints of the arm",
+            field="joint_names",
+        )
+    if len(index) < len(message.joint_names):
+        raise InputError(
+            "trajectory", "names a joint twice", "name each joint once", field="joint_names"
+        )
+    if not message.points:
+        raise InputError("trajectory", "has no points", "send the whole trajectory")
+    order = [index[name] for name in names]
+    points = message.points
+
+    def column(field: str, rows: Sequence[Sequence[float]]) -> Array:
+        if any(len(row) != len(message.joint_names) for row in rows):
+            raise InputError(
+                "trajectory",
+                "has points without a value for each joint",
+                "give a value for each joint",
+                field=field,
+            )
+        return np.array(rows, dtype=float)[:, order]
+
+    def optional_column(field: str, rows: Sequence[Sequence[float]]) -> Array | None:
+        return column(field, rows) if all(len(row) for row in rows) else None
+
+    time = np.array([seconds_of(point.time_from_start) for point in points])
+    q = column("positions", [point.positions for point in points])
+    qd = optional_column("velocities", [point.velocities for point in points])
+    qdd = optional_column("accelerations", [point.accelerations for point in points])
+    if time[0] > 0 and start is not None:
+        rest = np.zeros((1, len(names)))
+        time = np.concatenate([[0.0], time])
+        q = np.concatenate([start[None], q])
+        qd = None if qd is None else np.concatenate([rest, qd])
+        qdd = None if qdd is None else np.concatenate([rest, qdd])
+    return Plan(time, q, qd, None if qd is None else qdd)
+
+
+def joint_trajectory(plan: Plan, names: Sequence[str], request: JointTrajectory) -> JointTrajectory:
+    """A plan as the answer to a request: its header, and the arm's joints in its order.
+
+    Args:
+        plan: with velocities and accelerations, joints in the order of `names`.
+        names: joint names of the arm, prefix included.
+        request: the message that asked for it.
+    """
+    shown = [name for name in request.joint_names if name in names]
+    order = [list(names).index(name) for name in shown]
+    out = JointTrajectory(header=request.header, joint_names=shown)
+    for k, time in enumerate(plan.time - plan.time[0]):
+        point = JointTrajectoryPoint(
+            positions=plan.q[k, order].tolist(), time_from_start=duration_message(float(time))
+        )
+        if plan.qd is not None:
+            point.velocities = plan.qd[k, order].tolist()
+        if plan.qdd is not None:
+            point.accelerations = plan.qdd[k, order].tolist()
+        out.points.append(point)
+    return out
+
+
+def duration_message(seconds: float) -> Duration:
+    """A duration from seconds."""
+    whole, rest = divmod(round(seconds * 1e9), 10**9)
+    return Duration(sec=whole, nanosec=rest)
+
+
+# Diagnostic messages: statuses with key-value pairs.
+
+SILENT_AFTER = 1.0
+"""Time without samples that is reported as an error [s]."""
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+
+
+def status(
+    name: str, level: bytes, message: str, values: Mapping[str, object], hardware: str = ""
+) -> DiagnosticStatus:
+    """One status; values become text by `text_of`."""
+    return DiagnosticStatus(
+        level=level,
+        name=name,
+        message=message,
+        hardware_id=hardware,
+        values=[KeyValue(key=key, value=text_of(value)) for key, value in values.items()],
+    )
+
+
+def diagnostic_array(stamp: Time, statuses: Iterable[DiagnosticStatus]) -> DiagnosticArray:
+    """Statuses with a time stamp."""
+    return DiagnosticArray(header=Header(stamp=stamp), status=list(statuses))
+
+
+def ros_statuses(statuses: Iterable[Status]) -> list[DiagnosticStatus]:
+    """Statuses as ROS messages."""
+    return [status(each.name, bytes([each.level]), each.message, each.values) for each in statuses]
+
+
+# Whether anybody listens to a publisher.
+
+
+def has_subscribers(publisher: Publisher) -> bool:
+    """Whether a topic has subscribers; False once a signal has shut ROS down."""
+    try:
+        return bool(publisher.get_subscription_count())
+    except RuntimeError:  # rclpy's RCLError: the context is invalid
+        return False
+
+
+# Lines for the operator into the log of ROS: terminal, log file and /rosout.
+
+
+def log_lines(logger: RcutilsLogger, lines: Iterable[Line], *, running: bool = True) -> None:
+    """Log lines with their severities.
+
+    Args:
+        logger: of the node.
+        lines: to log.
+        running: False once ROS is shut down: /rosout is gone then, and a logger of another name
+            does not try to publish there.
+    """
+    if not running:
+        logger = get_logger(f"{logger.name}.end")
+    for line in lines:
+        text = printable(line.text)
+        if line.level is Level.INFO:  # rclpy demands one severity of each place of a call
+            logger.info(text)
+        elif line.level is Level.WARN:
+            logger.warning(text)
+        else:
+            logger.error(text)

@@ -1,0 +1,272 @@
+"""Sources of samples of the estimator node, as its parameters say."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from ur_energy_model.energy.live import LIVE_FIELDS
+from ur_energy_model.identification.recording_reader import FIELDS as LEARNED_FIELDS
+from ur_energy_model.nodes.lines import PERIOD, Level, Line
+from ur_energy_model.nodes.ros import SILENT_AFTER, PolledSubscription
+from ur_energy_model.telemetry.bag.reader import BagSource
+from ur_energy_model.telemetry.joint_states import JointStateStream
+from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
+    from ur_energy_model.typing import Self
+
+# JointStatesSource: the joint_states topic of a driver as a TelemetrySource.
+
+DEPTH = 2000
+"""Messages that may wait: four seconds of a driver with 500 Hz."""
+LOOK_PERIOD = 1.0
+"""Period in which the publishers of the topic are looked up [s]."""
+
+
+class JointStatesSource:
+    """Samples from JointState messages, taken from the middleware in batches.
+
+    Args:
+        subscription: to the topic.
+        stream: decodes the messages.
+        batch_seconds: time between two batches.
+        notice: called with a line about messages that were refused while others are used.
+
+    Attributes:
+        info: name of the topic.
+        fields: RTDE names of the columns.
+    """
+
+    def __init__(
+        self,
+        subscription: PolledSubscription,
+        stream: JointStateStream,
+        *,
+        batch_seconds: float = 0.02,
+        notice: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.info: RecordingInfo = stream.info
+        self.fields: tuple[str, ...] = stream.fields
+        self._subscription, self._stream = subscription, stream
+        self._batch_seconds, self._notice = batch_seconds, notice
+        self._closed = threading.Event()
+        self._ready: deque[Telemetry] = deque()
+        self._publishers: tuple[str, ...] = ()
+        self._messages = self._reconnects = 0
+        self._entered = self._looked = self._taken = -float("inf")
+        self._last_message = self._last_sample = -float("inf")
+        self._unusable: str | None = None
+        self._noticed: tuple[float, int] = (-float("inf"), 0)
+
+    def __enter__(self) -> Self:
+        while self._subscription.take(DEPTH)[0]:
+            pass  # from before the source was entered
+        self._entered = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End `read`; the subscription remains."""
+        self._closed.set()
+
+    def take_events(self) -> list[Event]:
+        """No events."""
+        return []
+
+    @property
+    def problem(self) -> str | None:
+        """Why no samples arrive now, None while they do."""
+        now, topic = time.monotonic(), self._subscription.topic
+        if now - self._last_sample < SILENT_AFTER:
+            return None
+        if now - self._last_message < SILENT_AFTER and self._unusable is not None:
+            return f"messages on {topic} {self._unusable}"
+        if not self._publishers:
+            return f"no node publishes {topic}; is the driver running, in this namespace?"
+        names = ", ".join(sorted(set(self._publishers)))
+        return f"no message on {topic}, which {names} should publish; is its controller active?"
+
+    @property
+    def status(self) -> LinkStatus:
+        """State of the topic; silence counts as a lost connection.
+
+        Silence counts as time only: samples are missing if others come after them.
+        """
+        problem, stream = self.problem, self._stream
+        silent = 0.0
+        if problem is not None and self._last_sample > self._entered:
+            silent = time.monotonic() - self._last_sample
+        return LinkStatus(
+            connected=problem is None,
+            reconnects=self._reconnects,
+            duplicates=stream.duplicates,
+            last_error=problem,
+            problem=problem,
+            lost=stream.lost,
+            lost_seconds=stream.lost_seconds + silent,
+        )
+
+    def details(self) -> dict[str, object]:
+        """Figures for diagnostics."""
+        stream, link = self._stream, self.status
+        values: dict[str, object] = {
+            "lost": link.lost,
+            "lost_s": link.lost_seconds,
+            "topic": self._subscription.topic,
+            "publishers": ", ".join(self._publishers) or "none",
+            "messages": self._messages,
+            "messages_of_other_joints": stream.foreign,
+            "refused_messages": stream.refused.total(),
+            "clock_steps_of_stamps": stream.clock_steps,
+            "efforts": "missing" if stream.effort_missing else "used",
+        }
+        if stream.refused:
+            values["refused_because"] = "; ".join(
+                f"{count} {reason}" for reason, count in stream.refused.most_common()
+            )
+        return values
+
+    def read(self, timeout: float) -> Telemetry | None:
+        """Next batch, None if no usable message came in time.
+
+        Raises:
+            EOFError: the source is closed.
+        """
+        end = time.monotonic() + timeout
+        while not self._ready:
+            now = time.monotonic()
+            pause = self._taken + self._batch_seconds - now
+            if self._closed.wait(min(max(pause, 0.0), max(end - now, 0.0))):
+                raise EOFError
+            if time.monotonic() < self._taken + self._batch_seconds:
+                return None
+            self._take()
+            if not self._ready and time.monotonic() >= end:
+                return None
+        return self._ready.popleft()
+
+    def _take(self) -> None:
+        """Decode the messages that wait."""
+        messages, numbers = self._subscription.take(DEPTH)
+        self._taken = now = time.monotonic()
+        if now - self._looked >= LOOK_PERIOD or (messages and not self._publishers):
+            self._look()
+        if not messages:
+            return
+        self._messages += len(messages)
+        self._last_message = now
+        known = numbers if len(self._publishers) == 1 else None
+        batches = self._stream.read(messages, known, now)
+        self._unusable = self._stream.problem
+        if batches:
+            if self._last_sample > self._entered and now - self._last_sample > SILENT_AFTER:
+                self._reconnects += 1
+            self._last_sample = now
+            self._ready.extend(batches)
+            self._tell_refused(now)
+
+    def _look(self) -> None:
+        """Look up who publishes the topic."""
+        self._looked = time.monotonic()
+        self._publishers = tuple(self._subscription.publishers())
+
+    def _tell_refused(self, now: float) -> None:
+        """A notice about messages that were refused while others are used."""
+        told_at, told = self._noticed
+        refused = self._stream.refused
+        count = refused.total() - told
+        if not count or now - told_at < PERIOD:
+            return
+        self._noticed = (now, refused.total())
+        self._look()
+        ((reason, _),) = refused.most_common(1)
+        names = ", ".join(sorted(set(self._publishers)))
+        self._notice(
+            f"{count} messages on {self._subscription.topic} (from {names}) were refused: most of "
+            f"those refused so far {reason}"
+        )
+
+
+SHORTEST_BATCH, LONGEST_BATCH = 0.008, 0.05
+"""Time span of packets that are decoded together [s]: shorter publish periods share a batch."""
+
+
+def batch_seconds(value: Callable[[str], Any]) -> float:
+    """Time span of the samples that are integrated and published together [s].
+
+    Args:
+        value: returns the value of a parameter by its name.
+    """
+    period = 1.0 / float(value("publish_rate"))
+    return min(LONGEST_BATCH, period * max(1, int(SHORTEST_BATCH / period + 1e-9)))
+
+
+def connection(
+    value: Callable[[str], Any], robot_ip: str, robot: str | None, fields: Sequence[str]
+) -> RtdeSource:
+    """An RTDE connection whose batches cover one publish period."""
+    return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=batch_seconds(value))
+
+
+def fields_of(value: Callable[[str], Any]) -> tuple[str, ...]:
+    """RTDE fields that the estimator asks a controller for.
+
+    Args:
+        value: returns the value of a parameter by its name.
+    """
+    return (
+        LIVE_FIELDS
+        if value("learn") == "off"
+        else tuple(dict.fromkeys((*LIVE_FIELDS, *LEARNED_FIELDS)))
+    )
+
+
+def source_of(value: Callable[[str], Any], robot: str | None) -> TelemetrySource:
+    """The bag or the controller that the parameters name.
+
+    Args:
+        value: returns the value of a parameter by its name.
+        robot: name of the robot that is expected; None for the one that the controller names.
+    """
+    if value("source") == "bag":
+        return BagSource(value("bag"), real_time=True, batch_seconds=batch_seconds(value))
+    return connection(value, value("robot_ip"), robot, fields_of(value))
+
+
+def joint_states_source(
+    value: Callable[[str], Any],
+    subscription: PolledSubscription,
+    joints: Sequence[str],
+    say: Callable[[list[Line]], None],
+) -> JointStatesSource:
+    """The joint_states topic of a driver.
+
+    Args:
+        value: returns the value of a parameter by its name.
+        subscription: to the topic.
+        joints: joint names of the arm, prefix included.
+        say: called with lines about messages that were refused.
+    """
+    amperes = value("effort_unit") == "ampere"
+    stream = JointStateStream(
+        joints,
+        "actual_current" if amperes else "actual_current_as_torque",
+        require_effort=value("method") == "current",
+        source="joint_states",
+    )
+
+    def notice(text: str) -> None:
+        say([Line(Level.WARN, text)])
+
+    return JointStatesSource(
+        subscription, stream, batch_seconds=batch_seconds(value), notice=notice
+    )

@@ -1,1 +1,0 @@
-"""Lines that the nodes write into the terminal: each kind at a limited rate."""

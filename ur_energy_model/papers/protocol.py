@@ -1,0 +1,435 @@
+"""One run of a protocol: robot, output, recorded motions, figures beside published ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ur_energy_model import ranges
+from ur_energy_model.errors import InputError, MotionRefusedError
+from ur_energy_model.experiment.design import Design, design_trajectory, genetic_search
+from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, limits_of
+from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
+from ur_energy_model.experiment.limits import PeriodicMotion, RepeatedMotion, SafetyLimits, check
+from ur_energy_model.files import config_file, write_text
+from ur_energy_model.report.figures import save_chart
+from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
+from ur_energy_model.yaml_reader import (
+    Quantity,
+    Reader,
+    Record,
+    YamlTree,
+    list_of,
+    mapping_of,
+    plain,
+    text,
+    unique_names,
+)
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.report.chart import Chart
+    from ur_energy_model.simulation.arm_options import ArmOptions
+    from ur_energy_model.typing import Progress
+
+# Result of a protocol: the figures found beside the published ones.
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a verdict.
+
+    Attributes:
+        figure: name with unit.
+        published: value in the paper, None without one.
+        here: value found on this arm.
+        place: table, figure, equation or section of the paper, such as "Table V".
+        definition: how the paper computes the number, one clause; here follows it exactly.
+        differs: what is not as in the paper, such as "arm", "data", "method".
+        tolerance: relative difference up to which the two agree; None if it is not for a
+            tolerance to decide (`verdict` is "see text" then, unless `judged` has more).
+        judged: verdict in words where numbers alone do not decide.
+    """
+
+    figure: str
+    published: Any
+    here: Any
+    place: str = ""
+    definition: str = ""
+    differs: tuple[str, ...] = ()
+    tolerance: float | None = None
+    judged: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """One of agrees, differs, not published, not obtained, see text, or the words of `judged`.
+
+        Of two numbers that agree although arm, data or method differ, the verdict names these.
+        """
+        if self.judged:
+            return self.judged
+        if self.here is None:
+            return "not obtained"
+        if self.published is None:
+            return "not published"
+        if self.tolerance is None or isinstance(self.published, str):
+            return "see text"
+        published, here = np.asarray(self.published, float), np.asarray(self.here, float)
+        if published.shape != here.shape:
+            return "see text"
+        close = bool(np.all(np.abs(here - published) <= self.tolerance * np.abs(published)))
+        word = "agrees" if close else "differs"
+        return f"{word}; another {' and '.join(self.differs)}" if self.differs else word
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a protocol.
+
+    Attributes:
+        protocol: "s0" to "s4".
+        source: the paper.
+        robot: name of the arm.
+        simulated: whether the arm is simulated.
+        rows: figures found and published.
+        warnings: for the user, one line each.
+        pictures: files in the output folder with their captions.
+    """
+
+    protocol: str
+    source: str
+    robot: str
+    simulated: bool
+    rows: Sequence[Row]
+    warnings: Sequence[str] = ()
+    pictures: Sequence[tuple[str, str]] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "protocol": self.protocol,
+            "source": self.source,
+            "robot": self.robot,
+            "simulated": self.simulated,
+            "figures": [
+                {
+                    "figure": row.figure,
+                    "published": row.published,
+                    "here": row.here,
+                    "place": row.place,
+                    "definition": row.definition,
+                    "differs": list(row.differs),
+                    "verdict": row.verdict,
+                }
+                for row in self.rows
+            ],
+            "warnings": list(self.warnings),
+            "pictures": [{"file": file, "caption": caption} for file, caption in self.pictures],
+        }
+
+    def markdown(self) -> str:
+        """The result as a Markdown page."""
+        lines = [
+            f"# Protocol {self.protocol} on {self.robot}{' (simulated)' * self.simulated}",
+            "",
+            f"Published figures: {self.source}",
+            "",
+            "| figure | published | here |",
+            "|---|---|---|",
+            *(f"| {r.figure} | {cell(r.published)} | {cell(r.here)} |" for r in self.rows),
+            "",
+            *(f"- {warning}" for warning in self.warnings),
+        ]
+        return "\n".join(lines).rstrip() + "\n"
+
+
+def cell(value: Any) -> str:
+    """A value as text with four significant digits."""
+    match value:
+        case None:
+            return "-"
+        case str():
+            return value
+        case list() | tuple() | np.ndarray():
+            return " ".join(cell(each) for each in value)
+        case float() | np.floating():
+            return f"{value:.4g}" if np.isfinite(value) else "-"
+        case _:
+            return str(value)
+
+
+Run = Callable[[ExecutionPlan, Path], ExecutionResult]
+Mount = Callable[[float], None]
+VERDICT = "verdict.json"
+"""Outcome in the output folder."""
+PICTURES = "pictures"
+"""Folder of the pictures in the output folder."""
+_DPI = 90
+"""Resolution of the pictures."""
+_SLOWER = 0.3
+"""Longer period of the second trajectory of a quick run, relative."""
+
+
+@dataclass(frozen=True)
+class OtherArms:
+    """Further simulated arms like the one of the run.
+
+    Attributes:
+        options: of the arm of the run.
+        make: how plans are run on a new arm with these options.
+    """
+
+    options: ArmOptions
+    make: Callable[[ArmOptions], Run]
+
+
+@dataclass
+class ProtocolRun:
+    """One run of a protocol.
+
+    Attributes:
+        robot: the arm.
+        folder: output folder.
+        run: executes a plan and records it to a bag.
+        mount: asks for a payload of this mass [kg] on the flange; None if it cannot be mounted.
+        progress: called with a fraction and a text.
+        seed: of all random choices.
+        design_seconds: time limit of a design [s].
+        simulated: whether the arm is simulated.
+        paper_settings: design with the limits and the genetic algorithm of the paper.
+        quick: shorter motions and searches, for a first look; the outcome reports it.
+        campaign: s1 only: cold run, warm-up and warm run, too.
+        another: makes further simulated arms; None on a robot.
+        warnings: for the user, collected during the run.
+        pictures: files in the output folder with their captions, collected during the run.
+    """
+
+    robot: RobotDescription
+    folder: Path
+    run: Run
+    mount: Mount | None
+    progress: Progress
+    seed: int = 0
+    design_seconds: float = 25.0
+    simulated: bool = False
+    paper_settings: bool = False
+    quick: bool = False
+    campaign: bool = False
+    another: OtherArms | None = None
+    warnings: list[str] = field(default_factory=list)
+    pictures: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def limits(self) -> SafetyLimits:
+        """Limits of every motion: an upright arm on a table."""
+        return limits_of(DesignRequest(self.robot))
+
+    def design(
+        self,
+        name: str,
+        seed: int,
+        request: DesignRequest | None = None,
+        *,
+        population: int = 300,
+    ) -> Design:
+        """Design an exciting trajectory and save it.
+
+        Args:
+            name: of the file.
+            seed: of the search.
+            request: the wanted trajectory; None for the usual one.
+            population: of the genetic algorithm, with the settings of the paper.
+        """
+        wanted = replace(request or DesignRequest(self.robot), seed=seed)
+        if self.quick and request is None:
+            design = self._ready(wanted)
+        elif self.paper_settings:
+            design = genetic_search(wanted, population=population, progress=self.progress)
+        else:
+            design = design_trajectory(
+                wanted, time_limit=self.design_seconds, progress=self.progress
+            )
+        save_trajectory(self.folder / f"{name}.yaml", design.trajectory)
+        return design
+
+    def _ready(self, request: DesignRequest) -> Design:
+        """The trajectory that comes with the package, slower for every further seed.
+
+        Raises:
+            MotionRefusedError: it does not pass the checks.
+        """
+        shipped = load_trajectory(config_file("excitation", f"{self.robot.name}.yaml"))
+        pace = 1 + _SLOWER * (request.seed - self.seed)
+        trajectory = replace(shipped, period=pace * shipped.period)
+        problem = DesignProblem(request)
+        verdict = check(trajectory, problem.limits)
+        if not verdict.passed:
+            raise MotionRefusedError(f"the trajectory of {self.robot.name}: {verdict.problems[0]}")
+        condition = problem.condition_number(trajectory)
+        return Design(trajectory, condition, "condition", condition, verdict, 0.0, 0)
+
+    def record(self, name: str, motion: PeriodicMotion, *, warm_up: float = 0.0) -> Path:
+        """Run and record a motion, after `warm_up` seconds of it; returns the path of the bag."""
+        bag = self.folder / name
+        self.run(ExecutionPlan(motion, self.limits, warm_up=warm_up), bag)
+        return bag
+
+    def picture(self, chart: Chart, place: str) -> None:
+        """Draw a chart for a figure of the paper, such as "Fig. 3"."""
+        (path,) = save_chart(chart, self.folder / PICTURES, dpi=_DPI)
+        self.pictures.append((f"{PICTURES}/{path.name}", f"{place}: {chart.title}"))
+
+    def first_safe(self, candidates: Callable[[int], RepeatedMotion], seed: int) -> RepeatedMotion:
+        """The first of 100 seeded motions that passes every check.
+
+        Raises:
+            MotionRefusedError: none passes.
+        """
+        limits = self.limits
+        for attempt in range(100):
+            motion = candidates(seed + 1000 * attempt)
+            if check(motion, limits).passed:
+                return motion
+        raise MotionRefusedError(f"no test motion of {self.robot.name} passes the checks")
+
+    def finish(self, protocol: str, published: Mapping[str, Any], rows: Sequence[Row]) -> Outcome:
+        """Write the outcome as verdict.md and verdict.json, and return it."""
+        outcome = Outcome(
+            protocol,
+            published["source"],
+            self.robot.name,
+            self.simulated,
+            rows,
+            self.warnings,
+            self.pictures,
+        )
+        write_text(self.folder / "verdict.md", outcome.markdown())
+        text = json.dumps(plain(outcome.as_dict()), indent=2, allow_nan=False)
+        write_text(self.folder / VERDICT, text + "\n")
+        return outcome
+
+
+# Published figures by protocol: config/published_results.yaml.
+
+SCHEMA = 1
+_NUMBER = Quantity("1", 0, 1e6)
+_ERRORS = mapping_of({
+    "measured": text,
+    "dynamics_train": list_of(_NUMBER, 2),
+    "dynamics_test": list_of(_NUMBER, 2),
+    "train": list_of(_NUMBER, 3),
+    "test": list_of(_NUMBER, 3),
+})  # fmt: skip
+_SIX_TEMPERATURES = list_of(ranges.TEMPERATURE, 6)
+
+_SIGNED = Quantity("1", -1e12, 1e12)
+_GEAR = mapping_of({
+    "stiffness": list_of(_SIGNED, 3),
+    "knees": list_of(_NUMBER, 2),
+    "rotor_inertia": _NUMBER,
+    "rotor_damping": _NUMBER,
+    "rotor_coulomb": list_of(_NUMBER, 2),
+    "flex_damping": _NUMBER,
+    "flex_coulomb": list_of(_NUMBER, 2),
+})  # fmt: skip
+
+_PROTOCOLS: dict[str, Reader[dict[str, Any]]] = {
+    "s0": mapping_of({
+        "source": text,
+        "torque_peak": text,
+        "torque_r2": text,
+        "current_rms_large_joints": text,
+        "current_rms_wrists": text,
+        "current_r2": text,
+        "motor_inertia_large_joints": ranges.DRIVE_INERTIA,
+        "motor_inertia_wrists": ranges.DRIVE_INERTIA,
+        "torque_constant_large_joints": ranges.TORQUE_CONSTANT,
+        "torque_constant_wrists": ranges.TORQUE_CONSTANT,
+        "reducer_inertia": list_of(ranges.DRIVE_INERTIA, 6),
+        "gear_ratio": _NUMBER,
+        "max_speed": ranges.SPEED,
+        "max_acceleration": _NUMBER,
+        "points": YamlTree.integer,
+        "tool_speed_limit": _NUMBER,
+        "motor_constants": list_of(_NUMBER, 6),
+        "kt_over_kb": _NUMBER,
+    }),
+    "s1": mapping_of({
+        "source": text,
+        "condition_number": YamlTree.integer,
+        "base_parameters": YamlTree.integer,
+        "alone": YamlTree.integer,
+        "combined": YamlTree.integer,
+        "lost": YamlTree.integer,
+        "gear_ratio": _NUMBER,
+        "normalised_error": _NUMBER,
+        "torque_constants": list_of(ranges.TORQUE_CONSTANT, 6),
+        "temperatures_cold": _SIX_TEMPERATURES,
+        "temperatures_warm": _SIX_TEMPERATURES,
+        "viscous_friction_change": text,
+    }),
+    "s2": mapping_of({
+        "source": text,
+        "data": text,
+        "samples": YamlTree.integer,
+        "test_seconds": _NUMBER,
+        "ur3e": _ERRORS,
+        "ur10e": _ERRORS,
+        "gen3": _ERRORS,
+        "fr3": _ERRORS,
+    }),
+    "s3": mapping_of({
+        "source": text,
+        "d": list_of(_SIGNED, 6),
+        "a": list_of(_SIGNED, 6),
+        "alpha": list_of(_SIGNED, 6),
+        "gear_ratio": _NUMBER,
+        "hfus_20": _GEAR,
+        "hfus_14": _GEAR,
+        "numerator": _SIGNED,
+        "denominator": list_of(_SIGNED, 5),
+    }),
+    "s4": mapping_of({
+        "source": text,
+        "base_parameters": YamlTree.integer,
+        "harmonics": YamlTree.integer,
+        "base_frequency": _NUMBER,
+        "population": YamlTree.integer,
+        **{
+            name: list_of(_SIGNED, 6)
+            for name in ("a", "d", "max_velocity", "max_acceleration", "coulomb", "viscous")
+        },
+        "base_names": unique_names,
+        "theoretical": list_of(_SIGNED, 36),
+        "simulated": list_of(_SIGNED, 36),
+        "torque_coefficients": list_of(_NUMBER, 6),
+        "gear_ratios": list_of(_NUMBER, 6),
+        "load_differences": list_of(_NUMBER, 8),
+        "load_mass": ranges.MASS,
+        "load_arm": ranges.LENGTH,
+        "payload_torque_applied": ranges.TORQUE,
+        "payload_torque_estimated": ranges.TORQUE,
+    }),
+}  # fmt: skip
+
+
+def published_results(path: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Published figures by protocol.
+
+    Args:
+        path: of the file; None for the one in the package.
+
+    Raises:
+        InputError: the file is damaged; names its line.
+    """
+    path = config_file("published_results.yaml") if path is None else path
+    root = YamlTree.read(path, InputError, "correct the line or restore the file")
+    with Record(root) as keys:
+        keys.schema(SCHEMA)
+        keys.expect(_PROTOCOLS)
+        return {name: reader(keys[name]) for name, reader in _PROTOCOLS.items()}

@@ -1,0 +1,349 @@
+"""Protocol s3, Battistini et al.: pick and place of a UR5 under PD with gravity compensation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pinocchio as pin
+
+from ur_energy_model.experiment.limits import RepeatedMotion
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.papers.protocol import Outcome, ProtocolRun, Row
+from ur_energy_model.report.chart import Line, LineChart, Panel
+from ur_energy_model.report.model_charts import bode_chart, joints_chart
+from ur_energy_model.simulation.arm_options import (
+    ArmOptions,
+    DriveSet,
+    actual_parameters,
+    draw_session,
+)
+from ur_energy_model.simulation.joint_controller import LinearDrive, linear_drives, tuned_pd
+from ur_energy_model.simulation.plant import gear_twist
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.samples import concatenate
+from ur_energy_model.trajectory.named_motions import named_motion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.simulation.parameters import ArmParameters
+    from ur_energy_model.typing import Array, Mask
+
+# Rows and pictures of the drive model of S3: transfer function, Bode diagram, gear stiffness.
+
+FUNCTION = "PD tuning, transfer function"
+DRIVE_SET: DriveSet = "s3"
+"""Drives of the slides, see `drive_sets`."""
+_ROUNDING = 1e-3
+"""The slides give four digits."""
+_PROBE = 1e-6
+"""Step of the numerical gradient of the potential energy [rad]."""
+
+
+def arm_parameters(session: ProtocolRun) -> ArmParameters:
+    """True constants of the simulated arm with the drives of the slides."""
+    options = ArmOptions() if session.another is None else session.another.options
+    still = draw_session(session.seed, 0, session.robot.dof)
+    return actual_parameters(
+        session.robot, session.seed, still, replace(options, drive_set=DRIVE_SET)
+    )
+
+
+def gear_rows(session: ProtocolRun, published: Mapping[str, Any]) -> list[Row]:
+    """Constants of both gears as the simulated arm has them."""
+    place, parameters, rows = "Harmonic drive, parameters", arm_parameters(session), []
+    for name, key, joint in (("HFUS-20", "hfus_20", 0), ("HFUS-14", "hfus_14", 3)):
+        gear, squared = published[key], parameters.gear_ratio[joint] ** 2
+        here = {
+            "stiffness": ("K1 K2 K3 [N m/rad]", parameters.stiffness[joint]),
+            "knees": ("T1 T2 [N m]", parameters.knees[joint]),
+            "rotor_inertia": ("J_w [kg m2]", parameters.rotor_inertia[joint] / squared),
+            "rotor_damping": (
+                "B_mw [N m s/rad]",
+                parameters.friction.viscous[0, joint] / squared,
+            ),
+            "rotor_coulomb": (
+                "B_mw+ B_mw- [N m]",
+                parameters.friction.coulomb[:, joint] / parameters.gear_ratio[joint],
+            ),
+            "flex_damping": ("B_f [N m s/rad]", parameters.flex_spline_viscous[joint]),
+            "flex_coulomb": ("B_f+ B_f- [N m]", [parameters.flex_spline_coulomb[joint]] * 2),
+        }
+        rows += [
+            Row(f"{name}: {label}", gear[what], value, place, "drive set s3, as it runs", (), 1e-9)
+            for what, (label, value) in here.items()
+        ]
+    return rows
+
+
+def published_drive(published: Mapping[str, Any]) -> LinearDrive:
+    """Drive of the first joint of the slides, joint side.
+
+    The slides do not give the flex-spline inertia J_f; the coefficient of s^2,
+    k1/J_f + B_w B_f/(J_w J_f) + k1/(N^2 J_w), determines it.
+    """
+    gear = published["hfus_20"]
+    squared = float(published["gear_ratio"]) ** 2
+    rotor, damping = gear["rotor_inertia"] * squared, gear["rotor_damping"] * squared
+    stiffness, flex = gear["stiffness"][0], gear["flex_damping"]
+    rest = published["denominator"][2] - stiffness / rotor
+    link = (stiffness + damping * flex / rotor) / rest
+    return LinearDrive(rotor, damping, link, flex, stiffness)
+
+
+def transfer_function_rows(published: Mapping[str, Any]) -> list[Row]:
+    """The published transfer function beside the one that its constants give."""
+    drive = published_drive(published)
+    numerator, denominator = drive.published_form(published["gear_ratio"])
+    theirs = published["denominator"]
+    how = "linear drive of four states with the slides' constants; J_f from the coefficient of s^2"
+    rows = [
+        Row("numerator", published["numerator"], numerator, FUNCTION, how, (), _ROUNDING),
+        *(
+            Row(
+                f"coefficient of s^{4 - k}", theirs[k], denominator[k], FUNCTION, how, (), _ROUNDING
+            )
+            for k in (1, 3)
+        ),
+        Row(
+            "coefficient of s^2",
+            theirs[2],
+            denominator[2],
+            FUNCTION,
+            how,
+            judged="see text: not independent, J_f is from it",
+        ),
+        Row(
+            "coefficient of s^0",
+            theirs[4],
+            0.0,
+            FUNCTION,
+            "zero: nothing holds the joint",
+            judged="agrees: theirs is rounding",
+        ),
+    ]
+    return rows
+
+
+def inertia_rows(session: ProtocolRun, published: Mapping[str, Any]) -> list[Row]:
+    """Link inertia behind the published transfer function, and that of the arm."""
+    drives = linear_drives(session.robot, arm_parameters(session))
+    needed = published_drive(published).link_inertia
+    return [
+        Row(
+            "link inertia of joint 1 in the published function [kg m2]",
+            "element of the mean mass matrix",
+            needed,
+            FUNCTION,
+            "J_f that gives the published coefficients",
+            judged=f"differs: the links of a UR5 have {drives[0].link_inertia:.2g} kg m2 there; "
+            "the published one seems to leave them out",
+        ),
+        Row(
+            "link inertia of the arm, mean over positions, by joint [kg m2]",
+            None,
+            [drive.link_inertia for drive in drives],
+            FUNCTION,
+            "mean diagonal of the mass matrix over 200 random positions",
+        ),
+    ]
+
+
+def gain_rows(session: ProtocolRun) -> list[Row]:
+    """Gains of the PD controller, tuned in the frequency domain."""
+    gains = tuned_pd(session.robot, arm_parameters(session))
+    how = "open loop of rotor angle with magnitude 1 and 60 degrees phase margin at 5 Hz"
+    return [
+        Row("KP by joint [N m/rad]", None, gains.stiffness, FUNCTION, how, ("method",)),
+        Row("KD by joint [N m s/rad]", None, gains.damping, FUNCTION, how, ("method",)),
+    ]
+
+
+def gravity_row(robot: RobotDescription) -> Row:
+    """Gravity torques of the controller beside the gradient of the potential energy."""
+    dynamics = ArmDynamics(robot)
+    model, data = dynamics.model, dynamics.data
+    worst = 0.0
+    for q in np.random.default_rng(0).uniform(-np.pi, np.pi, (50, robot.dof)):
+        used = pin.computeGeneralizedGravity(model, data, q)
+        energies = [
+            [pin.computePotentialEnergy(model, data, q + sign * step) for sign in (1, -1)]
+            for step in _PROBE * np.eye(robot.dof)
+        ]
+        gradient = np.array([(up - down) / (2 * _PROBE) for up, down in energies])
+        worst = max(worst, float(np.abs(used - gradient).max()))
+    return Row(
+        "gravity torque and gradient of the potential energy, largest difference [N m]",
+        "equal by derivation",
+        worst,
+        "Gravity compensation",
+        "g_i = dP/dq_i at 50 random positions; P by the link masses",
+        judged="agrees" if worst < 1e-5 else "differs",
+    )
+
+
+def kinematics_rows(robot: RobotDescription, published: Mapping[str, Any]) -> list[Row]:
+    """Denavit-Hartenberg parameters of the arm beside the slides'."""
+    place = "Denavit-Hartenberg table"
+    values = {"d [m]": robot.d, "a [m]": robot.a, "alpha [deg]": np.degrees(robot.alpha)}
+    return [
+        Row(f"{name} by joint", published[key], values[name], place, "as listed", (), 1e-9)
+        for name, key in (("d [m]", "d"), ("a [m]", "a"), ("alpha [deg]", "alpha"))
+    ]
+
+
+def draw_drives(session: ProtocolRun, published: Mapping[str, Any]) -> None:
+    """Bode diagram of the first joint, and stiffness of both gears."""
+    ratio = float(published["gear_ratio"])
+    theirs = published_drive(published)
+    ours = linear_drives(session.robot, arm_parameters(session))[0]
+    frequency = np.geomspace(0.1, 1e5, 800)
+    responses = {
+        "slides' constants": theirs.response(frequency, theirs.to_link) * ratio,
+        "simulated UR5": ours.response(frequency, ours.to_link) * session.robot.gear_ratio[0],
+    }
+    caption = "From motor torque to joint angle, joint 1"
+    session.picture(bode_chart("s3_bode", caption, frequency, responses), "PD tuning, Bode diagram")
+    session.picture(_stiffness_chart(published), "Harmonic drive, stiffness")
+
+
+def _stiffness_chart(published: Mapping[str, Any]) -> LineChart:
+    lines = []
+    for index, (key, name) in enumerate((("hfus_20", "HFUS-20"), ("hfus_14", "HFUS-14"))):
+        gear = published[key]
+        torque = np.linspace(-40.0, 40.0, 401)
+        stiffness = np.tile(gear["stiffness"], (len(torque), 1))
+        knees = np.tile(gear["knees"], (len(torque), 1))
+        lines.append(Line(name, 1e3 * gear_twist(torque, stiffness, knees), torque, joint=index))
+    caption = "Torque over torsion angle with K1, K2, K3 between T1 and T2"
+    return LineChart(
+        key="s3_stiffness",
+        title=caption,
+        caption="",
+        x_label="torsion angle [mrad]",
+        y_label="torque [N m]",
+        panels=(Panel("Output side", tuple(lines)),),
+        columns=1,
+    )
+
+
+_FIELDS = ("target_q", "target_qd", "actual_q")
+_RESOLVED = 0.1e-3
+"""Error at rest up to which it counts as zero: four encoder counts [rad]."""
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """How well an arm followed the motion, n joints.
+
+    Attributes:
+        time: [samples], s.
+        target, actual: [samples, n], rad.
+        resting: instants at which a pause ends [samples].
+    """
+
+    time: Array
+    target: Array
+    actual: Array
+    resting: Mask
+
+    @classmethod
+    def of_bag(cls, bag: Path) -> Tracking:
+        """Of a recording."""
+        samples = concatenate(list(iterate_bag(bag, _FIELDS)))
+        still = np.abs(samples["target_qd"]).max(axis=1) < 1e-9
+        ends = still & ~np.append(still[1:], False)
+        return cls(samples.time - samples.time[0], samples["target_q"], samples["actual_q"], ends)
+
+    @property
+    def error(self) -> Array:
+        """Target minus actual position [samples, n], rad."""
+        return self.target - self.actual
+
+    @property
+    def largest(self) -> Array:
+        """Largest error [n], rad."""
+        return np.asarray(np.abs(self.error).max(axis=0))
+
+    @property
+    def at_rest(self) -> Array:
+        """Largest error at the end of a pause [n], rad."""
+        return np.asarray(np.abs(self.error[self.resting]).max(axis=0))
+
+
+def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
+    """Drive model beside the published one, then pick and place with and without friction."""
+    robot = session.robot
+    rows = kinematics_rows(robot, published) + transfer_function_rows(published)
+    rows += gear_rows(session, published)
+    rows += inertia_rows(session, published) + gain_rows(session) + [gravity_row(robot)]
+    draw_drives(session, published)
+    motion = RepeatedMotion(robot.name, named_motion("pick_and_place", robot))
+    if session.another is None:
+        session.warnings.append(
+            "the robot's own controller followed the motion, not PD with gravity compensation"
+        )
+        runs = {"own controller": Tracking.of_bag(session.record("pick_and_place", motion))}
+    else:
+        runs = {}
+        options = replace(session.another.options, controller="pd", drive_set=DRIVE_SET)
+        for name, frictionless in (("with friction", False), ("without friction", True)):
+            arm = session.another.make(replace(options, frictionless=frictionless))
+            bag = replace(session, run=arm).record(name.replace(" ", "_"), motion)
+            runs[name] = Tracking.of_bag(bag)
+    for name, tracking in runs.items():
+        rows += _tracking_rows(name, tracking)
+    _draw(session, runs)
+    return session.finish("s3", published, rows)
+
+
+def _tracking_rows(name: str, tracking: Tracking) -> list[Row]:
+    place, left = "Error", tracking.at_rest
+    if left.max() <= _RESOLVED:
+        judged = "agrees: none is left"
+    else:
+        judged = (
+            f"differs: up to {1e3 * left.max():.1f} mrad are left; stiction holds the joints there"
+        )
+    return [
+        Row(
+            f"largest error by joint, {name} [mrad]",
+            None,
+            1e3 * tracking.largest,
+            place,
+            "target minus actual position over the motion; the slides show curves only",
+            ("data",),
+        ),
+        Row(
+            f"error at rest by joint, {name} [mrad]",
+            "0 (K_P e = 0)",
+            1e3 * left,
+            place,
+            "largest at the end of a pause of 0.5 s",
+            judged=judged,
+        ),
+    ]
+
+
+def _draw(session: ProtocolRun, runs: Mapping[str, Tracking]) -> None:
+    names = session.robot.joint_names
+    first = next(iter(runs.values()))
+    session.picture(
+        joints_chart(
+            "s3_positions",
+            "Joint positions of the pick and place: three points, cycloids between them",
+            first.time,
+            {"position [rad]": first.actual},
+            names,
+        ),
+        "Joint positions",
+    )
+    errors = {f"{name} [mrad]": 1e3 * tracking.error for name, tracking in runs.items()}
+    caption = "Position error of each joint under PD with gravity compensation"
+    time = first.time[: min(len(each.time) for each in runs.values())]
+    errors = {name: values[: len(time)] for name, values in errors.items()}
+    session.picture(joints_chart("s3_error", caption, time, errors, names), "Error")

@@ -1,0 +1,236 @@
+"""The runs that `ur_energy protocol all` is made of, each on a simulated arm of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Payload
+from ur_energy_model.papers import s0 as random_point_motions
+from ur_energy_model.papers import s1 as exciting_trajectory
+from ur_energy_model.papers import s2 as sinusoidal_motions
+from ur_energy_model.papers import s3 as pick_and_place
+from ur_energy_model.papers import s4 as known_payload
+from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, published_results
+from ur_energy_model.simulation.arm_options import ArmOptions, default_version
+from ur_energy_model.simulation.commands import Follow, MoveJ
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.recording.reception import RecorderStatus
+from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.trajectory.named_motions import home_position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from ur_energy_model.experiment.limits import PeriodicMotion
+    from ur_energy_model.typing import Progress
+
+# The protocols by name.
+#
+# s0: Clochiatti et al., Robotica 2024. s1: Raviola et al., RAAD 2021. s2: Heredia et al., EcBot.
+# s3: Battistini, Samori, Subini, slides. s4: Machines 2024, 12(9), 595.
+
+PROTOCOLS: dict[str, Callable[[ProtocolRun, Mapping[str, Any]], Outcome]] = {
+    "s0": random_point_motions.run,
+    "s1": exciting_trajectory.run,
+    "s2": sinusoidal_motions.run,
+    "s3": pick_and_place.run,
+    "s4": known_payload.run,
+}
+"""Functions that run a protocol, by name."""
+
+
+def run_protocol(name: str, session: ProtocolRun) -> Outcome:
+    """Run a protocol, one of `PROTOCOLS`."""
+    return PROTOCOLS[name](session, published_results()[name])
+
+
+# A simulated arm that runs and records plans faster than real time, without network and clock.
+
+SETTLING = 1.0
+"""Rest that is recorded after a motion [s]."""
+_PIECE = 10.0
+"""Arm time that is computed and written together [s]."""
+_PAYLOAD_CENTRE = (0.0, 0.0, 0.05)
+"""Of a mounted payload, flange frame [m]."""
+
+
+class SimulatedCell:
+    """Runs plans on one simulated arm; what it did before, such as warming up, stays with the arm.
+
+    Args:
+        robot: the arm, six joints.
+        seed: selects the individual arm and its noise.
+        options: of the arm.
+        progress: called with NaN and the arm time so far.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        seed: int,
+        options: ArmOptions,
+        progress: Progress | None = None,
+    ) -> None:
+        self._robot = robot
+        self._progress = progress
+        self.arm = SimulatedArm(
+            robot, motion=Hold(home_position(robot)), seed=seed, options=options
+        )
+
+    def run(self, plan: ExecutionPlan, bag: Path) -> ExecutionResult:
+        """Move to the start, warm up and record, as `execute` does on a controller."""
+        motion = plan.trajectory
+        self._approach(motion)
+        if plan.warm_up > 0:
+            repetitions = max(1, round(plan.warm_up / motion.period))
+            self._follow(motion.repeated(repetitions), "warming up")
+            self._approach(motion)
+        before = np.array(self.arm.outputs["joint_temperatures"])
+        samples, error = self._record(motion, bag)
+        after = np.array(self.arm.outputs["joint_temperatures"])
+        status = RecorderStatus(samples=samples)
+        return ExecutionResult(True, "", bag, status, error, np.stack([before, after]))
+
+    def mount(self, mass: float) -> None:
+        """Mount a payload [kg] without informing the controller; 0 takes it off."""
+        self.arm.carry(Payload(mass, np.array(_PAYLOAD_CENTRE if mass else (0.0, 0.0, 0.0))))
+
+    def _approach(self, motion: PeriodicMotion) -> None:
+        self.arm.command(MoveJ(motion.start))
+        while self.arm.busy:
+            self.arm.tick()
+
+    def _follow(self, motion: PeriodicMotion, text: str) -> None:
+        """Run a motion without recording it."""
+        self.arm.command(Follow(motion))
+        ticks = round(_PIECE * self.arm.rate)
+        left = round(motion.duration * self.arm.rate)
+        while left > 0:
+            for _ in range(min(ticks, left)):
+                self.arm.tick()
+            left -= ticks
+            self._report(text)
+
+    def _record(self, motion: PeriodicMotion, bag: Path) -> tuple[int, float]:
+        """Run a motion into a bag; returns samples and largest following error [rad]."""
+        self.arm.command(Follow(motion))
+        left, samples, error = motion.duration + SETTLING, 0, 0.0
+        writer: BagWriter | None = None
+        while left > 0.5 / self.arm.rate:
+            part = record_arm(self.arm, min(_PIECE, left))
+            left -= _PIECE
+            if writer is None:
+                names = self._robot.joint_names
+                writer = BagWriter(bag, part.info, tuple(part.columns), joint_names=names)
+            writer.write(part)
+            samples += len(part)
+            error = max(error, float(np.abs(part["target_q"] - part["actual_q"]).max()))
+            self._report(f"recording {bag.name}")
+        if writer is not None:
+            writer.close()
+        return samples, error
+
+    def _report(self, text: str) -> None:
+        if self._progress is not None:
+            self._progress(float("nan"), f"{text}, {self.arm.time:.0f} s of arm time")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One protocol on one arm.
+
+    Attributes:
+        name: of its folder.
+        protocol: "s0" to "s4".
+        robot: name of the arm.
+        campaign: with cold and warm runs (s1).
+        paper_settings: trajectories with the limits and the genetic algorithm of the paper.
+        options: of the simulated arm.
+    """
+
+    name: str
+    protocol: str
+    robot: str
+    campaign: bool = False
+    paper_settings: bool = False
+    options: ArmOptions = field(default_factory=ArmOptions)
+
+    def run(self, folder: Path, *, seed: int, quick: bool, progress: Progress) -> Outcome:
+        """Run the protocol into a new or empty folder, which then contains verdict.json.
+
+        Raises:
+            UrEnergyError: it cannot be run.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        robot = load_robot(self.robot)
+        options = replace(self.options, controller_version=default_version(robot))
+
+        def cell_with(options: ArmOptions) -> SimulatedCell:
+            return SimulatedCell(robot, seed, options, progress)
+
+        cell = cache(lambda: cell_with(options))  # not every protocol needs the arm
+        session = ProtocolRun(
+            robot=robot,
+            folder=folder,
+            run=lambda plan, bag: cell().run(plan, bag),
+            mount=lambda mass: cell().mount(mass),
+            progress=progress,
+            seed=seed,
+            simulated=True,
+            paper_settings=self.paper_settings,
+            quick=quick,
+            campaign=self.campaign,
+            another=OtherArms(options, lambda options: cell_with(options).run),
+        )
+        return run_protocol(self.protocol, session)
+
+
+STAGES = (
+    Stage(
+        "s1",
+        "s1",
+        "ur5",
+        campaign=True,
+        paper_settings=True,
+        options=ArmOptions(warmth=0.0, ambient=22.7),
+    ),
+    Stage("s4", "s4", "qin2024", paper_settings=True),
+    Stage("s4_payload", "s4", "ur5e", paper_settings=True),
+    Stage("s2_ur3e", "s2", "ur3e"),
+    Stage("s2_ur10e", "s2", "ur10e"),
+    Stage("s2_gen3", "s2", "gen3"),
+    Stage("s2_fr3", "s2", "fr3"),
+    Stage("s0", "s0", "ur5e"),
+    Stage("s3", "s3", "ur5"),
+)
+"""All runs, the longest first."""
+
+
+def stage_for(
+    protocol: str, robot: str | None, *, campaign: bool = False, paper_settings: bool = False
+) -> Stage:
+    """The stage of a protocol run alone.
+
+    Args:
+        protocol: "s0" to "s4".
+        robot: name or file of the arm, None for the paper's.
+        campaign: with cold and warm runs (s1).
+        paper_settings: trajectories with the limits and the genetic algorithm of the paper.
+    """
+    usual = next(stage for stage in STAGES if stage.protocol == protocol)
+    options = usual.options if campaign or protocol != "s1" else ArmOptions()
+    return replace(
+        usual,
+        robot=robot or usual.robot,
+        campaign=campaign,
+        paper_settings=paper_settings,
+        options=options,
+    )

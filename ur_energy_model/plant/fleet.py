@@ -1,0 +1,360 @@
+"""Fleet: what identified arms tell about another arm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.identification.assembly import ArmPrior, Evidence
+from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
+from ur_energy_model.identification.torque_constants import (
+    ARM_SPREAD,
+    FLEET,
+    FLEET_POWER,
+    LINK_WEIGHT_ERROR,
+    TorqueConstantPrior,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array, Mask
+
+# Hierarchical normal model of one constant of one joint size over the arms of a fleet.
+#
+# The constant of joint j of arm a, relative to the nominal one, is
+#
+# mean + position_j + arm_a + own_aj
+#
+# `position` is common to the fleet (errors of the robot file's links, for instance), `arm` to the
+# joints of one arm, `own` belongs to one joint. Their standard deviations are unknown: the
+# marginal likelihood on a grid gives each combination a weight, and predictions are means over the
+# grid (empirical Bayes without the overconfidence of a single estimate; Gelman, Bayesian Data
+# Analysis, chapter 5). Zero is on the grid: arms that are alike share one constant; arms that
+# differ hardly inform each other.
+
+_ARM = (0.0, 0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.18, 0.24)
+_OWN = (0.0, 0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12)
+_POSITION = (0.0, 0.01, 0.02, 0.04)
+"""Relative standard deviations on the grid; factory calibrations of arms differ by over 10 %."""
+_GRID = np.array(list(product(_ARM, _OWN, _POSITION)))
+_UNKNOWN = 1e3
+"""Standard deviation of a constant that was not measured."""
+_LEAST = 1e-4
+"""Least relative standard deviation of a prediction or a measurement."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Constants of the k joints of a size in another arm, relative to the nominal one.
+
+    Attributes:
+        mean: [k].
+        covariance: [k, k].
+        independent: part of each joint's variance that no other joint of the arm shares.
+        spread: likeliest standard deviation between arms, of `arm` and `own` together.
+        spread_limit: that it exceeds with a probability of 5 %.
+        arms: number of arms that it was learnt from.
+    """
+
+    mean: Array
+    covariance: Array
+    independent: float
+    spread: float
+    spread_limit: float
+    arms: int
+
+    def of(self, joints: list[int]) -> Prediction:
+        """The same of some of the joints."""
+        covariance = self.covariance[np.ix_(joints, joints)]
+        return replace(self, mean=self.mean[joints], covariance=covariance)
+
+
+class SizeHierarchy:
+    """One constant of the k joints of a size, measured in some arms.
+
+    Args:
+        value: relative to the nominal constant [arms, k]; NaN where not measured.
+        std: of the measurements [arms, k].
+        nominal_std: standard deviation of the fleet's mean around the nominal constant.
+    """
+
+    def __init__(self, value: Array, std: Array, nominal_std: float) -> None:
+        self._arms, self._joints = value.shape
+        known = np.isfinite(value) & np.isfinite(std)
+        self._measured: Mask = np.asarray(known.any(axis=1))
+        rest = np.where(known, value, 1.0) - 1.0
+        noise = np.where(known, np.maximum(std, _LEAST), _UNKNOWN) ** 2
+        own = np.eye(self._joints)
+        arm, single, position = (column[:, None, None] ** 2 for column in _GRID.T)
+        self._between = arm + single * own
+        self._prior = nominal_std**2 + position * own + _LEAST**2 * own
+        # Information of each arm on the fleet's joints, for every point of the grid.
+        covariance = self._between[:, None] + noise[:, :, None] * own
+        self._information = np.linalg.inv(covariance)
+        self._product = np.einsum("gaij,aj->gai", self._information, rest)
+        self._precision = np.where(known, 1.0 / noise, 0.0)
+        self._known = known
+        self._square = np.einsum("gai,ai->ga", self._product, rest)
+        self._logdet = np.linalg.slogdet(covariance)[1]
+
+    def predict(self, without: int | None = None) -> Prediction:
+        """Constants of a new arm, or of one of the arms as the others show them.
+
+        How much arms differ is learnt from all of them, the one left out included: an arm that
+        differs from arms that are alike must not be taken for one of them.
+
+        Args:
+            without: index of the arm that is left out.
+        """
+        used = self._measured.copy()
+        if without is not None:
+            used[without] = False
+        posterior, mean, _ = self._conditional(used)
+        evidence = self._conditional(self._measured)[2]
+        weight = np.exp(evidence - evidence.max())
+        weight /= weight.sum()
+        covariance = posterior + self._between + np.diag(self._systematic(used))
+        expected = weight @ mean
+        apart = mean - expected
+        spread = np.hypot(_GRID[:, 0], _GRID[:, 1])
+        return Prediction(
+            mean=1.0 + expected,
+            covariance=np.einsum("g,gij->ij", weight, covariance)
+            + np.einsum("g,gi,gj->ij", weight, apart, apart),
+            independent=float(weight @ (_GRID[:, 1] ** 2 + _LEAST**2)),
+            spread=float(spread[_likeliest(weight)]),
+            spread_limit=_quantile(spread, weight, 0.95),
+            arms=int(used.sum()),
+        )
+
+    def _conditional(self, used: Mask) -> tuple[Array, Array, Array]:
+        """The fleet's joints for every point of the grid, from some arms.
+
+        Returns:
+            covariance [grid, k, k] and mean [grid, k], less 1; logarithm of the likelihood [grid].
+        """
+        precision = np.linalg.inv(self._prior) + self._information[:, used].sum(axis=1)
+        product = self._product[:, used].sum(axis=1)
+        covariance = np.linalg.inv(precision)
+        mean = np.einsum("gij,gj->gi", covariance, product)
+        evidence = -0.5 * (
+            np.linalg.slogdet(self._prior)[1]
+            + np.linalg.slogdet(precision)[1]
+            + self._logdet[:, used].sum(axis=1)
+            + self._square[:, used].sum(axis=1)
+            - np.einsum("gi,gi->g", mean, product)
+        )
+        return covariance, mean, evidence
+
+    def _systematic(self, used: Mask) -> Array:
+        """Variance of errors that all arms have in common [k].
+
+        Errors of measurements come from the model (friction, gears, masses), the same in all arms,
+        rather than from noise: the mean of many arms has at least the uncertainty of a single arm.
+        """
+        count = self._known[used].sum(axis=0)
+        precision = self._precision[used].sum(axis=0)
+        return _LEAST**2 + np.where(count > 0, count / np.where(count > 0, precision, 1.0), 0.0)
+
+
+def _likeliest(weight: Array) -> int:
+    """Index of the likeliest spread on the grid, whatever the position's."""
+    together = weight.reshape(-1, len(_POSITION)).sum(axis=1)
+    return int(np.argmax(together)) * len(_POSITION)
+
+
+def _quantile(values: Array, weight: Array, share: float) -> float:
+    order = np.argsort(values)
+    return float(values[order][np.searchsorted(np.cumsum(weight[order]), share - 1e-12)])
+
+
+_DIGITS = 9
+"""Of nominal constants that are equal for joints of one size."""
+
+
+@dataclass(frozen=True)
+class FleetArm:
+    """An identified arm.
+
+    Attributes:
+        name: of the arm.
+        robot: its description, n joints.
+        evidence: what its recordings say alone.
+    """
+
+    name: str
+    robot: RobotDescription
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class SharedConstant:
+    """What the arms of a fleet have in common in one constant of one joint size.
+
+    Attributes:
+        what: "torque_constant" or "reflected_inertia".
+        joints: "<robot>: <joint>" of the size.
+        value: expected in another arm, of each of these joints, N m/A or kg m^2.
+        spread: likeliest relative standard deviation between arms; 0 where they are alike.
+        spread_limit: relative, exceeded with a probability of 5 %.
+        arms: that it was learnt from.
+    """
+
+    what: str
+    joints: tuple[str, ...]
+    value: tuple[float, ...]
+    spread: float
+    spread_limit: float
+    arms: int
+
+
+class Fleet:
+    """Identified arms, of one type or several.
+
+    Args:
+        arms: with names of their own.
+    """
+
+    def __init__(self, arms: Sequence[FleetArm]) -> None:
+        self.arms = tuple(arms)
+        self._known: dict[tuple[str, ...], list[_Size]] = {}
+        """By names of the types of robot."""
+
+    def prior(self, robot: RobotDescription, name: str | None = None) -> ArmPrior | None:
+        """Prior of an arm from all others; None if these have no joint of its sizes.
+
+        Args:
+            robot: description of the arm, n joints.
+            name: of the arm, whose own recordings are left out.
+        """
+        constants = TorqueConstantPrior.of_type(robot)
+        mean, covariance = constants.mean.copy(), constants.covariance.copy()
+        independent, source = constants.independent.copy(), list(constants.source)
+        found = False
+        expected = expected_inertia(robot)
+        inertia, inertia_std = expected.value.copy(), expected.std.copy()
+        for size in self._sizes(robot):
+            predicted = size.predict(robot, name)
+            if predicted is None:
+                continue
+            (joints, prediction), found = predicted, True
+            if size.what == _CONSTANT:
+                mean[joints] = prediction.mean
+                covariance[np.ix_(joints, joints)] = prediction.covariance
+                independent[joints] = prediction.independent
+                for j in joints:
+                    source[j] = FLEET if size.from_links else FLEET_POWER
+            else:
+                inertia[joints] = prediction.mean * expected.value[joints]
+                std = np.sqrt(np.diag(prediction.covariance))
+                inertia_std[joints] = std * expected.value[joints]
+        if not found:
+            return None
+        return ArmPrior(
+            TorqueConstantPrior(mean, covariance, independent, tuple(source)),
+            InertiaEstimate(inertia, inertia_std, expected.source),
+        )
+
+    def shared(self) -> tuple[SharedConstant, ...]:
+        """What the arms have in common, by constant and joint size."""
+        return tuple(size.shared() for size in self._sizes() if size.measured)
+
+    def _sizes(self, *others: RobotDescription) -> list[_Size]:
+        """Joint sizes of the arms, with the joints of further types of robot."""
+        robots = {robot.name: robot for robot in (*others, *(arm.robot for arm in self.arms))}
+        known = tuple(sorted(robots))
+        if known not in self._known:
+            self._known[known] = self._grouped(robots)
+        return self._known[known]
+
+    def _grouped(self, robots: Mapping[str, RobotDescription]) -> list[_Size]:
+        groups: dict[tuple[str, float, float], list[tuple[str, int]]] = {}
+        for robot in robots.values():
+            for what, nominal in _nominal(robot).items():
+                for j in np.flatnonzero(np.isfinite(nominal)).tolist():
+                    key = (what, round(float(nominal[j]), _DIGITS), float(robot.gear_ratio[j]))
+                    groups.setdefault(key, []).append((robot.name, j))
+        return [_Size(key[0], columns, self.arms, robots) for key, columns in groups.items()]
+
+
+_CONSTANT, _INERTIA = "torque_constant", "reflected_inertia"
+
+
+class _Size:
+    """Joints of one size in all arms of a fleet."""
+
+    def __init__(
+        self,
+        what: str,
+        columns: list[tuple[str, int]],
+        arms: Sequence[FleetArm],
+        robots: Mapping[str, RobotDescription],
+    ) -> None:
+        self.what, self._columns = what, columns
+        self._names = [arm.name for arm in arms]
+        shape = (len(arms), len(columns))
+        value, std = np.full(shape, np.nan), np.full(shape, np.nan)
+        self._robots = robots
+        links = np.zeros(shape)
+        for a, arm in enumerate(arms):
+            nominal = _nominal(arm.robot)[what]
+            told, deviation = _measured(arm.evidence, what)
+            for k, (robot, j) in enumerate(columns):
+                if robot == arm.robot.name:
+                    value[a, k], std[a, k] = told[j] / nominal[j], deviation[j] / nominal[j]
+                    links[a, k] = arm.evidence.from_links[j]
+        known = np.isfinite(value) & np.isfinite(std)
+        self.measured = bool(known.any())
+        powered = known & (links == 0.0)
+        self.from_links = not powered.any()
+        """Whether the error of the links' weight, the same in all arms, is in the constants."""
+        if what == _CONSTANT and not self.from_links:
+            std = np.where(links > 0.0, np.hypot(std, LINK_WEIGHT_ERROR), std)
+        robot, j = columns[0]
+        first = expected_inertia(self._robots[robot])
+        wide = ARM_SPREAD if what == _CONSTANT else float(first.std[j] / first.value[j])
+        self._hierarchy = SizeHierarchy(value, std, wide)
+
+    def predict(
+        self, robot: RobotDescription, name: str | None
+    ) -> tuple[list[int], Prediction] | None:
+        """The robot's joints of the size, and what the arms with other names tell of them."""
+        own = [k for k, (type_, _) in enumerate(self._columns) if type_ == robot.name]
+        without = self._names.index(name) if name in self._names else None
+        prediction = self._hierarchy.predict(without)
+        if not own or not prediction.arms:
+            return None
+        return [self._columns[k][1] for k in own], prediction.of(own)
+
+    def shared(self) -> SharedConstant:
+        """What the arms have in common."""
+        found = self._hierarchy.predict()
+        labels, values = [], []
+        for k, (robot, j) in enumerate(self._columns):
+            nominal = _nominal(self._robots[robot])[self.what][j]
+            labels.append(f"{robot}: {self._robots[robot].joint_names[j]}")
+            values.append(float(found.mean[k] * nominal))
+        return SharedConstant(
+            self.what,
+            tuple(labels),
+            tuple(values),
+            found.spread,
+            found.spread_limit,
+            found.arms,
+        )
+
+
+def _nominal(robot: RobotDescription) -> dict[str, Array]:
+    """Nominal constants [n] by name; NaN where the robot file has none."""
+    return {_CONSTANT: robot.torque_constant, _INERTIA: expected_inertia(robot).value}
+
+
+def _measured(evidence: Evidence, what: str) -> tuple[Array, Array]:
+    if what == _CONSTANT:
+        return evidence.torque_constant, evidence.torque_constant_std
+    return evidence.inertia, evidence.inertia_std

@@ -1,1 +1,0 @@
-"""Models of the arms of a fleet, and what they share."""

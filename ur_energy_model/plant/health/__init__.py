@@ -1,1 +1,0 @@
-"""Health of arms over days and months: friction, torque constants and standby power."""

@@ -1,1 +1,0 @@
-"""History of arms: energy per second and per cycle, as a Parquet dataset."""

@@ -1,0 +1,531 @@
+"""Energy of a plant, summed up by arm, calendar, program or joint."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ur_energy_model.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ur_energy_model.plant.database import HistoryDatabase
+    from ur_energy_model.typing import Array, Indices
+
+# What the energy can be summed up by, as SQL.
+
+CALENDAR: tuple[str, ...] = ("hour", "shift", "day", "week", "month")
+KEYS: tuple[str, ...] = ("arm", *CALENDAR, "program", "joint")
+"""Calendar keys are the begins of hours, shifts, days, weeks (Mondays) and months."""
+
+
+def key_columns(keys: Sequence[str], time: str, shifts: Sequence[int] = ()) -> str:
+    """Select list of keys, "" or ending in a comma.
+
+    Args:
+        keys: of KEYS, without "program" and "joint", whose columns have these names.
+        time: column with the begin of a row.
+        shifts: begins of the shifts of a day, minutes since midnight, ascending.
+
+    Raises:
+        InputError: shifts are asked for, but none are given.
+    """
+    columns = {key: f"CAST(date_trunc('{key}', {time}) AS DATE)" for key in ("week", "month")}
+    columns["arm"] = "arm"
+    columns["day"] = f"CAST({time} AS DATE)"
+    columns["hour"] = f"date_trunc('hour', {time})"
+    if "shift" in keys:
+        columns["shift"] = _shift(time, shifts)
+    return "".join(f"{columns.get(key, key)} AS {key}, " for key in keys)
+
+
+def check_keys(keys: Sequence[str], shifts: Sequence[int] = ()) -> None:
+    """Refuse keys that do not go together.
+
+    Raises:
+        InputError: energy by program and joint, or by shift without shifts.
+    """
+    if {"program", "joint"} <= set(keys):
+        raise InputError("--by", "program and joint do not go together", "choose one of them")
+    if "shift" in keys and not shifts:
+        raise InputError(
+            "--by shift", "needs the begins of shifts", "add --shifts 06:00,14:00,22:00"
+        )
+
+
+def _shift(time: str, starts: Sequence[int]) -> str:
+    """Local begin of the shift that a time is in, as text; one may begin on the day before."""
+    local = f"CAST({time} AS TIMESTAMP)"  # in the session's time zone
+    midnight = f"date_trunc('day', {local})"
+    minute = f"(60 * extract('hour' FROM {local}) + extract('minute' FROM {local}))"
+    cases = " ".join(
+        f"WHEN {minute} >= {start} THEN {midnight} + INTERVAL {start} MINUTE"
+        for start in reversed(starts)
+    )
+    last = f"{midnight} - INTERVAL {1440 - starts[-1]} MINUTE"
+    return f"strftime(CASE {cases} ELSE {last} END, '%Y-%m-%d %H:%M')"
+
+
+Row = dict[str, Any]
+SUMS: tuple[str, ...] = (
+    "energy", "standby_energy", "driver_energy", "regeneration_energy", "motion_energy",
+    "idle_energy", "bus_energy", "duration", "motion_time", "unaccounted",
+)  # fmt: skip
+"""Of each row besides its keys, J and s: energy is that at the supply by the model. standby,
+drivers and regeneration are parts of it at all times, joints are the rest; motion and idle (without
+motion) add up to it. bus_energy is the measured one, None unless it was measured throughout.
+duration is the time accounted for."""
+
+_SECONDS = """
+    sum(total_energy) AS energy, sum(standby_energy) AS standby_energy,
+    sum(driver_energy) AS driver_energy, sum(regeneration_energy) AS regeneration_energy,
+    sum(moving_energy) AS motion_energy,
+    sum(total_energy) - sum(moving_energy) AS idle_energy,
+    if(count(bus_energy) = count(*), sum(bus_energy), NULL) AS bus_energy,
+    sum(accounted) AS duration, sum(moving_time) AS motion_time,
+    sum(unaccounted) AS unaccounted"""
+_CYCLES = """
+    sum(total_energy) AS energy,
+    if(count(standby_energy) = count(*), sum(standby_energy), NULL) AS standby_energy,
+    if(count(driver_energy) = count(*), sum(driver_energy), NULL) AS driver_energy,
+    if(count(regeneration_energy) = count(*), sum(regeneration_energy), NULL)
+        AS regeneration_energy,
+    sum(motion_energy) AS motion_energy, sum(idle_energy) AS idle_energy,
+    if(count(bus_energy) = count(*), sum(bus_energy), NULL) AS bus_energy,
+    sum(motion_time + idle_time) AS duration, sum(motion_time) AS motion_time,
+    sum(duration - motion_time - idle_time) AS unaccounted, count(*) AS cycles,
+    avg(duration) AS mean_duration, avg(total_energy) AS energy_per_cycle"""
+_ONE_JOINT = """
+    sum(energy) AS energy, 0e0 AS standby_energy, 0e0 AS driver_energy,
+    0e0 AS regeneration_energy, NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy,
+    sum(accounted) AS duration, NULL AS motion_time, sum(unaccounted) AS unaccounted,
+    sum(mechanical) AS mechanical_energy, sum(friction) AS friction_energy,
+    sum(copper) AS copper_energy"""
+PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
+         "regeneration": "regeneration_energy"}  # fmt: skip
+"""Parts of an arm that are listed beside its joints; together they are all of its energy."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Energy by some keys.
+
+    Attributes:
+        rows: SUMS by key, in the order of the keys. By program: also cycles, mean_duration and
+            energy_per_cycle, of complete cycles; by joint: mechanical_energy, friction_energy and
+            copper_energy, and rows of PARTS.
+        total: SUMS of the whole period, and the number of arms.
+        outside_cycles: by program, what no complete cycle contains; otherwise None.
+    """
+
+    rows: tuple[Row, ...]
+    total: Row
+    outside_cycles: Row | None = None
+
+
+def summarise(
+    database: HistoryDatabase, keys: Sequence[str] = ("arm",), shifts: Sequence[int] = ()
+) -> Summary:
+    """Sum up the energy of the database's period.
+
+    Args:
+        database: of a store.
+        keys: of KEYS; () for the total alone.
+        shifts: begins of the shifts of a day, minutes since midnight, ascending.
+
+    Raises:
+        InputError: keys that do not go together, or a store that cannot be read.
+    """
+    keys = tuple(dict.fromkeys(keys))
+    check_keys(keys, shifts)
+    if "program" in keys:
+        rows = _ask(database, keys, key_columns(keys, "start", shifts), _CYCLES, "cycles")
+        total = _total(database)
+        return Summary(rows, total, _outside(total, rows))
+    if "joint" in keys:
+        return Summary(_by_joint(database, keys, shifts), _total(database))
+    if not keys:
+        return Summary((), _total(database))
+    columns = key_columns(keys, "second", shifts)
+    rows = _ask(database, keys, columns, _SECONDS, "seconds")
+    return Summary(rows, _with_arms(database, _added(rows)))
+
+
+def _total(database: HistoryDatabase) -> Row:
+    return _with_arms(
+        database, _added(database.rows(f"SELECT {_SECONDS} FROM seconds HAVING count(*) > 0"))
+    )
+
+
+def _with_arms(database: HistoryDatabase, total: Row) -> Row:
+    arms = database.rows("SELECT count(DISTINCT arm) AS arms FROM seconds")
+    return {**total, **arms[0]}
+
+
+def _added(rows: Sequence[Row]) -> Row:
+    """Sums of rows; None where one of them is None."""
+    columns = {name: [row[name] for row in rows] for name in SUMS}
+    return {name: None if None in values else math.fsum(values) for name, values in columns.items()}
+
+
+def _ask(
+    database: HistoryDatabase, keys: Sequence[str], columns: str, sums: str, source: str
+) -> tuple[Row, ...]:
+    places = ", ".join(str(k + 1) for k in range(len(keys)))
+    order = ", ".join(f"{k + 1} NULLS LAST" for k in range(len(keys)))
+    sql = f"SELECT {columns} {sums} FROM {source} GROUP BY {places} ORDER BY {order}"
+    return tuple(database.rows(sql))
+
+
+def _by_joint(
+    database: HistoryDatabase, keys: Sequence[str], shifts: Sequence[int]
+) -> tuple[Row, ...]:
+    """Rows of joints and PARTS."""
+    others = [key for key in keys if key != "joint"]
+    columns = key_columns(others, "second", shifts)
+    names = "".join(f"{key}, " for key in others)
+    places = ", ".join(str(k + 1) for k in range(len(others)))
+    joints = f"""
+        (SELECT {columns} accounted, unaccounted, unnest(joints) AS joint,
+            unnest(range(len(joints))) AS place, unnest(joint_energy) AS energy,
+            unnest(joint_mechanical_energy) AS mechanical,
+            unnest(joint_friction_energy) AS friction, unnest(joint_copper_energy) AS copper
+        FROM seconds)"""
+    found = database.rows(
+        f"SELECT {names} joint, min(place) AS place, {_ONE_JOINT} FROM {joints} "
+        f"GROUP BY {names} joint"
+    )
+    for place, (part, energy) in enumerate(PARTS.items(), start=1000):
+        sums = ", ".join(
+            f"{f'sum({name})' if name == energy else '0e0'} AS {name}" for name in PARTS.values()
+        )
+        found += database.rows(
+            f"SELECT {columns} '{part}' AS joint, {place} AS place, sum({energy}) AS energy, "
+            f"{sums}, NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy, "
+            "sum(accounted) AS duration, NULL AS motion_time, sum(unaccounted) AS unaccounted "
+            f"FROM seconds {f'GROUP BY {places}' if others else ''} HAVING count(*) > 0"
+        )
+    return tuple(
+        {name: value for name, value in row.items() if name != "place"}
+        for row in sorted(
+            found, key=lambda r: (*(r[key] for key in others), r["place"], r["joint"])
+        )
+    )
+
+
+def _outside(total: Row, rows: Sequence[Row]) -> Row:
+    """The total without what the rows contain; None where that is not known."""
+    within = _added(rows)
+    left: Row = {}
+    for name in SUMS:
+        if total[name] is None or within[name] is None:
+            left[name] = None
+        else:
+            rest = total[name] - within[name]
+            left[name] = rest if abs(rest) > 1e-9 * abs(total[name]) else 0.0
+    return left
+
+
+# FleetDays: energies of every arm on every day, of the fleet in every hour, and cycles by day.
+#
+# This is all that the report of a plant is made of; its size does not depend on the number of
+# seconds in the store.
+
+QUANTITIES: tuple[str, ...] = (
+    "energy", "standby", "motion", "left_on", "bus", "bus_model", "duration", "motion_time",
+    "left_on_time", "unaccounted",
+)  # fmt: skip
+"""Of an arm on a day, J and s. left_on is the energy in hours in which no joint moved at all;
+bus_model is that by the model while the bus was measured."""
+CYCLE_SUMS: tuple[str, ...] = ("cycles", "energy", "energy_squared", "duration", "idle")
+"""Of an arm's program on a day: number, J, J^2, s, J."""
+
+_HOURS = """
+    SELECT arm, CAST(second AS DATE) AS day, CAST(extract('hour' FROM second) AS INTEGER) AS hour,
+        sum(total_energy) AS energy, sum(standby_energy) AS standby,
+        sum(moving_energy) AS motion, sum(bus_energy) AS bus,
+        sum(if(bus_energy IS NULL, 0, total_energy)) AS bus_model, sum(accounted) AS duration,
+        sum(moving_time) AS motion_time, sum(unaccounted) AS unaccounted
+    FROM seconds GROUP BY 1, 2, 3"""
+_SUMS = """
+    sum(energy) AS energy, sum(standby) AS standby, sum(motion) AS motion,
+    sum(if(motion_time > 0, 0, energy)) AS left_on, coalesce(sum(bus), 0) AS bus,
+    sum(bus_model) AS bus_model, sum(duration) AS duration, sum(motion_time) AS motion_time,
+    sum(if(motion_time > 0, 0, duration)) AS left_on_time, sum(unaccounted) AS unaccounted"""
+_DAYS = f"""
+    SELECT arm, day, hour, {_SUMS} FROM ({_HOURS})
+    GROUP BY GROUPING SETS ((arm, day), (day, hour)) ORDER BY arm, day, hour"""
+_CYCLES_OF_DAYS = """
+    SELECT arm, coalesce(program, '') AS program, CAST(start AS DATE) AS day, count(*) AS cycles,
+        sum(total_energy) AS energy, sum(total_energy * total_energy) AS energy_squared,
+        sum(duration) AS duration, sum(idle_energy) AS idle
+    FROM cycles GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+_ARMS = """
+    SELECT arm, max(robot) AS robot, string_agg(DISTINCT model, ', ' ORDER BY model) AS models
+    FROM seconds GROUP BY arm ORDER BY arm"""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The cycles of one program of one arm, by day.
+
+    Attributes:
+        arm, program: names; "" for a program whose name is not known.
+        days: with cycles [k], days since 1970.
+        sums: CYCLE_SUMS by name [k].
+    """
+
+    arm: str
+    program: str
+    days: Indices
+    sums: dict[str, Array]
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{self.arm}: {self.program}" if self.program else self.arm
+
+    @property
+    def mean(self) -> Array:
+        """Energy per cycle [k], J."""
+        return self.sums["energy"] / self.sums["cycles"]
+
+    @property
+    def deviation(self) -> Array:
+        """Standard deviation of the energies of a day's cycles [k], J."""
+        square = self.sums["energy_squared"] / self.sums["cycles"] - self.mean**2
+        return np.asarray(np.sqrt(np.maximum(square, 0.0)))
+
+
+@dataclass(frozen=True)
+class FleetDays:
+    """Energies of a fleet.
+
+    Attributes:
+        arms: names, in alphabetical order.
+        robots, models: type of each arm; models that were used for it.
+        first: first day, days since 1970.
+        daily: QUANTITIES by name [arms, days]; NaN where an arm has no rows.
+        hourly: energy of the fleet [days, 24], J; NaN where there are no rows.
+        works: cycles, those with the most energy first.
+    """
+
+    arms: tuple[str, ...]
+    robots: tuple[str, ...]
+    models: tuple[str, ...]
+    first: int
+    daily: dict[str, Array]
+    hourly: Array
+    works: tuple[Work, ...]
+
+    @property
+    def days(self) -> Indices:
+        """Days since 1970 of the columns."""
+        return self.first + np.arange(self.hourly.shape[0], dtype=np.intp)
+
+    def by_arm(self, quantity: str) -> Array:
+        """Sums over the days [arms]."""
+        return np.asarray(np.nansum(self.daily[quantity], axis=1))
+
+    def total(self, quantity: str) -> float:
+        """Sum over arms and days."""
+        return float(np.nansum(self.daily[quantity]))
+
+
+def day_of(number: int) -> date:
+    """The date of a number of days since 1970."""
+    return date.fromordinal(int(number) + _EPOCH)
+
+
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def read_fleet_days(database: HistoryDatabase) -> FleetDays:
+    """Sum up the database's period by its days and hours.
+
+    Raises:
+        SqlError: the store cannot be read.
+    """
+    arms = database.rows(_ARMS)
+    rows = database.columns(_DAYS)
+    day = rows["day"].astype("datetime64[D]").astype(np.intp)
+    first = int(day.min()) if len(day) else 0
+    count = int(day.max()) - first + 1 if len(day) else 0
+    place = {row["arm"]: number for number, row in enumerate(arms)}
+    of_arm = np.array([place.get(name, -1) for name in rows["arm"]], dtype=np.intp)
+    by_arm, by_hour = of_arm >= 0, of_arm < 0
+    daily = {}
+    for name in QUANTITIES:
+        daily[name] = np.full((len(arms), count), np.nan)
+        daily[name][of_arm[by_arm], day[by_arm] - first] = rows[name][by_arm]
+    hourly = np.full((count, 24), np.nan)
+    hours = rows["hour"][by_hour].astype(float).astype(np.intp)
+    hourly[day[by_hour] - first, hours] = rows["energy"][by_hour]
+    works = sorted(_works(database.columns(_CYCLES_OF_DAYS)), key=lambda w: -w.sums["energy"].sum())
+    return FleetDays(
+        tuple(row["arm"] for row in arms),
+        tuple(row["robot"] or "" for row in arms),
+        tuple(row["models"] or "" for row in arms),
+        first,
+        daily,
+        hourly,
+        tuple(works),
+    )
+
+
+def _works(rows: dict[str, Any]) -> list[Work]:
+    """One entry per arm and program; rows are in this order."""
+    days = rows["day"].astype("datetime64[D]").astype(np.intp)
+    keys = list(zip(rows["arm"], rows["program"], strict=True))
+    starts = [k for k in range(len(keys)) if k == 0 or keys[k] != keys[k - 1]]
+    found = []
+    for start, end in zip(starts, [*starts[1:], len(keys)][: len(starts)], strict=True):
+        sums = {name: np.asarray(rows[name][start:end], dtype=float) for name in CYCLE_SUMS}
+        found.append(Work(*keys[start], days[start:end], sums))
+    return found
+
+
+# Days on which an arm was unlike itself, in words.
+#
+# A quantity of an arm on a day is compared with its median over all days. It is unusual if it is
+# further away than OUTLIER standard deviations (1.4826 times the median absolute deviation;
+# Rousseeuw and Croux, J. Am. Stat. Assoc. 88 (1993), eq. 1.2) and further than what matters to a
+# user.
+
+OUTLIER = 6.0
+"""Standard deviations."""
+FEWEST_DAYS = 7
+"""Without as many days it is not known what is usual."""
+LEAST_TIME, LEAST_CYCLES = 600.0, 5
+"""Of a day that is compared: s accounted for; cycles."""
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """Consecutive days on which a quantity of an arm was unusual.
+
+    Attributes:
+        arm: its name.
+        first, last: days since 1970.
+        quantity: in words, with the program if it is of one.
+        unit: of value and usual.
+        value: the one furthest from the usual one.
+        usual: median over all days.
+        deviations: distance of `value`, in standard deviations.
+    """
+
+    arm: str
+    first: int
+    last: int
+    quantity: str
+    unit: str
+    value: float
+    usual: float
+    deviations: float
+
+    @property
+    def when(self) -> str:
+        """The days."""
+        begin, end = day_of(self.first), day_of(self.last)
+        return f"{begin}" if begin == end else f"{begin} to {end}"
+
+    @property
+    def text(self) -> str:
+        """One sentence."""
+        change = "above" if self.value > self.usual else "below"
+        return (
+            f"{self.arm}, {self.when}: {self.quantity} {number_text(self.value)} {self.unit}, "
+            f"{change} the usual {number_text(self.usual)} {self.unit}."
+        )
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """What is compared: its name and unit, and the change that matters, absolute and as a share."""
+
+    name: str
+    unit: str
+    least: float = 0.0
+    share: float = 0.05
+
+    def matters(self, usual: float) -> float:
+        """Least change from the usual value that a user should know."""
+        return max(self.least, self.share * abs(usual))
+
+
+_STANDBY = _Quantity("standby power", "W", least=2.0)
+_MODEL = _Quantity("model minus measured bus energy", "%", least=3.0)
+_ENERGY = _Quantity("energy per cycle", "J")
+_DURATION = _Quantity("duration of a cycle", "s")
+
+
+def number_text(value: float) -> str:
+    """A number with four digits, or all of its whole ones."""
+    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}").replace("-", "−")
+
+
+def find_anomalies(fleet: FleetDays) -> tuple[Anomaly, ...]:
+    """Unusual standby power, model error, and energy and duration of cycles; strongest first."""
+    found = [*_of_arms(fleet), *(a for work in fleet.works for a in _of_work(work))]
+    return tuple(sorted(found, key=lambda anomaly: -anomaly.deviations))
+
+
+def _of_arms(fleet: FleetDays) -> Iterator[Anomaly]:
+    daily, days = fleet.daily, fleet.days
+    duration = np.where(daily["duration"] >= LEAST_TIME, daily["duration"], np.nan)
+    standby = daily["standby"] / duration
+    measured = np.where((daily["bus"] > 0) & np.isfinite(duration), daily["bus"], np.nan)
+    error = 100 * (daily["bus_model"] - measured) / measured
+    for number, arm in enumerate(fleet.arms):
+        yield from _unusual(arm, _STANDBY, days, standby[number])
+        yield from _unusual(arm, _MODEL, days, error[number])
+
+
+def _of_work(work: Work) -> Iterator[Anomaly]:
+    enough = work.sums["cycles"] >= LEAST_CYCLES
+    of = f" of {work.program}" if work.program else ""
+    duration = work.sums["duration"] / work.sums["cycles"]
+    for quantity, values in ((_ENERGY, work.mean), (_DURATION, duration)):
+        named = replace(quantity, name=quantity.name + of)
+        yield from _unusual(work.arm, named, work.days[enough], values[enough])
+
+
+def _unusual(arm: str, quantity: _Quantity, days: Indices, values: Array) -> Iterator[Anomaly]:
+    """Runs of days with unusual values.
+
+    Args:
+        arm: its name.
+        quantity: what the values are.
+        days: days since 1970, ascending [k].
+        values: [k]; NaN where there is none.
+    """
+    known = np.isfinite(values)
+    days, values = days[known], values[known]
+    if len(values) < FEWEST_DAYS:
+        return
+    usual = float(np.median(values))
+    distance = np.abs(values - usual)
+    deviation = max(1.4826 * float(np.median(distance)), 1e-12)
+    unusual = np.flatnonzero(
+        (distance > OUTLIER * deviation) & (distance > quantity.matters(usual))
+    )
+    if not len(unusual):
+        return
+    breaks = np.flatnonzero(np.diff(unusual) > 1) + 1  # days without work do not end a run
+    for run in np.split(unusual, breaks):
+        worst = run[np.argmax(distance[run])]
+        yield Anomaly(
+            arm,
+            int(days[run[0]]),
+            int(days[run[-1]]),
+            quantity.name,
+            quantity.unit,
+            float(values[worst]),
+            usual,
+            float(distance[worst] / deviation),
+        )

@@ -1,1 +1,0 @@
-"""Strict reading of YAML files in bounded time and memory."""

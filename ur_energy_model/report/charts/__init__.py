@@ -1,1 +1,0 @@
-"""Charts as plain descriptions, made from recordings and models."""

@@ -1,0 +1,523 @@
+"""Static figures (PNG, SVG) with matplotlib, from the same charts as the page.
+
+Figures are objects with an Agg canvas; without pyplot no display is needed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib import rc_context, rcParams
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from ur_energy_model.report.analysis import analyse
+from ur_energy_model.report.chart import (
+    BarChart,
+    BoxChart,
+    Chart,
+    HeatMap,
+    IntervalChart,
+    Line,
+    LineChart,
+    Panel,
+    decimate,
+)
+from ur_energy_model.report.palette import THEMES, Theme, ThemeName
+from ur_energy_model.report.recording_charts import recording_charts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.typing import Array
+
+# The layout of a static figure: style, title, caption, legend and axes.
+
+WIDTH = 10.0
+"""Width of a figure [inch]."""
+BESIDE_TITLE = 3
+"""Most legend entries beside the title; longer legends are placed below the caption."""
+LEGEND_LINE = 140
+"""Characters of a line of such a legend."""
+
+
+def style(theme: Theme) -> Any:
+    """Matplotlib settings of a theme; text is not parsed as mathematics."""
+    return {
+        "font.family": "DejaVu Sans",
+        "font.size": 8.5,
+        "text.parse_math": False,
+        "text.color": theme.ink,
+        "figure.facecolor": theme.ground,
+        "axes.facecolor": theme.ground,
+        "axes.edgecolor": theme.grid,
+        "axes.labelcolor": theme.muted,
+        "axes.titlesize": 9,
+        "axes.titlelocation": "left",
+        "axes.titleweight": "bold",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.xmargin": 0.0,
+        "grid.color": theme.grid,
+        "grid.linewidth": 0.6,
+        "xtick.color": theme.muted,
+        "ytick.color": theme.muted,
+        "xtick.major.size": 0,
+        "ytick.major.size": 0,
+        "lines.linewidth": 1.1,
+        "lines.solid_capstyle": "round",
+        "svg.fonttype": "none",
+        "svg.hashsalt": "ur_energy_model",
+    }
+
+
+def sheet(
+    chart: Chart,
+    rows: int,
+    columns: int,
+    height: float,
+    *,
+    handles: Sequence[Any] = (),
+    **options: Any,
+) -> tuple[Figure, list[Axes]]:
+    """Figure with a title, a caption, a legend and its axes, row by row."""
+    caption = "\n".join(wrap(chart.caption, 130))
+    below = 0  # lines of the legend
+    if len(handles) > BESIDE_TITLE:
+        below = -(-sum(len(handle.get_label()) + 6 for handle in handles) // LEGEND_LINE)
+    head = 0.67 + 0.17 * caption.count("\n") + 0.22 * below
+    full = head + rows * height + 0.2
+    layout = ConstrainedLayoutEngine(rect=(0.005, 0.0, 0.99, 1 - head / full), hspace=0.06)
+    figure = Figure(figsize=(WIDTH, full), layout=layout)
+    FigureCanvasAgg(figure)
+    figure.text(0.012, 1 - 0.10 / full, chart.title, va="top", fontsize=13, fontweight="bold")
+    figure.text(
+        0.012,
+        1 - 0.38 / full,
+        caption,
+        va="top",
+        color=rcParams["axes.labelcolor"],
+        linespacing=1.35,
+    )
+    if handles:
+        place: dict[str, Any] = {"loc": "upper right", "bbox_to_anchor": (0.995, 1.0)}
+        if below:
+            place = {
+                "loc": "upper left",
+                "bbox_to_anchor": (0.004, 1 - (head - 0.1 - 0.22 * below) / full),
+            }
+        legend = figure.legend(
+            handles=list(handles),
+            ncols=-(-len(handles) // max(below, 1)),
+            frameon=False,
+            handlelength=1.4,
+            columnspacing=1.2,
+            **place,
+        )
+        legend.set_in_layout(False)
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+
+
+# Painters of box plots, bars and parameter intervals in matplotlib.
+
+LINE = 120
+"""Characters of category names for which a figure has room."""
+
+
+def box_figure(chart: BoxChart, theme: Theme) -> Figure:
+    """Box plots by joint."""
+    count = len(chart.series)
+    handles = [
+        Patch(facecolor=theme.ink, alpha=0.85 if s == 0 else 0.35, label=name)
+        for s, name in enumerate(chart.series if count > 1 else ())
+    ]
+    figure, (axes, *_) = sheet(chart, 1, 1, 3.0, handles=handles)
+    width = 0.7 / count
+    for s, boxes in enumerate(chart.boxes):
+        for j, box in enumerate(boxes):
+            x = j + (s - (count - 1) / 2) * width
+            colour = theme.joint(j)
+            axes.plot([x, x], [box.low, box.high], color=colour, linewidth=1.1)
+            axes.bar(
+                x,
+                box.third - box.first,
+                width * 0.8,
+                bottom=box.first,
+                color=colour,
+                alpha=0.85 if s == 0 else 0.35,
+                edgecolor=colour,
+            )
+            axes.plot(
+                [x - width * 0.4, x + width * 0.4], [box.median] * 2, color=theme.ground, lw=1.6
+            )
+            axes.plot([x, x], [box.minimum, box.maximum], ".", color=colour, markersize=3)
+    axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
+    _name_categories(axes, chart.categories)
+    axes.set_xlim(-0.6, len(chart.categories) - 0.4)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylabel(chart.y_label)
+    return figure
+
+
+def bar_figure(chart: BarChart, theme: Theme) -> Figure:
+    """Bars by category."""
+    handles = _bar_handles(chart, theme) if len(chart.bars) > 1 else []
+    figure, (axes, *_) = sheet(chart, 1, 1, 3.0, handles=handles)
+    count = 1 if chart.stacked else len(chart.bars)
+    width = 0.76 / count
+    places = np.arange(len(chart.categories), dtype=float)
+    base = np.zeros(len(places))
+    for s, bars in enumerate(chart.bars):
+        x = places if chart.stacked else places + (s - (count - 1) / 2) * width
+        colours = [
+            theme.joint(
+                bars.joint
+                if bars.joint is not None
+                else chart.joints[c]
+                if c < len(chart.joints)
+                else None
+            )
+            for c in range(len(places))
+        ]
+        options: dict[str, Any] = {"color": colours}
+        if bars.role == "aside":
+            options["alpha"] = 0.4
+        elif bars.role == "truth":
+            options = {"color": "none", "edgecolor": theme.ink, "linewidth": 1.1}
+        elif bars.role == "measured":
+            options = {"color": theme.muted}
+        axes.bar(x, bars.values, width * 0.92, bottom=base if chart.stacked else 0, **options)
+        if bars.half_width is not None:
+            axes.errorbar(
+                x,
+                bars.values,
+                yerr=bars.half_width,
+                fmt="none",
+                ecolor=theme.ink,
+                elinewidth=1.0,
+                capsize=2.5,
+            )
+        if chart.stacked:
+            base = base + np.nan_to_num(bars.values)
+        elif s == 0:
+            _value_labels(axes, x, bars.values, theme)
+    axes.axhline(0, color=theme.muted, linewidth=0.7)
+    _name_categories(axes, chart.categories)
+    axes.grid(visible=False, axis="x")
+    axes.margins(y=0.12)
+    axes.set_xlim(-0.6, len(places) - 0.4)
+    axes.set_ylabel(chart.y_label)
+    return figure
+
+
+def _name_categories(axes: Axes, names: Sequence[str]) -> None:
+    """Names below the categories, broken after an underscore where they would overlap."""
+    if max(map(len, names), default=0) * len(names) > LINE:
+        names = [name.replace("_", "_\n", 1) for name in names]
+    axes.set_xticks(range(len(names)), names)
+
+
+def _value_labels(axes: Axes, x: Array, values: Array, theme: Theme) -> None:
+    for place, value in zip(x, values, strict=True):
+        if np.isfinite(value):
+            axes.annotate(
+                f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}",
+                (place, max(value, 0.0)),
+                xytext=(0, 6),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
+                color=theme.ink,
+            )
+
+
+def _bar_handles(chart: BarChart, theme: Theme) -> list[Patch]:
+    looks: dict[str, dict[str, Any]] = {
+        "aside": {"facecolor": theme.ink, "alpha": 0.35},
+        "truth": {"facecolor": "none", "edgecolor": theme.ink},
+        "measured": {"facecolor": theme.muted},
+        "model": {"facecolor": theme.ink},
+    }
+    return [Patch(label=bars.label, **looks[bars.role]) for bars in chart.bars]
+
+
+def interval_figure(chart: IntervalChart, theme: Theme) -> Figure:
+    """Parameters with their intervals."""
+    columns = min(3, len(chart.panels))
+    rows = -(-len(chart.panels) // columns)
+    figure, places = sheet(chart, rows, columns, 2.0)
+    for panel, axes in zip(chart.panels, places, strict=False):
+        for interval in panel.intervals:
+            colour = theme.joint(interval.joint)
+            axes.plot(interval.prior, interval.joint, "|", color=theme.muted, markersize=13)
+            axes.errorbar(
+                interval.value,
+                interval.joint,
+                xerr=interval.half_width,
+                fmt="o",
+                color=colour,
+                markersize=4,
+                capsize=3,
+            )
+        axes.set_title(panel.title)
+        axes.set_xlabel(f"[{panel.unit}]")
+        axes.margins(x=0.1)
+        axes.set_ylim(len(chart.categories) - 0.5, -0.5)
+        axes.set_yticks(range(len(chart.categories)), chart.categories)
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+    for index, axes in enumerate(places):
+        if index >= len(chart.panels):
+            axes.set_axis_off()
+        elif index % columns:
+            axes.tick_params(labelleft=False)
+    return figure
+
+
+# Painter of heat maps in matplotlib.
+
+
+def heat_figure(chart: HeatMap, theme: Theme) -> Figure:
+    """Grids of coloured cells, one below the other, with a common colour bar."""
+    rows = max((len(panel.rows) for panel in chart.panels), default=1)
+    figure, places = sheet(chart, len(chart.panels), 1, 0.9 + 0.16 * rows)
+    colours = LinearSegmentedColormap.from_list("heat", [theme.raised, theme.accent])
+    for panel, axes in zip(chart.panels, places, strict=True):
+        mesh = axes.pcolormesh(
+            np.ma.masked_invalid(panel.values), cmap=colours, vmin=0.0, vmax=chart.largest or 1.0
+        )
+        axes.set_title(panel.title)
+        axes.set_yticks(np.arange(len(panel.rows)) + 0.5, panel.rows)
+        axes.set_xticks([column for column, _ in panel.ticks], [text for _, text in panel.ticks])
+        axes.invert_yaxis()
+        axes.grid(visible=False)
+        figure.colorbar(mesh, ax=axes, label=chart.value_label)
+    return figure
+
+
+# Painter of line charts in matplotlib.
+
+FEW = 3
+"""Clouds of at most this many points are drawn as marks."""
+BUCKETS = 1200
+"""Buckets of samples per curve: more than a figure has pixels."""
+
+
+def line_figure(chart: LineChart, theme: Theme) -> Figure:
+    """Small multiples of curves."""
+    columns = min(chart.columns, len(chart.panels))
+    rows = -(-len(chart.panels) // columns)
+    height = {1: 2.1, 2: 2.2}.get(columns, 1.85)
+    if chart.equal:
+        height = 3.2
+    figure, places = sheet(
+        chart,
+        rows,
+        columns,
+        height,
+        handles=_handles(chart.panels, theme),
+        sharex=not chart.equal,
+        sharey=chart.common_y,
+    )
+    for panel, axes in zip(chart.panels, places, strict=False):
+        _panel(axes, panel, chart, theme)
+    for axes in places[len(chart.panels) :]:
+        axes.set_axis_off()
+    for axes in places[max(0, len(chart.panels) - columns) : len(chart.panels)]:
+        if not chart.equal:
+            axes.set_xlabel(chart.x_label)
+            axes.tick_params(labelbottom=True)
+    for index, axes in enumerate(places[: len(chart.panels)]):
+        label = chart.panels[index].y_label or (chart.y_label if index % columns == 0 else "")
+        axes.set_ylabel(label)
+    return figure
+
+
+def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
+    for line in panel.lines:
+        colour, options = _stroke(line, theme)
+        if line.points:
+            few = len(line.x) <= FEW
+            axes.plot(
+                line.x,
+                line.y,
+                ".",
+                markersize=14.0 if few else 2.2,
+                color=colour,
+                alpha=0.45 if line.role == "measured" and not few else 0.9,
+                markeredgewidth=0,
+                rasterized=True,
+            )
+            continue
+        x, y = (line.x, line.y) if chart.equal else decimate(line.x, line.y, BUCKETS)
+        if line.base is not None:
+            base = np.interp(x, line.x, np.nan_to_num(line.base))
+            axes.fill_between(x, base, y, color=colour, linewidth=0, alpha=_fill_alpha(line))
+            continue
+        axes.plot(x, y, color=colour, **options)
+        if line.half_width is not None:
+            _, half = decimate(line.x, line.half_width, BUCKETS)
+            if len(half) == len(y):
+                axes.fill_between(x, y - half, y + half, color=colour, alpha=0.18, linewidth=0)
+    if panel.title:
+        axes.set_title(panel.title, color=theme.ink)
+    if panel.note:
+        axes.set_title(panel.note, loc="right", fontsize=8, fontweight="normal", color=theme.muted)
+    if chart.log_y:
+        axes.set_yscale("log")
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        if chart.dates:
+            locator = AutoDateLocator(maxticks=7)  # type: ignore[no-untyped-call]
+            axes.xaxis.set_major_locator(locator)
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        if chart.from_zero:
+            axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+        low, high = axes.get_ylim()
+        if low < 0 < high:
+            axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
+    if chart.equal:
+        axes.set_aspect("equal", adjustable="datalim")
+
+
+def _fill_alpha(line: Line) -> float:
+    return 0.3 if line.role == "aside" else 0.85
+
+
+def _stroke(line: Line, theme: Theme) -> tuple[str, dict[str, Any]]:
+    if line.role == "measured":
+        return theme.data, {"linewidth": 1.7, "alpha": 0.55}
+    if line.role == "truth":
+        return theme.ink, {"linewidth": 0.7}
+    if line.role == "aside":
+        return theme.muted, {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}
+    return theme.joint(line.joint), {}
+
+
+def _handles(panels: Sequence[Panel], theme: Theme) -> list[Any]:
+    """Legend of all panels: labels in order of appearance."""
+    names: dict[str, tuple[str, dict[str, Any], Line]] = {}
+    colours: dict[str, set[str]] = {}
+    for panel in panels:
+        for line in panel.lines if len(panel.lines) > 1 else ():
+            colour, options = _stroke(line, theme)
+            names.setdefault(line.label, (colour, options, line))
+            colours.setdefault(line.label, set()).add(colour)
+    if len(names) < 2:
+        return []
+    handles: list[Any] = []
+    for name, (colour, options, line) in names.items():
+        shown = colour if len(colours[name]) == 1 else theme.ink
+        if line.base is not None:
+            handles.append(Patch(facecolor=shown, alpha=_fill_alpha(line), label=name))
+            continue
+        look = options
+        if line.points:
+            look = {"marker": ".", "linestyle": "", "markersize": 12 if len(line.x) <= FEW else 6}
+        handles.append(Line2D([], [], label=name, color=shown, **look))
+    return handles
+
+
+_DPI = 160
+
+
+def save_figures(
+    model: EnergyModel,
+    bag: str | Path,
+    folder: str | Path,
+    truth: Mapping[str, Any] | None = None,
+    *,
+    formats: Sequence[str] = ("png",),
+    theme: ThemeName = "light",
+) -> list[Path]:
+    """Draw all figures that the data of a recording allow.
+
+    Args:
+        model: identified model.
+        bag: a recording.
+        folder: created if necessary.
+        truth: content of a simulation's --truth file; adds the true energies.
+        formats: "png", "svg" or both.
+        theme: colours.
+
+    Returns:
+        The files, in the order of the report.
+
+    Raises:
+        UrEnergyError: invalid input, with source and remedy.
+    """
+    analysis = analyse(model, bag)
+    charts = recording_charts(analysis, true_energy=true_energy(truth))
+    return [
+        path for chart in charts for path in save_chart(chart, folder, formats=formats, theme=theme)
+    ]
+
+
+def true_energy(truth: Mapping[str, Any] | None) -> Array | None:
+    """Electrical energy of each joint in a simulation's truth [joints], J; None if unknown."""
+    if truth is None or "joints" not in truth:
+        return None
+    return np.array([float(joint["electrical_energy"]) for joint in truth["joints"]])
+
+
+def save_chart(
+    chart: Chart,
+    folder: str | Path,
+    *,
+    formats: Iterable[str] = ("png",),
+    theme: ThemeName = "light",
+    name: str | None = None,
+    dpi: int = _DPI,
+) -> list[Path]:
+    """Draw one chart into a folder, in each format.
+
+    Args:
+        chart: the chart.
+        folder: created if necessary.
+        formats: "png", "svg" or both.
+        theme: colours.
+        name: of the files without suffix; None takes the chart's key.
+        dpi: resolution of PNG files.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = draw_chart(chart, theme=theme)
+    paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
+    with rc_context(style(THEMES[theme])):
+        for path in paths:
+            figure.savefig(path, dpi=dpi, metadata=_metadata(path))
+    return paths
+
+
+def draw_chart(chart: Chart, *, theme: ThemeName = "light") -> Figure:
+    """A matplotlib figure of a chart."""
+    colours = THEMES[theme]
+    with rc_context(style(colours)):
+        return _PAINTERS[type(chart)](chart, colours)
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    """Metadata without a date, so that equal data give equal files."""
+    return {"Date": None} if path.suffix == ".svg" else {}
+
+
+_PAINTERS: dict[type[Any], Callable[[Any, Theme], Figure]] = {
+    LineChart: line_figure,
+    BoxChart: box_figure,
+    BarChart: bar_figure,
+    IntervalChart: interval_figure,
+    HeatMap: heat_figure,
+}

@@ -1,0 +1,527 @@
+"""The layout of a report as a page: tiles, and sections with their charts and tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
+from ur_energy_model.identification.reflected_inertia import split_inertia
+from ur_energy_model.model.drives import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, motor_constant
+from ur_energy_model.model.friction import PARAMETER_UNITS
+from ur_energy_model.model.generic import is_generic, model_words
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.report import recording_charts as motion
+from ur_energy_model.report import recording_charts as power
+from ur_energy_model.report import recording_charts as torque_and_current
+from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
+from ur_energy_model.report.model_charts import (
+    interval_chart,
+    singular_value_charts,
+    temperature_law_chart,
+)
+from ur_energy_model.report.page import (
+    Cell,
+    Item,
+    Page,
+    Section,
+    Table,
+    Tile,
+    source_text,
+    with_interval,
+)
+from ur_energy_model.report.report import BagReport, Report
+from ur_energy_model.report.shift import cycle_table, shift_charts, shift_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ur_energy_model.energy.recording_energy import EnergySummary
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.report.chart import Chart
+
+# The table of energy and efficiency.
+
+
+def energy_table(summary: EnergySummary, label: str) -> Table:
+    """Energy and efficiency (S0 Table VIII)."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name,
+            summary.mechanical[j],
+            with_interval(summary.electrical[j], summary.electrical_std[j]),
+            100 * summary.efficiency[j],
+            summary.copper[j],
+            summary.friction[j],
+            summary.regenerated[j],
+        )
+        for j, name in enumerate(summary.names)
+    ]
+    mechanical, electrical = float(summary.mechanical.sum()), float(summary.electrical.sum())
+    rows += [
+        (
+            "all motors",
+            mechanical,
+            electrical,
+            100 * mechanical / electrical if electrical > 0 else None,
+            float(summary.copper.sum()),
+            float(summary.friction.sum()),
+            float(summary.regenerated.sum()),
+        ),
+        ("drivers", None, summary.driver, None, None, None, None),
+        ("standby", None, summary.standby, None, None, None, None),
+        ("regeneration", None, summary.regeneration, None, None, None, None),
+        (
+            "whole arm",
+            None,
+            with_interval(summary.supply, summary.supply_std),
+            100 * mechanical / summary.supply if summary.supply > 0 else None,
+            None,
+            None,
+            None,
+        ),
+    ]
+    if summary.bus is not None:
+        rows.append(("measured at the bus", None, summary.bus, None, None, None, None))
+    return Table(
+        "table8",
+        f"Energy and efficiency, {label} (Table VIII)",
+        (
+            "",
+            "mechanical [J]",
+            "electrical [J]",
+            "efficiency [%]",
+            "copper loss [J]",
+            "friction [J]",
+            "fed back [J]",
+        ),
+        tuple(rows),
+        "Over the whole recording, ± 95 %. Mechanical energy is that at the motor shaft, "
+        "friction included. Regeneration is what the supply cannot take back; with motors, drivers "
+        f"and standby it is the whole arm. {_session_note(summary)}",
+    )
+
+
+def _session_note(summary: EnergySummary) -> str:
+    """The standby power of the recording, and its source."""
+    session = summary.session
+    power = f"{session.power:.1f} ± {CONFIDENCE * session.std:.1f} W"
+    if session.anchored:
+        return (
+            f"Standby: {power}, from {session.still_seconds:.1f} s of this recording's standstill."
+        )
+    return f"Standby: {power}, from the model: the recording has no standstill with bus power."
+
+
+# Tables of a model's errors on recordings.
+
+
+def error_table(
+    key: str, metrics: Mapping[str, Any], names: Sequence[str], label: str
+) -> Table | None:
+    """Mean, largest and RMS error and R² by joint (S0 Tables V and VII)."""
+    what, unit, number, note = {
+        "torque": ("Torque", "N m", "V", "The mean is that of absolute errors."),
+        "current": (
+            "Current",
+            "A",
+            "VII",
+            "Filtered currents of joints that move; the mean is that of absolute errors. The paper "
+            "takes every sample unfiltered and keeps the sign of the mean: ur_energy protocol s0.",
+        ),
+    }[key]
+    entries = metrics.get(key)
+    if entries is None:
+        return None
+    return Table(
+        f"table_{key}",
+        f"{what} error, {label} (Table {number})",
+        ("joint", f"mean [{unit}]", f"largest [{unit}]", f"RMS [{unit}]", "R²"),
+        tuple(
+            (name, row["mean"], row["max"], row["rms"], row["r2"])
+            for name, row in zip(names, entries, strict=True)
+        ),
+        note,
+    )
+
+
+_POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
+"""METRICS keys of power, with their names in the table."""
+
+
+def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table | None:
+    """Errors of power and energy at the supply (EcBot, eq. 22-23)."""
+    rows = [
+        (
+            f"{label}, {how}",
+            p["rmse"],
+            _interval(p),
+            p["rmse_percent"],
+            p["r2"],
+            p["energy_error_percent"],
+            entry.get("motion_energy_error_percent") if key == "power_from_motion" else None,
+        )
+        for entry, label in zip(metrics, labels, strict=True)
+        for key, how in _POWERS.items()
+        if (p := entry.get(key)) is not None
+    ]
+    if not rows:
+        return None
+    return Table(
+        "power_error",
+        "Power at the supply: model against measurement",
+        (
+            "recording",
+            "RMSE [W]",
+            "95 % [W]",
+            "RMSE [% of range]",
+            "R²",
+            "energy error [%]",
+            "error of motion energy [%]",
+        ),
+        tuple(rows),
+        "Motion energy is the energy of the supply above its power at standstill.",
+    )
+
+
+def _interval(power: Mapping[str, Any]) -> str | None:
+    """The interval of an RMSE; models written before it was stored have none."""
+    low, high = power.get("rmse_low"), power.get("rmse_high")
+    return None if low is None or high is None else f"{low:.2f} to {high:.2f}"
+
+
+# Table of drive constants: robot file beside result.
+
+
+def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
+    """Drive constants: robot file, result and S0's assumptions, as title, columns and rows.
+
+    k_m = k_t / sqrt(R) is the torque per square root of copper loss.
+    """
+    robot = load_robot(model.robot)
+    rows: list[list[Any]] = []
+    for j, joint in enumerate(model.joints):
+        resistance = joint.winding_resistance
+        nominal = robot.winding_resistance[j]
+        rows.append(
+            [
+                joint.name,
+                robot.torque_constant[j],
+                joint.torque_constant,
+                nominal,
+                resistance,
+                motor_constant(robot.torque_constant[j], nominal),
+                motor_constant(joint.torque_constant, resistance),
+                joint.torque_constant / joint.back_emf_constant
+                if joint.back_emf_constant
+                else None,
+            ]
+        )
+    assumed = ", ".join(f"{k:.3f} (size {size})" for size, k in CATALOGUE_MOTOR_CONSTANT.items())
+    source = model.joints[0].source.get("winding_resistance")
+    title = f"drives, R and k_b by {source}; S0: k_t/k_b {KT_OVER_KB}, k_m {assumed}"
+    columns = ["joint", "k_t file", "k_t", "R file", "R", "k_m file", "k_m", "k_t/k_b"]
+    return title, columns, rows
+
+
+# Tables of the identified parameters, numbered as in Clochiatti et al., Robotica 2024 (S0).
+
+
+def inertia_table(model: EnergyModel) -> Table:
+    """Motor and reducer inertia (S0 Table IV)."""
+    robot = load_robot(model.robot)
+    reflected = np.array([joint.reflected_inertia for joint in model.joints])
+    split = split_inertia(reflected, robot)
+    rows = [
+        (
+            joint.name,
+            reflected[j],
+            CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan)),
+            robot.reflected_inertia[j],
+            split.motor_side[j] * 1e4,
+            split.reducer[j] * 1e4,
+            split.rotor[j] * 1e4,
+            source_text(joint.source, "reflected_inertia"),
+        )
+        for j, joint in enumerate(model.joints)
+    ]
+    return Table(
+        "table4",
+        "Inertia of motors and reducers (Table IV)",
+        (
+            "joint",
+            "reflected, joint side [kg m²]",
+            "± 95 %",
+            "robot file [kg m²]",
+            "motor side [10⁻⁴ kg m²]",
+            "reducer, catalogue [10⁻⁴ kg m²]",
+            "motor [10⁻⁴ kg m²]",
+            "from",
+        ),
+        tuple(rows),
+        "From target_moment, which includes motor inertia but no friction.",
+    )
+
+
+def friction_table(model: EnergyModel) -> Table:
+    """Torque constants and friction (S0 Table VI)."""
+    names = list(dict.fromkeys(n for j in model.joints for n in j.friction.law.parameters))
+    rows = []
+    for joint in model.joints:
+        row: list[Cell] = [
+            joint.name,
+            with_interval(joint.torque_constant, joint.std.get("torque_constant")),
+            joint.friction.law.name.replace("_", " "),
+        ]
+        for name in names:
+            value = joint.friction.parameters.get(name)
+            row.append(None if value is None else with_interval(value, joint.std.get(name)))
+        row.append(source_text(joint.source, "torque_constant"))
+        rows.append(tuple(row))
+    return Table(
+        "table6",
+        "Torque constants and friction (Table VI)",
+        (
+            "joint",
+            "k_t [N m/A]",
+            "friction law",
+            *(f"{n.replace('_', ' ')} [{PARAMETER_UNITS.get(n, '')}]" for n in names),
+            "from",
+        ),
+        tuple(rows),
+        "Motor side, ± 95 %.",
+    )
+
+
+def friction_choice_table(model: EnergyModel) -> Table:
+    """The reasons for the joints' friction laws."""
+    return Table(
+        "friction_choice",
+        "Why these friction laws",
+        ("", ""),
+        tuple(
+            (
+                joint.name,
+                f"{joint.friction.law.description}: {joint.friction_reason or 'as requested'}",
+            )
+            for joint in model.joints
+        ),
+    )
+
+
+def drives_table(model: EnergyModel) -> Table:
+    """Drive constants: identified ones beside those of the robot file."""
+    title, columns, rows = drive_table(model)
+    return Table(
+        "drives", title[0].upper() + title[1:], tuple(columns), tuple(tuple(row) for row in rows)
+    )
+
+
+def provenance_table(model: EnergyModel) -> Table:
+    """Origin of the model: robot, software, recordings."""
+    made = model.provenance
+    payload = model.setup.payload
+    rows: list[tuple[Cell, ...]] = [
+        ("robot", model.robot),
+        *([("model", model_words(model, None))] if is_generic(model) else []),
+        ("serial number", _text(made.get("serial"))),
+        ("controller software", _text(made.get("firmware"))),
+        ("package version", _text(made.get("package_version"))),
+        ("made", _text(made.get("date"))),
+        ("gravity in the base frame [m/s²]", ", ".join(f"{g:.3f}" for g in model.setup.gravity)),
+        (
+            "payload",
+            f"{payload.mass:.3f} kg at ({', '.join(f'{c:.3f}' for c in payload.center_of_mass)}) m",
+        ),
+        ("mounting and payload are", model.setup_source),
+        (
+            "bus power model",
+            f"{model.bus.kind}, from {model.bus.source.replace('_', ' ')}; "
+            f"standby {model.bus.standby:.2f} W; {model.bus.reason}",
+        ),
+    ]
+    rows += [
+        (
+            "fitted on",
+            f"{bag.get('path')}: {bag.get('samples')} samples, {bag.get('duration', 0):.1f} s, "
+            f"SHA-256 {bag.get('sha256')}",
+        )
+        for bag in made.get("bags") or ()
+    ]
+    return Table("provenance", "Origin of the model", ("", ""), tuple(rows))
+
+
+def _text(value: Any) -> str:
+    return "unknown" if value is None else str(value)
+
+
+T = TypeVar("T", Analysis, BagReport)
+
+
+def report_page(report: Report) -> Page:
+    """The page of a report."""
+    model, bags = report.model, report.bags
+    labels = tuple(bag.label for bag in bags)
+    shown = ", ".join(f"{bag.label} ({bag.analysis.motion})" for bag in bags)
+    return Page(
+        title=f"Energy of a {arm_name(model.robot_name)}"
+        + (" (generic model)" if is_generic(model) else ""),
+        subtitle=f"{_arms(report)}Recordings: {shown}.",
+        verdict=report.verdict,
+        tiles=_tiles(report),
+        joint_names=tuple(joint.name for joint in model.joints),
+        recordings=labels,
+        sections=tuple(section for section in _sections(report) if section.items),
+    )
+
+
+def _arms(report: Report) -> str:
+    """Serial numbers of the recordings, and of the model where that is another."""
+    recorded = {bag.energy.serials["recording"] for bag in report.bags}
+    found = sorted(filter(None, recorded))
+    model = report.serials["model"]
+    text = f"Serial number{'s' if found[1:] else ''} {', '.join(found)}. " if found else ""
+    return text + (f"Model of {model}. " if model and found != [model] else "")
+
+
+def _sections(report: Report) -> Iterable[Section]:
+    model, bags = report.model, report.bags
+    robot = load_robot(model.robot)
+    analyses = [bag.analysis for bag in bags]
+    metrics = [bag.metrics for bag in bags]
+    labels = [bag.label for bag in bags]
+    names = [joint.name for joint in model.joints]
+    cut = any(analysis.cut for analysis in analyses)
+    yield Section(
+        "energy",
+        "Energy",
+        f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else "",
+        (
+            *_each(analyses, power.stack_chart),
+            *_each(analyses, power.energy_split_chart),
+            *_each(bags, lambda b: energy_table(b.energy, b.label)),
+            *_each(analyses, power.bus_chart),
+            *_all(power_table(metrics, labels)),
+            *_each(analyses, power.power_chart),
+            *_each(analyses, power.energy_chart),
+        ),
+    )
+    yield _shift_section(report)
+    yield Section(
+        "torque",
+        "Torque and inertia",
+        "How well the rigid-body model and the motors' inertia reproduce the controller's torque.",
+        (
+            *_each(analyses, torque_and_current.torque_chart),
+            *_all(torque_and_current.torque_error_chart(analyses)),
+            *_each(bags, lambda b: error_table("torque", b.metrics, names, b.label)),
+            *_all(inertia_table(model)),
+        ),
+    )
+    yield Section(
+        "current",
+        "Current and friction",
+        "How well torque constants and friction reproduce the measured motor currents.",
+        (
+            *_each(analyses, torque_and_current.current_chart),
+            *_all(torque_and_current.current_error_chart(analyses)),
+            *_each(bags, lambda b: error_table("current", b.metrics, names, b.label)),
+            *_all(friction_table(model), friction_choice_table(model)),
+            *_each(analyses, torque_and_current.friction_chart),
+            *_all(temperature_law_chart(model)),
+            *_each(analyses, motion.temperature_chart),
+        ),
+    )
+    yield Section(
+        "parameters",
+        "Parameters of the arm type" if is_generic(model) else "Identified parameters",
+        f"Of a {model_words(model, None)}." if is_generic(model) else "",
+        _all(
+            interval_chart(model, robot),
+            drives_table(model),
+            *_singular_values(model, robot),
+        ),
+    )
+    yield Section(
+        "motion",
+        "The motion",
+        "",
+        (*_each(analyses, motion.motion_chart), *_each(analyses, motion.path_chart)),
+    )
+    yield Section("provenance", "Provenance", "", _all(provenance_table(model)))
+
+
+def _shift_section(report: Report) -> Section:
+    shift = report.shift
+    return Section(
+        "shift",
+        "The shift",
+        "All recordings one after another."
+        + (" They contain no start of a cycle." if report.cycles and not shift.cycles else ""),
+        _all(*shift_charts(shift), shift_table(shift, report.tariff), cycle_table(shift)),
+    )
+
+
+def _singular_values(model: EnergyModel, robot: RobotDescription) -> Sequence[Chart]:
+    found = regroup(FullRegressor(robot, snapped_to_axis(model.setup.gravity)))
+    return singular_value_charts(found.singular_values, found.rank)
+
+
+def _each(entries: Sequence[T], make: Callable[[T], Chart | Table | None]) -> tuple[Item, ...]:
+    """One chart or table per recording, if its data allow it."""
+    made = [(make(entry), number) for number, entry in enumerate(entries)]
+    return tuple(Item(content, number) for content, number in made if content is not None)
+
+
+def _all(*content: Chart | Table | None) -> tuple[Item, ...]:
+    """Charts and tables about all recordings."""
+    return tuple(Item(item) for item in content if item is not None)
+
+
+def _tiles(report: Report) -> tuple[Tile, ...]:
+    shift, tariff = report.shift, report.tariff
+    mean = shift.energy / shift.seconds if shift.seconds > 0 else float("nan")
+    tiles = [
+        Tile(
+            energy_text(shift.energy),
+            f"in {duration_text(shift.seconds)}, ± {energy_text(shift.half_width)}",
+        ),
+        Tile(f"{mean:.1f} W", "mean power of the whole arm"),
+        Tile(f"{100 * shift.idle_share:.0f} %", "of the energy without motion"),
+    ]
+    if shift.bus_energy:
+        error = 100 * (shift.energy - shift.bus_energy) / shift.bus_energy
+        tiles.append(Tile(f"{error:+.1f} %".replace("-", "−"), "model against measured bus energy"))
+    rate = mean * 1000 * 3600
+    cost, emission = tariff.cost(rate), tariff.emission(rate)
+    if cost is not None:
+        tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))
+    if emission is not None:
+        tiles.append(Tile(f"{emission:.1f} kg", "CO₂ for 1000 hours like this"))
+    if shift.cycles:
+        mean = float(np.mean([c.summary(shift.channels)["total_energy"] for c in shift.cycles]))
+        tiles.append(Tile(energy_text(mean), f"per cycle, over {len(shift.cycles)} cycles"))
+    return tuple(tiles)
+
+
+def arm_name(robot: str) -> str:
+    """A robot's name for headings: "ur5e" becomes "UR5e"."""
+    return "UR" + robot[2:] if robot.startswith("ur") else robot.capitalize()
+
+
+def energy_text(joules: float) -> str:
+    """An energy in J, Wh, kWh or MWh, depending on its size."""
+    if joules >= 3.6e10:
+        return f"{joules / 3.6e9:.2f} MWh"
+    if joules >= 3.6e5:
+        return f"{joules / 3.6e6:.{3 if joules < 3.6e7 else 1}f} kWh"
+    return f"{joules / 3600:.2f} Wh" if joules >= 3.6e4 else f"{joules:.0f} J"
+
+
+def duration_text(seconds: float) -> str:
+    """A duration in s, min or h, depending on its length."""
+    if seconds >= 3600:
+        return f"{seconds / 3600:,.{1 if seconds < 3.6e6 else 0}f} h"
+    return f"{seconds / 60:.1f} min" if seconds >= 120 else f"{seconds:.0f} s"

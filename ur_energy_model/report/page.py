@@ -1,0 +1,456 @@
+"""A page: tiles, sections, charts and tables, as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from dataclasses import dataclass, fields, is_dataclass
+from importlib.resources import files
+from math import floor, isfinite, log10
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ur_energy_model import __version__
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.errors import unsigned_zeros
+from ur_energy_model.report.chart import (
+    BarChart,
+    BoxChart,
+    Chart,
+    HeatMap,
+    IntervalChart,
+    Line,
+    LineChart,
+    Panel,
+    decimate_with_focus,
+)
+from ur_energy_model.report.palette import stylesheet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ur_energy_model.report.verdict import ModelVerdict
+    from ur_energy_model.typing import Array
+
+# ChartEncoder: charts as compact JSON for the page.
+#
+# A curve is decimated to the extremes of its buckets and sent as 16-bit steps of its range in
+# base64: 65535 steps are finer than any screen. Equal arrays (such as the times of several curves)
+# are sent once.
+
+BUDGET = 3_000_000
+"""Most characters for all curves of a page."""
+MOST_BUCKETS, FEWEST_BUCKETS = 2500, 150
+STEPS = 65534
+"""Largest code of a finite value; the next code is a hole."""
+_TEXTS = {field.name for field in fields(Chart)}
+"""Fields that are part of the page's HTML."""
+_KINDS: dict[type[Chart], str] = {
+    LineChart: "lines",
+    BoxChart: "boxes",
+    BarChart: "bars",
+    IntervalChart: "intervals",
+    HeatMap: "heat",
+}
+_CHARACTERS_PER_BUCKET = 2 * 2 * 2 * 4 / 3
+
+
+class ChartEncoder:
+    """Converts charts to JSON values with a common pool of arrays.
+
+    Args:
+        charts: all charts of the page; their number determines the resolution of curves.
+    """
+
+    def __init__(self, charts: Iterable[Chart]) -> None:
+        curves = sum(
+            1.0 + 0.5 * ((line.half_width is not None) + (line.base is not None))
+            for chart in charts
+            if isinstance(chart, LineChart)
+            for panel in chart.panels
+            for line in panel.lines
+        )
+        fair = BUDGET / _CHARACTERS_PER_BUCKET / max(curves, 1.0)
+        self.buckets = int(np.clip(fair, FEWEST_BUCKETS, MOST_BUCKETS))
+        self.pool: list[str] = []
+        """Arrays as base64 of little-endian 16-bit codes."""
+        self._index: dict[bytes, int] = {}
+
+    def chart(self, chart: Chart) -> dict[str, Any]:
+        """One chart without its texts; the page never interprets data as markup."""
+        out = {name: value for name, value in vars(chart).items() if name not in _TEXTS}
+        if isinstance(chart, LineChart):
+            out["panels"] = [self._panel(panel, chart) for panel in chart.panels]
+        if isinstance(chart, HeatMap):
+            out["largest"] = chart.largest
+        return {"kind": _KINDS[type(chart)], **finite(out)}
+
+    def _panel(self, panel: Panel, chart: LineChart) -> dict[str, Any]:
+        return {**vars(panel), "lines": [self._line(line, chart) for line in panel.lines]}
+
+    def _line(self, line: Line, chart: LineChart) -> dict[str, Any]:
+        x, y = line.x, line.y
+        band, base = line.half_width, line.base
+        if not (line.points or chart.equal):
+            x, y = decimate_with_focus(line.x, y, self.buckets, chart.focus)
+            if band is not None:
+                band = np.interp(x, line.x, np.nan_to_num(band))
+            if base is not None:
+                base = np.interp(x, line.x, np.nan_to_num(base))
+        return {
+            "label": line.label,
+            "role": line.role,
+            "joint": line.joint,
+            "points": line.points,
+            "x": self._array(x),
+            "y": self._array(y),
+            "band": None if band is None else self._array(band),
+            "base": None if base is None else self._array(base),
+        }
+
+    def _array(self, values: Array) -> list[float]:
+        """Lowest and highest value, and the index of the codes in the pool."""
+        known = np.isfinite(values)
+        low, high = (values[known].min(), values[known].max()) if known.any() else (0.0, 0.0)
+        span = high - low
+        codes = np.full(len(values), STEPS + 1, dtype="<u2")
+        codes[known] = np.round((values[known] - low) / span * STEPS) if span > 0 else 0
+        raw = codes.tobytes()
+        if raw not in self._index:
+            self._index[raw] = len(self.pool)
+            self.pool.append(base64.b64encode(raw).decode("ascii"))
+        return [float(low), float(high), self._index[raw]]
+
+
+def finite(value: Any) -> Any:
+    """A JSON value: dataclasses become mappings, numbers that are not finite become null."""
+    if is_dataclass(value):
+        return finite(vars(value))
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [finite(item) for item in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return value
+
+
+# A table as a plain description, and how its cells are written.
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A cell with a box to tick: whether a step stays as it is.
+
+    Attributes:
+        step: its number.
+        kept: whether the box is ticked at first.
+    """
+
+    step: int
+    kept: bool
+
+
+Cell = str | float | Lock | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the report.
+
+    Attributes:
+        key: its anchor.
+        title: its heading.
+        columns: column headings with units.
+        rows: the first cell names the row.
+        note: how to read it.
+        command: that computes it anew; options of the ticked locks follow.
+    """
+
+    key: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    command: str = ""
+
+
+def with_interval(value: float, std: float | None) -> Cell:
+    """A value with its 95 % interval; the value alone if its standard deviation is unknown."""
+    if std is None or not np.isfinite(std) or std == 0:
+        return float(value)
+    half = CONFIDENCE * float(std)
+    digits = 1 - int(np.floor(np.log10(half)))
+    if digits > 6:
+        text = f"{value:.2e} ± {half:.0e}"
+    else:
+        text = f"{value:.{max(0, digits)}f} ± {half:.{max(0, digits)}f}"
+    return text.replace("-", "−")
+
+
+def source_text(sources: Mapping[str, str], name: str) -> str:
+    """The identification stage that a quantity comes from."""
+    return sources.get(name, "given").replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A chart or table of a section.
+
+    Attributes:
+        content: the chart or table.
+        recording: index of the recording it shows; None if it shows all of them.
+    """
+
+    content: Chart | Table
+    recording: int | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A chapter of the report.
+
+    Attributes:
+        key: its anchor.
+        title: its heading.
+        text: an introduction; "" for none.
+        items: charts and tables in reading order.
+    """
+
+    key: str
+    title: str
+    text: str = ""
+    items: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A key figure and what it means."""
+
+    value: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of a report.
+
+    Attributes:
+        title: heading and window title.
+        subtitle: the line below it.
+        verdict: stands on top; None leaves it out.
+        tiles: key figures.
+        joint_names: of the arm.
+        recordings: labels, which `Item.recording` is an index of.
+        sections: chapters.
+    """
+
+    title: str
+    subtitle: str
+    verdict: ModelVerdict | None
+    tiles: tuple[Tile, ...]
+    joint_names: tuple[str, ...]
+    recordings: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+
+# The HTML of a page: one file that needs no network and never interprets data as markup.
+#
+# All text is escaped, or is JSON that the script puts into text nodes. A content security policy
+# allows only the page's own script and style (by their hashes).
+
+SCRIPTS = ("scales.js", "charts.js", "page.js")
+
+
+def escape(text: str) -> str:
+    """Text for people as HTML."""
+    return html.escape(unsigned_zeros(text))
+
+
+def render(page: Page) -> str:
+    """The page as HTML."""
+    charts = [
+        (f"{section.key}-{number}", item.content, item.recording)
+        for section in page.sections
+        for number, item in enumerate(section.items)
+        if isinstance(item.content, Chart)
+    ]
+    encoder = ChartEncoder(chart for _, chart, _ in charts)
+    data = {
+        "recordings": page.recordings,
+        "charts": [
+            {"id": key, "recording": recording, **encoder.chart(chart)}
+            for key, chart, recording in charts
+        ],
+        "pool": encoder.pool,
+    }
+    # Data with "<" could close the script element.
+    payload = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    style = stylesheet() + _asset("report.css")
+    script = '"use strict";{' + "".join(_asset(name) for name in SCRIPTS) + "}"
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}' 'unsafe-hashes'; "
+        f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
+    )
+    contents = "".join(
+        f'<li><a href="#{escape(section.key)}">{escape(section.title)}</a></li>'
+        for section in page.sections
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="generator" content="ur_energy_model {escape(__version__)}">\n'
+        f"<title>{escape(page.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f'<header class="top"><div><h1>{escape(page.title)}</h1>'
+        f'<p class="muted">{escape(page.subtitle)}</p></div>'
+        '<button id="theme" type="button" aria-label="Switch between light and dark">Dark</button>'
+        "</header>\n<main>\n"
+        f"{_verdict(page.verdict)}{_tiles(page.tiles)}"
+        f'<ul class="contents">{contents}</ul>\n</main>\n{_tools(page)}\n<main id="sections">\n'
+        + "\n".join(_section(section, page) for section in page.sections)
+        + f"\n</main>\n<footer>Made by ur_energy_model {escape(__version__)}. "
+        "Curves keep the extremes of all samples. Drag across a chart to zoom in, "
+        "double-click (or press Escape) to see everything; arrow keys, + and −, and swiping on a "
+        "phone work too.</footer>\n"
+        '<noscript><p class="muted">Charts need JavaScript; tables do not.</p></noscript>\n'
+        f'<script type="application/json" id="report-data">{payload}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("ur_energy_model.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """The hash of an inline script or style for the content security policy."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _verdict(verdict: ModelVerdict | None) -> str:
+    if verdict is None:
+        return ""
+    items = "".join(f"<li>{escape(item.text)}</li>" for item in verdict.statements)
+    return (
+        f'<section class="verdict {verdict.grade}"><strong class="headline">'
+        f"{escape(verdict.headline)}</strong><ul>{items}</ul></section>\n"
+    )
+
+
+def _tiles(tiles: Sequence[Tile]) -> str:
+    boxes = "".join(
+        f'<div class="tile"><b>{escape(tile.value)}</b><span>{escape(tile.text)}</span></div>'
+        for tile in tiles
+    )
+    return f'<div class="tiles">{boxes}</div>\n' if tiles else ""
+
+
+def _tools(page: Page) -> str:
+    """The toolbar, always in view: selection of joints and recording, and zoom."""
+    joints = "".join(
+        f'<button type="button" class="joint" data-joint="{index}" aria-pressed="false">'
+        f"{escape(name)}</button>"
+        for index, name in enumerate(page.joint_names)
+    )
+    rows = ""
+    if page.joint_names:
+        rows = (
+            '<div class="row"><span>Joints</span>'
+            '<button type="button" id="every-joint" aria-pressed="true">all</button>'
+            f"{joints}</div>"
+        )
+    if len(page.recordings) > 1:
+        buttons = "".join(
+            f'<button type="button" class="pick-recording" data-recording="{index}" '
+            f'aria-pressed="{"true" if index == 0 else "false"}">{escape(label)}</button>'
+            for index, label in enumerate(page.recordings)
+        )
+        rows += f'<div class="row"><span>Recording</span>{buttons}</div>'
+    zoom = (
+        '<div class="row"><span>Time</span>'
+        '<button type="button" id="closer" aria-label="Zoom in">+</button>'
+        '<button type="button" id="wider" aria-label="Zoom out">−</button>'
+        '<button type="button" id="whole" hidden>Show all of the time</button></div>'
+    )
+    return f'<nav class="tools" aria-label="What the charts show"><div>{rows}{zoom}</div></nav>'
+
+
+def _section(section: Section, page: Page) -> str:
+    text = f"<p>{escape(section.text)}</p>" if section.text else ""
+    parts = [
+        _table(item.content, item.recording)
+        if isinstance(item.content, Table)
+        else _figure(f"{section.key}-{number}", item.content, item.recording, page.recordings)
+        for number, item in enumerate(section.items)
+    ]
+    return (
+        f'<section id="{escape(section.key)}"><h2>{escape(section.title)}</h2>{text}'
+        + "".join(parts)
+        + "</section>"
+    )
+
+
+def _figure(key: str, chart: Chart, recording: int | None, recordings: Sequence[str]) -> str:
+    of = ""
+    if recording is not None and len(recordings) > 1:
+        of = f' <span class="recording">{escape(recordings[recording])}</span>'
+    return (
+        f'<figure class="chart" id="{escape(key)}"><header><h3>{escape(chart.title)}{of}</h3>'
+        f'<div class="legend"></div></header><figcaption class="caption">'
+        f'{escape(chart.caption)}</figcaption><div class="plot"></div></figure>'
+    )
+
+
+def _table(table: Table, recording: int | None) -> str:
+    kind = ' class="text"' if all(len(row) == 2 for row in table.rows) else ""
+    head = ""
+    if any(table.columns):
+        cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+        head = f"<thead><tr>{cells}</tr></thead>"
+    digits = [column_digits([row[i] for row in table.rows]) for i in range(len(table.columns))]
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td>{_cell(c, d)}</td>" for c, d in zip(row, digits, strict=True))
+        + "</tr>"
+        for row in table.rows
+    )
+    command = escape(table.command) and f' <code id="command">{escape(table.command)}</code>'
+    note = f'<p class="caption">{escape(table.note)}{command}</p>' if table.note else ""
+    of = "" if recording is None else f' data-recording="{recording}"'
+    return (
+        f'<section class="table"{of}><h3>{escape(table.title)}</h3><div class="scroll">'
+        f"<table{kind}>{head}<tbody>{body}</tbody></table></div>{note}</section>"
+    )
+
+
+def _cell(cell: Cell, digits: int | None) -> str:
+    if isinstance(cell, Lock):
+        ticked = " checked" if cell.kept else ""
+        return (
+            f'<label><input type="checkbox" class="lock" value="{cell.step}"{ticked}> keep</label>'
+        )
+    return escape(cell_text(cell, digits))
+
+
+def column_digits(cells: Sequence[Cell]) -> int | None:
+    """Decimals that show a column's largest number with four digits; None for tiny numbers."""
+    sizes = [abs(cell) for cell in cells if isinstance(cell, float) and isfinite(cell)]
+    largest = max(sizes, default=0.0)
+    if largest == 0:
+        return 0
+    digits = 3 - floor(log10(largest))
+    return None if digits > 6 else max(0, digits)
+
+
+def cell_text(cell: str | float | None, digits: int | None) -> str:
+    """Text of a cell: a number with this many decimals, or a dash if it is empty."""
+    if cell is None or (isinstance(cell, float) and not isfinite(cell)):
+        return "–"
+    if isinstance(cell, str):
+        return cell
+    text = f"{cell:.2e}" if digits is None else f"{cell:.{digits}f}"
+    return text.replace("-", "−")

@@ -1,1 +1,0 @@
-"""The HTML page: layout, chart data and markup."""

@@ -1,0 +1,474 @@
+"""All charts of one recording: motion, torque, current, friction, power."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.errors import unsigned_zeros
+from ur_energy_model.report.analysis import Analysis, gap_indices
+from ur_energy_model.report.chart import (
+    S0,
+    BarChart,
+    Bars,
+    Box,
+    BoxChart,
+    Chart,
+    Line,
+    LineChart,
+    Panel,
+    Role,
+    Timeline,
+    chart_over_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ur_energy_model.typing import Array, Mask
+
+# Charts of the motion: joints over time, the flange's path, temperatures.
+
+
+def motion_chart(analysis: Analysis) -> LineChart:
+    """Joint positions, speeds and accelerations and the flange's speed over time (S0 Figs. 2-3)."""
+    motion = analysis.current
+    timeline = Timeline(motion.time, motion.breaks)
+    rows = (
+        ("position", "rad", motion.q),
+        ("speed", "rad/s", motion.qd),
+        ("acceleration", "rad/s²", motion.qdd),
+    )
+    flange = Timeline(analysis.flange_time, gap_indices(analysis.flange_time))
+    tool = flange.curve("flange", analysis.flange_speed, role="measured")
+    return chart_over_time(
+        analysis,
+        [
+            Panel(
+                title=name.capitalize(),
+                lines=timeline.joint_curves(analysis.joint_names, values),
+                y_label=f"{name} [{unit}]",
+            )
+            for name, unit, values in rows
+        ]
+        + [
+            Panel(
+                title="Speed of the flange (TCP without tool)",
+                lines=(tool,),
+                y_label="speed [m/s]",
+            )
+        ],
+        key="motion",
+        title="The motion",
+        caption=f"Joint positions, speeds and accelerations, and the speed of the flange ({S0}, "
+        "Figs. 2-3).",
+        y_label="",
+        columns=1,
+    )
+
+
+def path_chart(analysis: Analysis) -> LineChart:
+    """The flange's path from above, from the front and from the side (S0 Fig. 4)."""
+    views = (("From above", 0, 1), ("From the front", 0, 2), ("From the side", 1, 2))
+    axes = "xyz"
+    return LineChart(
+        key="path",
+        title="Path of the flange",
+        caption=f"Path in the base frame, in metres ({S0}, Fig. 4).",
+        x_label="[m]",
+        y_label="[m]",
+        panels=tuple(
+            Panel(
+                title=f"{title}: {axes[i]}, {axes[k]}",
+                lines=(
+                    Line("path", analysis.flange[:, i], analysis.flange[:, k]),
+                    Line("start", analysis.flange[:1, i], analysis.flange[:1, k], points=True),
+                ),
+                y_label=f"{axes[k]} [m]",
+            )
+            for title, i, k in views
+        ),
+        equal=True,
+    )
+
+
+def temperature_chart(analysis: Analysis) -> LineChart | None:
+    """Joint temperatures over time; None if they were not recorded."""
+    motion = analysis.current
+    if not np.isfinite(motion.temperature).any():
+        return None
+    curves = Timeline(motion.time, motion.breaks).joint_curves(
+        analysis.joint_names, motion.temperature
+    )
+    return LineChart(
+        key="temperature",
+        title="Joint temperatures",
+        caption="Friction decreases as a joint warms up; the model holds for the temperatures of "
+        "its recordings.",
+        x_label="time [s]",
+        y_label="temperature [°C]",
+        panels=(Panel("", curves),),
+        columns=1,
+    )
+
+
+# Charts of power and energy.
+#
+# Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.
+
+
+def stacked_lines(
+    timeline: Timeline,
+    standby: Array,
+    driver: Array,
+    electrical: Array,
+    joint_names: Sequence[str],
+) -> list[Line]:
+    """Areas of standby, drivers and joints upon each other.
+
+    Args:
+        timeline: of the samples [n].
+        standby: of the whole arm [n], W.
+        driver: of the whole arm [n], W.
+        electrical: of the joints [n, joints], W; what they feed back is left out.
+        joint_names: of the joints.
+    """
+    layers: list[tuple[str, Array, Role, int | None]] = [
+        ("standby", standby, "aside", None),
+        ("drivers", driver, "model", None),
+    ]
+    layers += [
+        (joint, np.maximum(electrical[:, j], 0.0), "model", j)
+        for j, joint in enumerate(joint_names)
+    ]
+    lines = []
+    base = np.zeros(len(timeline.time))
+    for label, values, role, joint in layers:
+        top = base + values
+        lines.append(timeline.curve(label, top, role=role, joint=joint, base=base))
+        base = top
+    return lines
+
+
+def stack_chart(analysis: Analysis) -> LineChart:
+    """Power of standby, drivers and joints over time, stacked."""
+    powers = analysis.powers
+    timeline = Timeline(powers.time, powers.breaks)
+    lines = stacked_lines(
+        timeline, powers.standby, powers.driver, powers.electrical, analysis.joint_names
+    )
+    if powers.bus is not None:
+        lines.append(timeline.curve("measured", powers.bus, role="truth"))
+    return chart_over_time(
+        analysis,
+        [Panel("", tuple(lines))],
+        key="power_stack",
+        title="Power consumption over time",
+        caption="Electrical power of standby, drivers and each joint, stacked"
+        + ("; the line is the power measured at the bus." if powers.bus is not None else ".")
+        + " Joints that feed power back lower the total below the top.",
+        y_label="power [W]",
+        columns=1,
+    )
+
+
+def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarChart:
+    """Energy of each joint and of the other parts of the arm; beside the true energy, if known.
+
+    Args:
+        analysis: of the recording.
+        truth: true electrical energy of each joint in a simulation [joints], J.
+    """
+    powers = analysis.powers
+    names = ("drivers", "standby", "regeneration")
+    rest = [powers.driver_energy, powers.standby_energy, powers.regeneration_energy]
+    no_joint = [np.nan] * len(names)
+    bars = [
+        Bars(
+            "electrical",
+            np.round([*powers.electrical_energy, *rest], 3),
+            half_width=np.array([*powers.energy_half_width, *no_joint]),
+        ),
+        Bars("mechanical", np.array([*powers.mechanical_energy, *no_joint]), role="aside"),
+    ]
+    if truth is not None:
+        bars.append(Bars("true electrical", np.array([*truth, *no_joint]), role="truth"))
+    return BarChart(
+        key="energy_split",
+        title="Energy by consumer",
+        caption="Energy over the whole recording with 95 % intervals; drivers and standby belong "
+        "to no joint; regeneration is what joints give back and the supply cannot take.",
+        y_label="energy [J]",
+        categories=(*analysis.joint_names, *names),
+        joints=(*range(analysis.dof), *(None for _ in names)),
+        bars=tuple(bars),
+    )
+
+
+def bus_chart(analysis: Analysis) -> LineChart | None:
+    """Measured and modelled power of the whole arm, and their difference (S2 Figs. 4-5)."""
+    powers = analysis.powers
+    if powers.bus is None:
+        return None
+    timeline = Timeline(powers.time, powers.breaks)
+    error = powers.total - powers.bus
+    rmse, mean = float(np.sqrt(np.nanmean(error**2))), float(np.nanmean(error))
+    return chart_over_time(
+        analysis,
+        [
+            Panel(
+                title="Power at the supply",
+                lines=(
+                    timeline.curve("measured", powers.bus, role="measured"),
+                    timeline.curve("model", powers.total, half_width=powers.total_half_width),
+                ),
+                note=f"RMSE {rmse:.2f} W",
+            ),
+            Panel(
+                title="Model minus measured",
+                lines=(timeline.curve("model minus measured", error),),
+                note=unsigned_zeros(f"mean {mean:+.2f} W").replace("-", "−"),
+                y_label="difference [W]",
+            ),
+        ],
+        key="bus_power",
+        title="Power of the whole arm: measured and modelled",
+        caption="Bus voltage times current, and the model's total of joints, drivers and standby "
+        "with its 95 % band; below it the difference (Heredia et al., EcBot, Figs. 4-5).",
+        y_label="power [W]",
+        columns=1,
+    )
+
+
+def power_chart(analysis: Analysis) -> LineChart:
+    """Electrical and mechanical power per joint (S0 Figs. 14-15)."""
+    powers = analysis.powers
+    timeline = Timeline(powers.time, powers.breaks)
+    panels = []
+    for j, joint in enumerate(analysis.joint_names):
+        electrical, half_width = powers.electrical[:, j], powers.electrical_half_width[:, j]
+        lines = (
+            timeline.curve("mechanical", powers.mechanical[:, j], role="measured"),
+            timeline.curve("electrical", electrical, joint=j, half_width=half_width),
+        )
+        note = f"peak {np.nanmax(electrical):.0f} W"
+        panels.append(Panel(joint, lines, joint=j, note=note))
+    return chart_over_time(
+        analysis,
+        panels,
+        key="power",
+        title="Power of each joint",
+        caption="Electrical power from measured currents, with its 95 % band, and the mechanical "
+        f"power at the motor shaft ({S0}, Figs. 14-15). Below zero the joint feeds power back.",
+        y_label="power [W]",
+    )
+
+
+def energy_chart(analysis: Analysis) -> LineChart:
+    """Electrical energy of each joint over time (S0 Figs. 14-15)."""
+    powers = analysis.powers
+    curves = Timeline(powers.time, powers.breaks).joint_curves(analysis.joint_names, powers.energy)
+    return chart_over_time(
+        analysis,
+        [Panel("", curves)],
+        key="energy",
+        title="Energy of each joint",
+        caption=f"Electrical energy since the start ({S0}, Figs. 14-15).",
+        y_label="energy [J]",
+        columns=1,
+    )
+
+
+# Charts of torque, current and friction: recorded beside modelled, and the errors.
+#
+# Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.
+
+SMALL = 0.001
+"""Smaller RMS errors are not shown as numbers [A, N m]."""
+FRICTION_POINTS = 800
+"""Points per joint in the friction figure."""
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """A recorded and a modelled signal of n joints.
+
+    Attributes:
+        timeline: of the m samples.
+        recorded, modelled: [m, n].
+        unit: of the signals.
+        label: of the recorded curve.
+        counted: samples that the RMS error is computed over [m, n]; None for all.
+    """
+
+    timeline: Timeline
+    recorded: Array
+    modelled: Array
+    unit: str
+    label: str
+    counted: Mask | None = None
+
+    def panels(self, joints: Sequence[str]) -> list[Panel]:
+        """One panel per joint: the recorded curve in grey, the model's in the joint's colour."""
+        return [
+            Panel(
+                title=joint,
+                lines=(
+                    self.timeline.curve(self.label, self.recorded[:, j], role="measured"),
+                    self.timeline.curve("model", self.modelled[:, j], joint=j),
+                ),
+                joint=j,
+                note=self._rms_note(j),
+            )
+            for j, joint in enumerate(joints)
+        ]
+
+    def _rms_note(self, j: int) -> str:
+        error, when = self.modelled[:, j] - self.recorded[:, j], ""
+        if self.counted is not None:
+            error, when = error[self.counted[:, j]], " moving"
+        finite = error[np.isfinite(error)]
+        if finite.size == 0:
+            return "does not move" if when else ""
+        rms = float(np.sqrt(np.mean(finite**2)))
+        return f"RMSE{when} {f'{rms:.2g}' if rms >= SMALL else f'< {SMALL:g}'} {self.unit}"
+
+
+def torque_chart(analysis: Analysis) -> LineChart | None:
+    """Recorded against modelled torque (S0 Figs. 8-9)."""
+    torque = analysis.torque
+    if torque is None:
+        return None
+    timeline = Timeline(torque.time, torque.breaks)
+    compared = _Comparison(timeline, torque.recorded, torque.modelled, "N m", "recorded")
+    return chart_over_time(
+        analysis,
+        compared.panels(analysis.joint_names),
+        key="torque",
+        title="Torque: recorded and modelled",
+        caption="target_moment, from the controller's own frictionless dynamics, and the torque "
+        f"of links, payload and motor inertia in the model ({S0}, Figs. 8-9).",
+        y_label="torque [N m]",
+    )
+
+
+def current_chart(analysis: Analysis) -> LineChart:
+    """Measured against estimated current (S0 Figs. 11-12)."""
+    current = analysis.current
+    timeline = Timeline(current.time, current.breaks)
+    compared = _Comparison(
+        timeline, current.measured, current.modelled, "A", "measured", current.moving
+    )
+    return chart_over_time(
+        analysis,
+        compared.panels(analysis.joint_names),
+        key="current",
+        title="Current: measured and estimated",
+        caption=f"Measured motor currents (low-pass filtered at {current.cutoff:.1f} Hz), and the "
+        "currents that the model predicts from the motion alone, with its friction scaled to the "
+        f"first 3 s ({S0}, Figs. 11-12).",
+        y_label="current [A]",
+    )
+
+
+def torque_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
+    """Torque errors by joint (S0 Fig. 10)."""
+    return _error_chart(
+        [(a, a.torque.recorded, a.torque.modelled) for a in analyses if a.torque is not None],
+        key="torque_error",
+        title="Torque error",
+        caption="Modelled minus recorded torque: median, quartiles, 1st and 99th percentile; dots "
+        f"are the largest errors ({S0}, Fig. 10).",
+        y_label="error [N m]",
+    )
+
+
+def current_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
+    """Current errors by joint (S0 Fig. 13)."""
+    return _error_chart(
+        [(a, a.current.measured, a.current.modelled) for a in analyses],
+        key="current_error",
+        title="Current error",
+        caption="Estimated minus measured current: median, quartiles, 1st and 99th percentile; "
+        f"dots are the largest errors ({S0}, Fig. 13).",
+        y_label="error [A]",
+    )
+
+
+def _error_chart(
+    entries: Sequence[tuple[Analysis, Array, Array]],
+    *,
+    key: str,
+    title: str,
+    caption: str,
+    y_label: str,
+) -> BoxChart | None:
+    """Box plots of modelled minus recorded; entries hold recorded and modelled [samples, n]."""
+    if not entries:
+        return None
+    return BoxChart(
+        key=key,
+        title=title,
+        caption=caption,
+        y_label=y_label,
+        categories=tuple(name for name in entries[0][0].joint_names),
+        series=tuple(a.label for a, _, _ in entries),
+        boxes=tuple(
+            tuple(Box.from_values(modelled[:, j] - recorded[:, j]) for j in range(a.dof))
+            for a, recorded, modelled in entries
+        ),
+    )
+
+
+def friction_chart(analysis: Analysis) -> LineChart | None:
+    """Friction torque against speed: the data and the law; None if no joint moves."""
+    current = analysis.current
+    panels = []
+    for j, joint in enumerate(analysis.joint_names):
+        rows = np.flatnonzero(current.moving[:, j])
+        if rows.size == 0:
+            continue
+        rows = rows[:: -(-rows.size // FRICTION_POINTS)]
+        speed = current.qd[rows, j]
+        data = Line("data", speed, current.friction_measured[rows, j], "measured", points=True)
+        law = Line("law", speed, current.friction_modelled[rows, j], joint=j, points=True)
+        panels.append(Panel(title=joint, lines=(data, law), joint=j))
+    if not panels:
+        return None
+    return LineChart(
+        key="friction",
+        title="Friction",
+        caption="Torque of the measured current minus that of links, payload and motor inertia, "
+        "joint side, while the joint moves; and the model's law at the same samples. Where the "
+        "law depends on load or temperature, its points form a band.",
+        x_label="speed [rad/s]",
+        y_label="friction [N m]",
+        panels=tuple(panels),
+    )
+
+
+def recording_charts(analysis: Analysis, *, true_energy: Array | None = None) -> list[Chart]:
+    """All charts that the data of a recording allow, in the order of the report.
+
+    Args:
+        analysis: of the recording.
+        true_energy: true electrical energy of each joint in a simulation [joints], J.
+    """
+    charts = (
+        stack_chart(analysis),
+        energy_split_chart(analysis, true_energy),
+        bus_chart(analysis),
+        power_chart(analysis),
+        energy_chart(analysis),
+        torque_chart(analysis),
+        torque_error_chart([analysis]),
+        current_chart(analysis),
+        current_error_chart([analysis]),
+        friction_chart(analysis),
+        motion_chart(analysis),
+        path_chart(analysis),
+        temperature_chart(analysis),
+    )
+    return [chart for chart in charts if chart is not None]

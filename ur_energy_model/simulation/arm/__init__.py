@@ -1,1 +1,0 @@
-"""The simulated arm: mechanics, drives, supply, sensors."""

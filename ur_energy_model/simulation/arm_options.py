@@ -1,0 +1,231 @@
+"""Options of a simulated arm that most users leave at their defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.simulation.parameters import (
+    ArmParameters,
+    NoLoadFriction,
+    closest_sizes,
+    constants,
+    draw_parameters,
+    joint_sizes,
+)
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.simulation.joint_controller import ControllerKind
+    from ur_energy_model.typing import Array
+
+# Sets of drive constants that a simulated arm can have instead of its type's typical ones.
+#
+# "s3" are those of Battistini, Samori, Subini, "Modeling and simulation of an UR5 robot
+# manipulator" (slides): stiffness, wave generator and flex spline of HFUS-20-2SH and HFUS-14-2SH
+# gears. Motors, electronics and sensors stay those of the arm.
+
+DriveSet = Literal["typical", "s3"]
+DRIVE_SETS: tuple[DriveSet, ...] = get_args(DriveSet)
+"""Names of the sets; "typical" is the default."""
+
+
+def with_drive_set(
+    parameters: ArmParameters, robot: RobotDescription, name: DriveSet
+) -> ArmParameters:
+    """The arm with the drives of a set; unchanged for "typical".
+
+    A joint gets the gear of the set whose rated torque is closest to its own (on a logarithmic
+    scale). Its friction does not depend on load or temperature, and the controller has it and the
+    rotor's inertia as well as before.
+
+    Args:
+        parameters: of the arm, n joints.
+        robot: the arm.
+        name: of the set.
+    """
+    if name == "typical":
+        return parameters
+    gears = _gears(robot, constants()["drive_sets"][name])
+
+    def of_gears(key: str) -> Array:
+        return np.array([gear[key] for gear in gears], dtype=float)
+
+    ratio, n = parameters.gear_ratio, robot.dof
+    reflected = ratio**2 * of_gears("rotor_inertia")
+    viscous = ratio**2 * of_gears("rotor_viscous")
+    stiffness = of_gears("K")
+    friction = NoLoadFriction(
+        coulomb=ratio * of_gears("rotor_coulomb").T,
+        rise=np.zeros((2, n)),
+        pace=np.ones((2, n)),
+        viscous=np.stack([viscous, viscous]),
+        breakaway=np.ones(n),
+        stribeck_speed=parameters.friction.stribeck_speed,
+    )
+    coulomb, slope = friction.straight_line(robot.max_velocity)
+    known = parameters.controller_coulomb / parameters.friction.straight_line(robot.max_velocity)[0]
+    return replace(
+        parameters,
+        reflected_inertia=reflected,
+        rotor_inertia=reflected,
+        friction=friction,
+        temperature_model=np.tile([1.0, 0.0, 0.0, 0.0], (n, 1)),
+        load_direct=np.zeros(n),
+        load_reverse=np.zeros(n),
+        flex_spline_coulomb=of_gears("flex_spline_coulomb"),
+        flex_spline_viscous=of_gears("flex_spline_viscous"),
+        stiffness=stiffness,
+        knees=of_gears("T"),
+        damping=parameters.damping * stiffness[:, 0] / parameters.stiffness[:, 0],
+        controller_coulomb=known * coulomb,
+        controller_viscous=known * slope,
+    )
+
+
+def _gears(robot: RobotDescription, table: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The gear of each joint."""
+    sizes = np.array([gear["max_torque"] for gear in table])
+    return [table[k] for k in closest_sizes(joint_sizes(robot), sizes).tolist()]
+
+
+_DEFAULT_VERSION = {"cb3": (3, 15, 8), "other": (5, 23, 0)}
+"""Arms of other makers get the version that reports measured torques."""
+_E_SERIES_VERSION = (5, 11, 1)
+
+
+@dataclass(frozen=True)
+class ArmOptions:
+    """How a simulated arm is operated.
+
+    Attributes:
+        session: number of the arm's session, 0 for the arm as drawn.
+        ambient: ambient temperature [degC].
+        controller: "feedforward" (inverse dynamics and feedback) or "pd" (with gravity
+            compensation).
+        controller_version: reported software version; it decides which RTDE fields exist.
+        warmth: joint temperatures at the start: 0 ambient, 1 as after hours powered at rest; None
+            for the session's.
+        frictionless: no friction in motors and gears, to see what friction does.
+        drive_set: constants of the gears: "typical" of the arm's type, or a set of drive_sets.py.
+    """
+
+    session: int = 0
+    ambient: float = 25.0
+    controller: ControllerKind = "feedforward"
+    controller_version: tuple[int, ...] = (5, 11, 0)
+    warmth: float | None = None
+    frictionless: bool = False
+    drive_set: DriveSet = "typical"
+
+
+def default_version(robot: RobotDescription) -> tuple[int, ...]:
+    """Software version of a controller that runs this arm."""
+    return _DEFAULT_VERSION.get(robot.generation, _E_SERIES_VERSION)
+
+
+# Session-to-session (day-to-day) variation of a simulated arm.
+#
+# Standby power, friction and temperatures vary between sessions; inertia, torque constants,
+# windings and gears belong to the arm and stay the same. The spreads and their sources are in
+# config/simulation/arm.yaml.
+
+_STREAM, _WEAR_STREAM = 20250610, 20250611
+_LARGEST = 3.0
+"""Draws are limited to this many standard deviations."""
+
+
+@dataclass(frozen=True)
+class SimulatedSession:
+    """One session of one arm with n joints; session 0 is the arm as drawn.
+
+    Attributes:
+        number: 0 for the arm as drawn, 1, 2, ... for its sessions in order of time.
+        standby_offset: standby power minus that of session 0, W.
+        friction_scale: friction relative to session 0 at the same speed, load and temperature [n].
+        ambient_offset: ambient temperature minus the requested one, K.
+        warmth: of the joints at the start: 0 at ambient temperature, 1 as after hours powered at
+            rest, above 1 after motion.
+    """
+
+    number: int
+    standby_offset: float
+    friction_scale: Array
+    ambient_offset: float
+    warmth: float
+
+    def applied_to(self, arm: ArmParameters) -> ArmParameters:
+        """Constants of this session from those of session 0."""
+        if self.number == 0:
+            return arm
+        heat = arm.standby_heat / arm.standby_power
+        standby = arm.standby_power + self.standby_offset
+        return dataclasses.replace(
+            arm.with_friction_scaled(self.friction_scale),
+            standby_power=standby,
+            standby_heat=heat * standby,
+        )
+
+    def random(self, seed: int, purpose: int) -> np.random.Generator:
+        """Random generator of this session of arm `seed`, independent for each purpose."""
+        return np.random.default_rng(
+            [seed, purpose] if self.number == 0 else [seed, purpose, self.number]
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """All values by name, as in the truth file."""
+        return dataclasses.asdict(self)
+
+
+def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
+    """Session `number` of arm `seed`; repeated draws are equal.
+
+    Args:
+        seed: of the arm.
+        number: of the session, from 0.
+        joints: n.
+
+    Raises:
+        InputError: negative number.
+    """
+    if number < 0:
+        raise InputError("--session", f"is {number}", "use 0 or a positive number")
+    if number == 0:
+        return SimulatedSession(0, 0.0, np.ones(joints), 0.0, 1.0)
+    table = constants()["session"]
+    random = np.random.default_rng([seed, _STREAM, number])
+
+    def normal(deviation: float, size: int | None = None) -> Any:
+        return deviation * np.clip(random.standard_normal(size), -_LARGEST, _LARGEST)
+
+    standby = float(normal(table["standby"]))
+    common = 1.0 + normal(table["friction_common"])
+    individual = 1.0 + normal(table["friction_joint"], joints)
+    ambient = float(random.uniform(-table["ambient"], table["ambient"]))
+    warmth = float(random.uniform(*table["warmth"]))
+    scale = common * individual * _running_in(seed, number, joints)
+    return SimulatedSession(number, standby, scale, ambient, warmth)
+
+
+def _running_in(seed: int, number: int, joints: int) -> Array:
+    """Factor on the friction of each joint due to running-in [n]; decreases towards a floor."""
+    table = constants()["session"]
+    least, most = table["running_in"]
+    lost = np.random.default_rng([seed, _WEAR_STREAM]).uniform(least, most, joints)
+    return np.asarray(1.0 - lost * (1.0 - np.exp(-number / table["running_in_sessions"])))
+
+
+# True constants of a simulated arm with its options, in its session.
+
+
+def actual_parameters(
+    robot: RobotDescription, seed: int, session: SimulatedSession, options: ArmOptions
+) -> ArmParameters:
+    """Constants of arm number `seed` of this type, with its drive set, in a session."""
+    drawn = with_drive_set(draw_parameters(robot, seed), robot, options.drive_set)
+    parameters = session.applied_to(drawn)
+    return parameters.without_friction() if options.frictionless else parameters

@@ -1,1 +1,0 @@
-"""The simulated control box: programs, registers, kinematics."""

@@ -1,0 +1,556 @@
+"""Simulated controller without its sockets: arm, program, registers and RTDE values."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.commands import Command, ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.kinematics import (
+    ArmKinematics,
+    LinePlanner,
+    Program,
+    ScriptError,
+    checked_pose,
+    compose,
+)
+from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
+from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
+from ur_energy_model.telemetry.rtde.protocol import IN_USE, NOT_FOUND, TextMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.model.setup import Payload
+    from ur_energy_model.typing import Array
+
+# RTDE input fields, and which client owns them.
+#
+# Source: the RTDE guide. The first client that puts a field into an input recipe owns it until it
+# disconnects; other clients get IN_USE.
+
+INPUTS: dict[str, ValueKind] = {
+    "speed_slider_mask": "UINT32",
+    "speed_slider_fraction": "DOUBLE",
+    "standard_digital_output_mask": "UINT8",
+    "standard_digital_output": "UINT8",
+    "configurable_digital_output_mask": "UINT8",
+    "configurable_digital_output": "UINT8",
+    "tool_digital_output_mask": "UINT8",
+    "tool_digital_output": "UINT8",
+    "standard_analog_output_mask": "UINT8",
+    "standard_analog_output_type": "UINT8",
+    "standard_analog_output_0": "DOUBLE",
+    "standard_analog_output_1": "DOUBLE",
+    "external_force_torque": "VECTOR6D",
+    **{name: field.kind for name, field in FIELDS.items() if name.startswith("input_")},
+}
+"""RTDE type of each input field by name."""
+
+OWN_FIELDS = ("output_", "standard_analog", "analog_io", "actual_digital", "io_current", "tool_")
+"""Prefixes of output fields that belong to the control box, not to the arm."""
+
+
+class InputOwnership:
+    """Owners of the input fields."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, Hashable] = {}
+
+    def claim(self, owner: Hashable, names: Sequence[str]) -> tuple[str, ...]:
+        """Claim fields for a client; all of them or none.
+
+        Returns:
+            Per name its RTDE type, IN_USE or NOT_FOUND. With any IN_USE or NOT_FOUND, nothing
+            is claimed.
+        """
+        answers = tuple(
+            IN_USE if self._owners.get(name, owner) != owner else INPUTS.get(name, NOT_FOUND)
+            for name in names
+        )
+        if IN_USE not in answers and NOT_FOUND not in answers:
+            self._owners.update(dict.fromkeys(names, owner))
+        return answers
+
+    def release(self, owner: Hashable) -> None:
+        """Release all fields of a client that disconnected."""
+        self._owners = {name: each for name, each in self._owners.items() if each != owner}
+
+
+# What RTDE inputs other than registers do: speed slider, digital and analog outputs.
+
+_DIGITAL = (("standard", 0), ("configurable", 8), ("tool", 16))
+
+
+class HasInputs(Protocol):
+    """What inputs act on, as a control box does."""
+
+    @property
+    def values(self) -> MutableMapping[str, Any]:
+        """Output fields by name."""
+
+    def set_speed_slider(self, fraction: float) -> None:
+        """Move the speed slider."""
+
+    def set_digital_outputs(self, mask: int, bits: int) -> None:
+        """Set the outputs that a mask selects."""
+
+
+def apply_inputs(box: HasInputs, inputs: Mapping[str, Any]) -> None:
+    """Apply one input package to a control box.
+
+    A mask without the field that it selects has no effect, nor has a value that is not finite.
+    """
+    fraction = inputs.get("speed_slider_fraction", math.nan)
+    if inputs.get("speed_slider_mask") and math.isfinite(fraction):
+        box.set_speed_slider(fraction)
+    for group, shift in _DIGITAL:
+        mask = inputs.get(f"{group}_digital_output_mask")
+        if mask:
+            bits = inputs.get(f"{group}_digital_output", 0)
+            box.set_digital_outputs(mask << shift, bits << shift)
+    mask = inputs.get("standard_analog_output_mask", 0)
+    for i in (0, 1):
+        level = inputs.get(f"standard_analog_output_{i}", 0.0)
+        if mask >> i & 1 and math.isfinite(level):
+            level = float(np.clip(level, 0.0, 1.0))
+            voltage = inputs.get("standard_analog_output_type", 0) >> i & 1
+            box.values[f"standard_analog_output{i}"] = (
+                10.0 * level if voltage else 0.004 + 0.016 * level
+            )
+
+
+# Interface between the control box and an arm.
+
+
+class ArmInterface(Protocol):
+    """What the control box needs from an arm; `SimulatedArm` implements it."""
+
+    @property
+    def robot(self) -> RobotDescription:
+        """Robot description."""
+        ...
+
+    @property
+    def outputs(self) -> Mapping[str, Any]:
+        """Values of RTDE fields by name in the current cycle."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether a commanded move or stop is still running."""
+        ...
+
+    @property
+    def robot_mode(self) -> RobotMode:
+        """Power mode."""
+        ...
+
+    @property
+    def safety_mode(self) -> SafetyMode:
+        """Safety mode."""
+        ...
+
+    @property
+    def program_state(self) -> ProgramState:
+        """State of the built-in motion."""
+        ...
+
+    def tick(self) -> None:
+        """Advance by one controller cycle."""
+        ...
+
+    def carry(self, payload: Payload) -> None:
+        """Mount another payload without informing the controller."""
+        ...
+
+    def tilt(self, gravity: Array) -> None:
+        """Mount the arm another way without informing it; gravity in the base frame, m/s^2."""
+        ...
+
+    def change_friction(self, joint: int, factor: float) -> None:
+        """Multiply the friction of the joint with this index."""
+        ...
+
+    def command(self, command: Command) -> None:
+        """Accept a command.
+
+        Raises:
+            MotionRefusedError: the arm cannot execute it now.
+        """
+        ...
+
+
+# Values of RTDE fields: those of the control box, and those of the arm.
+
+
+class RtdeValues(dict[str, Any]):
+    """Values of RTDE fields by name.
+
+    The dictionary holds the fields of the control box. Fields of the arm, and fields derived from
+    them, are looked up on access because some are expensive to compute.
+
+    Attributes:
+        tcp_offset: tool centre point in the flange frame [6] (rotation vector), m and rad.
+    """
+
+    def __init__(self, arm: ArmInterface) -> None:
+        super().__init__()
+        self._arm = arm
+        self.tcp_offset = np.zeros(6)
+
+    def __missing__(self, name: str) -> Any:
+        derive = _DERIVED.get(name)
+        if derive is not None:
+            return derive(self._arm.outputs)
+        value = self._arm.outputs[name]
+        if name in _POSES and self.tcp_offset.any():
+            return compose(value, self.tcp_offset)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in _DERIVED or name in self._arm.outputs
+
+
+def _deviation_ratio(outputs: Mapping[str, Any]) -> float:
+    error = np.abs(np.subtract(outputs["target_q"], outputs["actual_q"])).max()
+    return float(error / constants()["servo"]["following_error"])
+
+
+_POSES = ("actual_TCP_pose", "target_TCP_pose")
+"""Poses that the arm reports for the flange, and the controller for the tool centre point."""
+_DERIVED: dict[str, Callable[[Mapping[str, Any]], float]] = {
+    "safety_status": lambda outputs: float(outputs["safety_mode"]),
+    "tcp_force_scalar": lambda outputs: float(np.linalg.norm(outputs["actual_TCP_force"][:3])),
+    "joint_position_deviation_ratio": _deviation_ratio,
+}
+
+# Identity that a simulated controller reports.
+
+Version = tuple[int, int, int, int]
+"""Software version: major, minor, bugfix, build."""
+
+
+@dataclass(frozen=True)
+class SimulatedIdentity:
+    """Identity that a simulated controller reports.
+
+    Attributes:
+        version: software version and build.
+        serial: serial number; simulated ones begin with SIMULATED_SERIAL_PREFIX.
+        model: robot model as the dashboard server names it, such as "UR5".
+        motion: name of the built-in motion, which is the initially loaded program.
+    """
+
+    version: Version
+    serial: str
+    model: str
+    motion: str
+
+    @classmethod
+    def for_robot(
+        cls, robot: RobotDescription, version: tuple[int, ...], seed: int, motion: str
+    ) -> SimulatedIdentity:
+        """Identity of the simulated arm with this version and seed."""
+        major, minor, bugfix, build = (*version, 0, 0, 0)[:4]
+        return cls(
+            version=(major, minor, bugfix, build),
+            serial=f"{SIMULATED_SERIAL_PREFIX}{seed % 10000:04d}",
+            model=robot.name.upper().removesuffix("E"),
+            motion=motion,
+        )
+
+
+CONSTANT_VALUES = {"tool_mode": 253, "tool_temperature": 30.0, "script_control_line": 0}
+"""Fields that neither the arm nor the box computes, at the start."""
+STOP_DECELERATION = 4.0
+"""Deceleration of the arm when a program ends or pauses [rad/s^2]."""
+REPLACEMENT = 0.1
+"""Time for which the state is stopped between a program and the one that replaces it [s]."""
+TOOL_SPEEDS = (1e-3, 100.0)
+"""Range to which speed and acceleration of straight moves are clipped, m/s and m/s^2."""
+MESSAGE_LENGTH = 1000
+"""Longest text message [characters]; the rest is cut."""
+
+
+class ControlBox:
+    """Arm, program and RTDE values of a simulated controller; used by one thread.
+
+    Attributes:
+        arm: the simulated arm.
+        identity: reported identity.
+        rate: controller cycles per second.
+        values: value of every RTDE field by name in the current cycle, inputs included.
+        ownership: owners of the RTDE inputs.
+        messages: text messages not yet sent to the clients.
+        loaded_program: file name of the program that `play` starts.
+        cycle: controller cycles since the start.
+        inputs_received: input packages since the start.
+    """
+
+    def __init__(self, arm: ArmInterface, identity: SimulatedIdentity) -> None:
+        self.arm, self.identity = arm, identity
+        self.rate = arm.robot.rate
+        self.ownership = InputOwnership()
+        self.messages: deque[TextMessage] = deque(maxlen=100)
+        self.loaded_program = f"{identity.motion}.urp"
+        self.cycle = 0
+        self.inputs_received = 0
+        self._program: Program | None = None
+        self._program_paused = False
+        self._program_begin = 0
+        """Cycle in which the program begins."""
+        self._line_goal: tuple[Array, float, float] | None = None
+        self._planner: LinePlanner | None = None
+        self._digital_outputs = 0
+        self.values = RtdeValues(arm)
+        self.values.update((name, 0) for name in FIELDS if name.startswith(OWN_FIELDS))
+        self.values.update(
+            (name, [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0) for name, kind in INPUTS.items()
+        )
+        self.values.update(CONSTANT_VALUES)
+        self._replaced: set[str] = set()
+        self._refresh()
+
+    @property
+    def tcp_offset(self) -> Array:
+        """Tool centre point in the flange frame [6] (rotation vector), m and rad."""
+        return self.values.tcp_offset
+
+    def set_tool(self, pose: Array) -> None:
+        """Set the tool centre point in the flange frame [6], m and rad.
+
+        Raises:
+            ScriptError: not a pose of this world.
+        """
+        self.values.tcp_offset = checked_pose(pose, "the tool centre point")
+
+    @cached_property
+    def kinematics(self) -> ArmKinematics:
+        """Nominal kinematics of the arm."""
+        return ArmKinematics(self.arm.robot)
+
+    @property
+    def target_q(self) -> Array:
+        """Commanded joint positions [n], rad."""
+        return np.asarray(self.values["target_q"])
+
+    def joint_positions(self, pose: Array, near: Array | None = None) -> Array:
+        """Joint positions [n] that bring the tool centre point to a pose [6].
+
+        Args:
+            pose: m and rad.
+            near: start of the solver [n], rad; the commanded position if None.
+
+        Raises:
+            ScriptError: the arm cannot reach the pose.
+        """
+        pose, near = checked_pose(pose), self.target_q if near is None else near
+        q = self.kinematics.inverse(pose, near, self.tcp_offset)
+        if q is None:
+            raise ScriptError("the arm cannot reach the pose: inverse kinematics has no solution")
+        return q
+
+    @property
+    def version(self) -> Version:
+        """Software version and build."""
+        return self.identity.version
+
+    def step(self) -> None:
+        """One controller cycle: program, arm, values."""
+        self.cycle += 1
+        if self.program_state is ProgramState.PLAYING and self._program is not None:
+            try:
+                if not self._plan_line() and not self._program.step():
+                    self.stop()
+            except (ScriptError, MotionRefusedError) as error:
+                self.send_message(str(error), level=0)
+                self.stop()
+        self.arm.tick()
+        self._refresh()
+
+    def move_straight(self, pose: Array, speed: float, acceleration: float) -> None:
+        """Move the tool centre point along a line to a pose [6]; the program waits.
+
+        Args:
+            pose: position and rotation vector, m and rad.
+            speed: m/s.
+            acceleration: m/s^2.
+
+        Raises:
+            ScriptError: not a pose of this world, or a value is not positive.
+        """
+        pose = checked_pose(pose)
+        if not (speed > 0.0 and acceleration > 0.0):
+            raise ScriptError("a straight move needs positive speed and acceleration")
+        speed, acceleration = np.clip([speed, acceleration], *TOOL_SPEEDS).tolist()
+        self._line_goal, self._planner = (pose, speed, acceleration), None
+        self._send(cmd.StopJ(STOP_DECELERATION))
+
+    def _plan_line(self) -> bool:
+        """Continue planning a requested straight move; returns whether there is one."""
+        if self._line_goal is None:
+            return False
+        if self.arm.busy:  # wait until it is at rest
+            return True
+        if self._planner is None:
+            pose, speed, acceleration = self._line_goal
+            self._planner = LinePlanner(
+                self.kinematics,
+                self.target_q,
+                pose,
+                self.tcp_offset,
+                speed,
+                acceleration,
+                self.arm.robot.max_velocity,
+            )
+        line = self._planner.advance()
+        if line is not None:
+            self._line_goal = None
+            self.arm.command(cmd.Follow(line))
+        return True
+
+    def replace_values(self, values: Mapping[str, Any]) -> None:
+        """Report these values instead of the arm's until the next cycle."""
+        self.values.update(values)
+        self._replaced.update(values)
+
+    def _refresh(self) -> None:
+        for name in self._replaced:
+            del self.values[name]
+        self._replaced.clear()
+        safety, mode = self.arm.safety_mode, self.arm.robot_mode
+        if self._program is not None and safety == SafetyMode.PROTECTIVE_STOP:
+            self._program_paused = True
+        state = self.program_state
+        values = self.values
+        values["tcp_offset"] = self.tcp_offset
+        values["runtime_state"] = int(state)
+        values["robot_status_bits"] = (mode >= RobotMode.POWER_ON) | (
+            (state != ProgramState.STOPPED) << 1
+        )
+        values["safety_status_bits"] = (
+            (safety == SafetyMode.NORMAL)
+            | (safety == SafetyMode.PROTECTIVE_STOP) << 2
+            | (safety != SafetyMode.NORMAL) << 10
+        )
+        values["actual_digital_output_bits"] = self._digital_outputs
+
+    def send_message(self, text: str, level: int = 3) -> None:
+        """Send a text to all RTDE clients; level 0 exception, 1 error, 2 warning, 3 info."""
+        self.messages.append(TextMessage(text[:MESSAGE_LENGTH], "simulated controller", level))
+
+    # Programs
+
+    @property
+    def uploaded_program(self) -> str | None:
+        """Name of the uploaded program; None without one."""
+        return None if self._program is None else self._program.name
+
+    @property
+    def program_state(self) -> ProgramState:
+        """State of the uploaded program; before and without one, of the built-in motion."""
+        if self._program is None or self.cycle < self._program_begin:
+            return ProgramState(self.arm.program_state)
+        return ProgramState.PAUSED if self._program_paused else ProgramState.PLAYING
+
+    @property
+    def ready(self) -> bool:
+        """Whether the arm is powered, its brakes released and no protective stop active."""
+        return (
+            self.arm.robot_mode == RobotMode.RUNNING and self.arm.safety_mode == SafetyMode.NORMAL
+        )
+
+    def run(self, program: Program) -> None:
+        """Start an uploaded program; it replaces the running one, which is stopped first."""
+        if self.program_state is not ProgramState.STOPPED:
+            self._program_begin = self.cycle + round(REPLACEMENT * self.rate)
+        self.stop()
+        if program.needs_arm and not self.ready:
+            self.send_message(f"{program.name} was not started: the robot is not running", level=1)
+            return
+        self._program, self._program_paused = program, False
+
+    def stop(self) -> None:
+        """Stop the program and bring the arm to rest."""
+        self._line_goal = None
+        if self._program is not None:
+            self._program = None
+            self.values["script_control_line"] = 0
+            self._send(cmd.StopJ(STOP_DECELERATION))
+        elif self.arm.program_state != ProgramState.STOPPED:
+            self._send(cmd.ProgramCommand.STOP)
+
+    def play(self) -> bool:
+        """Start or resume the program; returns whether that was possible."""
+        if not self.ready:
+            return False
+        if self._program is None:
+            return self._send(cmd.ProgramCommand.PLAY)
+        self._program_paused = False
+        return True
+
+    def pause(self) -> bool:
+        """Pause the program; returns whether one was playing."""
+        if self.program_state != ProgramState.PLAYING:
+            return False
+        if self._program is not None:
+            self._program_paused = True
+            self._send(cmd.StopJ(STOP_DECELERATION))
+        else:
+            self._send(cmd.ProgramCommand.PAUSE)
+        return True
+
+    def _send(self, command: cmd.Command) -> bool:
+        """Command the arm for a client; returns whether it accepted."""
+        try:
+            self.arm.command(command)
+        except MotionRefusedError as error:
+            self.send_message(str(error), level=1)
+            return False
+        return True
+
+    # Power and safety
+
+    def power_on(self) -> None:
+        """Switch the arm on with brakes engaged."""
+        if self.arm.robot_mode < RobotMode.IDLE:
+            self._send(cmd.PowerCommand.ON)
+
+    def power_off(self) -> None:
+        """Stop and switch the arm off."""
+        self.stop()
+        self._send(cmd.PowerCommand.OFF)
+
+    def release_brakes(self) -> None:
+        """Switch on if necessary, and release the brakes."""
+        self._send(cmd.PowerCommand.RELEASE_BRAKES)
+
+    def unlock(self) -> None:
+        """Release a protective stop."""
+        self._send(cmd.SafetyCommand.UNLOCK)
+
+    # Inputs
+
+    def write_inputs(self, inputs: Mapping[str, Any]) -> None:
+        """Apply the values of one input package."""
+        self.inputs_received += 1
+        self.values.update(inputs)
+        apply_inputs(self, inputs)
+
+    def set_speed_slider(self, fraction: float) -> None:
+        """Scale the speed of programs by this fraction; values beyond 0 to 1 are clipped."""
+        self._send(cmd.SpeedSlider(float(np.clip(fraction, 0.0, 1.0))))
+
+    def set_digital_outputs(self, mask: int, bits: int) -> None:
+        """Set the digital outputs in the mask: 8 standard, 8 configurable, 2 tool."""
+        self._digital_outputs = self._digital_outputs & ~mask | bits & mask

@@ -1,0 +1,239 @@
+"""Fault injection: table of faults, their syntax, and when each is active.
+
+A fault is written `NAME[@T[+D]][:ARGUMENT]`: it starts T seconds after the controller became ready
+(default 0) and lasts D seconds (default of the fault; `inf`: until cleared).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.simulation.control_box import OWN_FIELDS
+from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
+from ur_energy_model.telemetry.fields import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True)
+class FaultKind:
+    """A kind of fault.
+
+    Attributes:
+        name: name in commands and options.
+        effect: behaviour of the controller while it is active.
+        argument: meaning of the argument, "" if there is none.
+        default: default argument.
+        duration: default duration [s].
+    """
+
+    name: str
+    effect: str
+    argument: str = ""
+    default: str = ""
+    duration: float = math.inf
+
+
+_TABLE = (
+    FaultKind("stalled_stream", "data packages stop; connections stay open and answer"),
+    FaultKind("closed_socket", "RTDE connections are closed, once", duration=0.0),
+    FaultKind("skipped_packets", "data packages are skipped, controller time continues",
+              "number of packages", "10", 0.0),
+    FaultKind("late_ticks", "the controller pauses and then catches up",
+              "pause [ms]", "50", 0.0),
+    FaultKind("reordered_connect",
+              "a text message arrives before the protocol version, data before the reply to start"),
+    FaultKind("refused_start", "start requests are refused"),
+    FaultKind("nan_values", "a field becomes NaN", "field", "actual_current"),
+    FaultKind("garbage_values", "a field becomes random numbers of any magnitude",
+              "field", "actual_current"),
+    FaultKind("frozen_encoder", "a joint's measured position and speed stop changing",
+              "joint", JOINT_NAMES[0]),
+    FaultKind("voltage_dip", "the bus voltage drops", "bus voltage [V]", "30", 0.5),
+    FaultKind("wrong_version", "newer RTDE protocol versions are refused",
+              "newest version accepted (0: none)", "1"),
+    FaultKind("half_open", "connections are accepted, but nothing is answered or sent"),
+)  # fmt: skip
+
+FAULTS: dict[str, FaultKind] = {kind.name: kind for kind in _TABLE}
+"""All faults by name."""
+
+LARGEST, MOST_FAULTS = 1e6, 1000
+"""Largest argument of a fault, and most pending and active faults."""
+_LARGEST = {"late_ticks": 10_000.0}
+"""Largest argument of faults that have another limit."""
+_REAL = ("DOUBLE", "VECTOR3D", "VECTOR6D")
+_SPELLING = re.compile(
+    r"(?P<name>\w+)(?:@(?P<start>[\d.]+)(?:\+(?P<duration>[\d.]+|inf))?)?(?::(?P<argument>.+))?"
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A requested fault.
+
+    Attributes:
+        kind: kind of fault.
+        start: start [s] after the controller became ready.
+        duration: duration [s]; 0 for a single event.
+        argument: see `FaultKind.argument`.
+    """
+
+    kind: FaultKind
+    start: float
+    duration: float
+    argument: str
+
+    @property
+    def number(self) -> float:
+        """The argument as a number."""
+        return float(self.argument)
+
+    def __str__(self) -> str:
+        argument = f":{self.argument}" if self.argument else ""
+        return f"{self.kind.name}@{self.start:g}+{self.duration:g}{argument}"
+
+
+def parse_fault(text: str, now: float = 0.0) -> Fault:
+    """Parse `NAME[@T[+D]][:ARGUMENT]`.
+
+    Args:
+        text: the fault.
+        now: time that T is relative to [s].
+
+    Raises:
+        InputError: unknown name or invalid argument.
+    """
+    match = _SPELLING.fullmatch(text.strip())
+    kind = FAULTS.get(match["name"]) if match else None
+    if match is None or kind is None:
+        raise InputError(
+            f"fault {text!r}",
+            "is unknown or malformed",
+            f"write NAME[@T[+D]][:ARGUMENT] with NAME one of {', '.join(FAULTS)}",
+        )
+    argument = match["argument"] or kind.default
+    if kind.argument == "joint" and argument in list("012345"):  # as up to version 0.1
+        argument = JOINT_NAMES[int(argument)]
+    _check_argument(text, kind, argument)
+    try:
+        start = float(match["start"] or 0.0)
+        duration = kind.duration if match["duration"] is None else float(match["duration"])
+    except ValueError:
+        raise InputError(
+            f"fault {text!r}",
+            "has an invalid time",
+            "write seconds, for example voltage_dip@10+0.5:30",
+        ) from None
+    return Fault(kind, now + start, duration, argument)
+
+
+def _check_argument(text: str, kind: FaultKind, argument: str) -> None:
+    if argument and not kind.argument:
+        raise InputError(f"fault {text!r}", "takes no argument", f"write {kind.name}")
+    if kind.argument == "field":
+        usable = (
+            argument in FIELDS
+            and FIELDS[argument].kind in _REAL
+            and not argument.startswith(OWN_FIELDS)
+        )
+    elif kind.argument == "joint":
+        usable = argument in JOINT_NAMES
+    else:
+        try:
+            number = float(argument) if kind.argument else 0.0
+        except ValueError:
+            number = math.nan
+        usable = 0 <= number <= _LARGEST.get(kind.name, LARGEST)
+    if not usable:
+        raise InputError(
+            f"fault {text!r}",
+            f"has argument {argument!r}, expected: {kind.argument}",
+            f"for example, write {kind.name}:{kind.default}",
+        )
+
+
+@dataclass
+class Faults:
+    """Requested faults of one controller.
+
+    Attributes:
+        faults: pending and active faults.
+        now: time since the controller became ready [s]; updated by the server every tick.
+    """
+
+    faults: list[Fault] = field(default_factory=list)
+    now: float = 0.0
+    _held: dict[Fault, float] = field(default_factory=dict)
+    _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> Faults:
+        """Parse several faults.
+
+        Raises:
+            InputError: see `parse_fault`.
+        """
+        return cls([parse_fault(text) for text in texts])
+
+    def inject(self, text: str) -> Fault:
+        """Request a fault at run time; its start is relative to now.
+
+        Raises:
+            InputError: see `parse_fault`; or too many faults.
+        """
+        fault = parse_fault(text, self.now)
+        if len(self.faults) >= MOST_FAULTS:
+            raise InputError(f"fault {text!r}", f"would be one of over {MOST_FAULTS}", "clear some")
+        self.faults.append(fault)
+        return fault
+
+    def clear(self, name: str | None = None) -> int:
+        """Remove the faults of this name, or all; returns how many."""
+        before = len(self.faults)
+        self.faults = [fault for fault in self.faults if name not in (None, fault.kind.name)]
+        self._held.clear()
+        return before - len(self.faults)
+
+    def active(self, name: str) -> Fault | None:
+        """The active fault of this name, or None."""
+        if not self.faults:
+            return None
+        for fault in self.faults:
+            if fault.kind.name == name and fault.start <= self.now < fault.start + fault.duration:
+                return fault
+        return None
+
+    def take_due(self, name: str) -> Fault | None:
+        """Remove and return a due fault of this name (single events), or None."""
+        for fault in self.faults:
+            if fault.kind.name == name and fault.start <= self.now:
+                self.faults.remove(fault)
+                return fault
+        return None
+
+    def replaced_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values that active faults replace, from the values of the current cycle."""
+        replaced: dict[str, Any] = {}
+        if fault := self.active("nan_values"):
+            replaced[fault.argument] = np.full(np.shape(values[fault.argument]), np.nan)
+        if fault := self.active("garbage_values"):
+            shape = np.shape(values[fault.argument])
+            magnitude = 10.0 ** self._random.uniform(-300, 300, shape)
+            replaced[fault.argument] = magnitude * self._random.choice((-1.0, 1.0), shape)
+        if fault := self.active("voltage_dip"):
+            replaced["actual_robot_voltage"] = fault.number
+        if fault := self.active("frozen_encoder"):
+            joint = JOINT_NAMES.index(fault.argument)
+            held = self._held.setdefault(fault, float(values["actual_q"][joint]))
+            replaced["actual_q"] = np.array(values["actual_q"])
+            replaced["actual_qd"] = np.array(values["actual_qd"])
+            replaced["actual_q"][joint], replaced["actual_qd"][joint] = held, 0.0
+        return replaced

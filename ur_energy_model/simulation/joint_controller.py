@@ -1,0 +1,238 @@
+"""Joint controller: target moment, target current and servo gains.
+
+"feedforward" is the e-Series controller as Clochiatti et al. 2024 (sec. 3.2) describe it: inverse
+dynamics fed forward plus feedback. "pd" is proportional-derivative control with gravity
+compensation, tuned in the frequency domain on the linear drive (Battistini et al., PD tuning).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+import pinocchio as pin
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.simulation.parameters import ArmParameters, constants
+from ur_energy_model.simulation.plant import ServoGains, gear_twist, solid_links
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
+
+# Linear model of one drive: rotor and link, connected by the elastic gear.
+#
+# Battistini, Samori, Subini, "Modeling and simulation of an UR5 Robot Manipulator", PD tuning:
+# small speeds and twists, no static friction, the links a constant inertia. Four states: position
+# and speed of rotor and link. Everything on the joint side, rotor angle and torque over and times
+# the gear ratio; `published_form` gives the motor-side transfer function of the slides.
+
+
+@dataclass(frozen=True)
+class LinearDrive:
+    """Constants of one drive, joint side.
+
+    Attributes:
+        rotor_inertia: motor and wave generator, kg m^2.
+        rotor_damping: N m s/rad.
+        link_inertia: flex spline and links, kg m^2.
+        link_damping: N m s/rad.
+        stiffness: of the gear, N m/rad.
+    """
+
+    rotor_inertia: float
+    rotor_damping: float
+    link_inertia: float
+    link_damping: float
+    stiffness: float
+
+    @property
+    def state_space(self) -> tuple[Array, Array]:
+        """A [4, 4] and b [4] of x' = A x + b torque, x = rotor angle, speed, link angle, speed."""
+        k, rotor, link = self.stiffness, self.rotor_inertia, self.link_inertia
+        matrix = np.array(
+            [
+                [0.0, 1.0, 0.0, 0.0],
+                [-k / rotor, -self.rotor_damping / rotor, k / rotor, 0.0],
+                [0.0, 0.0, 0.0, 1.0],
+                [k / link, 0.0, -k / link, -self.link_damping / link],
+            ]
+        )
+        return matrix, np.array([0.0, 1.0 / rotor, 0.0, 0.0])
+
+    @property
+    def denominator(self) -> Array:
+        """Coefficients of s^4 ... s^0 [5], that of s^4 is one."""
+        return np.asarray(np.poly(self.state_space[0]).real)
+
+    @property
+    def to_link(self) -> Array:
+        """Numerator from torque to link angle [1], over `denominator`."""
+        return np.array([self.stiffness / (self.rotor_inertia * self.link_inertia)])
+
+    @property
+    def to_rotor(self) -> Array:
+        """Numerator from torque to rotor angle [3], over `denominator`."""
+        link = np.array([self.link_inertia, self.link_damping, self.stiffness])
+        return link / (self.rotor_inertia * self.link_inertia)
+
+    def response(self, frequency: Array, numerator: Array) -> Array:
+        """Complex frequency response at angular frequencies [m], rad/s."""
+        s = 1j * np.asarray(frequency, dtype=float)
+        return np.asarray(np.polyval(numerator, s) / np.polyval(self.denominator, s))
+
+    def published_form(self, gear_ratio: float) -> tuple[float, Array]:
+        """Numerator and denominator [5] from motor torque to joint angle, as in the slides."""
+        return float(self.to_link[0] * gear_ratio), self.denominator
+
+
+def pd_gains(drive: LinearDrive, crossover: float, phase_margin: float) -> tuple[float, float]:
+    """Proportional and derivative gain of a position loop around the rotor.
+
+    The open loop has magnitude one and the phase margin at the crossover frequency:
+    (kp + i w kd) G(i w) = exp(i (phase_margin - pi)). The derivative gain is not negative: where
+    viscous friction gives a larger margin, that one holds.
+
+    Args:
+        drive: the plant.
+        crossover: angular frequency w, rad/s.
+        phase_margin: rad.
+
+    Returns:
+        kp [N m/rad] and kd [N m s/rad], joint side.
+    """
+    plant = drive.response(np.array([crossover]), drive.to_rotor)[0]
+    gain = np.exp(1j * (phase_margin - np.pi)) / plant
+    if gain.imag < 0.0:  # friction alone gives a larger margin
+        return float(1.0 / np.abs(plant)), 0.0
+    return float(gain.real), float(gain.imag / crossover)
+
+
+ControllerKind = Literal["feedforward", "pd"]
+
+_SLOW = 0.02
+"""Speed from which friction is fully compensated [rad/s]."""
+_LINK_SHARE = 0.3
+"""Link inertia assumed in the tuning of the servo, relative to the reflected inertia."""
+_POSITIONS = 200
+"""Random positions over which the link inertia of the PD tuning is averaged."""
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets of one cycle, arrays [n].
+
+    Attributes:
+        q, qd, qdd: rad, rad/s, rad/s^2.
+        moment: inverse dynamics with rotors, without friction, joint side, N m.
+        current: A.
+    """
+
+    q: Array
+    qd: Array
+    qdd: Array
+    moment: Array
+    current: Array
+
+
+class JointController:
+    """Feed-forward and servo of all joints.
+
+    Args:
+        robot: n joints.
+        parameters: of the arm; the controller uses the torque constants, the nominal reflected
+            inertia and its own friction estimate.
+        setup: mounting and payload as configured.
+        kind: "feedforward" or "pd".
+
+    Raises:
+        InputError: unknown kind.
+    """
+
+    def __init__(
+        self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, kind: ControllerKind
+    ) -> None:
+        if kind not in get_args(ControllerKind):
+            raise InputError(
+                kind, "is not a controller", f"use {' or '.join(get_args(ControllerKind))}"
+            )
+        servo = constants()["servo"]
+        self.kind = kind
+        self._robot, self._parameters = robot, parameters
+        self.set_setup(setup)
+        self.gains = (
+            tuned_pd(robot, parameters) if kind == "pd" else _feedback(parameters.reflected_inertia)
+        )
+        self._integral = float(servo["integral"]) if kind == "feedforward" else 0.0
+        self._deadband = float(servo["deadband"])
+        self.trim = np.zeros(robot.dof)
+        """Correction of the rotor reference for the gear twist [n], rad."""
+
+    def set_setup(self, setup: Setup) -> None:
+        """Use another mounting or payload."""
+        self._dynamics = ArmDynamics(self._robot, setup)
+
+    def targets(self, q: Array, qd: Array, qdd: Array) -> Targets:
+        """Target moment and current for a commanded state [n]."""
+        p = self._parameters
+        model, data = self._dynamics.model, self._dynamics.data
+        moment = pin.rnea(model, data, q, qd, qdd) + p.reflected_inertia * qdd
+        if self.kind == "pd":
+            gravity = pin.computeGeneralizedGravity(model, data, q)
+            current = gravity / p.current_to_torque
+            # The joint, not the rotor, shall be at rest where it is told to be.
+            self.trim = gear_twist(gravity, p.stiffness, p.knees)
+        else:
+            direction = np.clip(qd / _SLOW, -1.0, 1.0)
+            friction = p.controller_coulomb * direction + p.controller_viscous * qd
+            current = (moment + friction) / p.current_to_torque
+        return Targets(q, qd, qdd, moment, current)
+
+    def correct(self, dt: float, error: Array) -> None:
+        """Integrate the joint-side position error [n], rad, outside the dead band."""
+        if self._integral:
+            beyond = np.where(np.abs(error) > self._deadband, error, 0.0)
+            self.trim = self.trim + self._integral * dt * beyond
+
+
+def linear_drives(robot: RobotDescription, parameters: ArmParameters) -> tuple[LinearDrive, ...]:
+    """Linear model of every drive of an arm, with viscous but without static friction.
+
+    The link inertia is the mean diagonal of the mass matrix over random positions, a constant as
+    in Battistini et al.
+    """
+    dynamics = ArmDynamics(solid_links(robot), Setup())
+    model, data = dynamics.model, dynamics.data
+    positions = np.random.default_rng(0).uniform(-np.pi, np.pi, (_POSITIONS, robot.dof))
+    links = np.mean([np.diag(pin.crba(model, data, q)) for q in positions], axis=0)
+    return tuple(
+        LinearDrive(*map(float, (rotor, viscous, link, 0.0, stiffness)))
+        for rotor, viscous, link, stiffness in zip(
+            parameters.reflected_inertia,
+            parameters.controller_viscous,
+            links,
+            parameters.stiffness[:, 0],
+            strict=True,
+        )
+    )
+
+
+def tuned_pd(robot: RobotDescription, parameters: ArmParameters) -> ServoGains:
+    """Gains of the PD controller of an arm with n joints."""
+    servo = constants()["servo"]
+    crossover = 2 * np.pi * float(servo["pd_bandwidth"])
+    margin = np.radians(float(servo["pd_phase_margin"]))
+    gains = [pd_gains(drive, crossover, margin) for drive in linear_drives(robot, parameters)]
+    stiffness, damping = np.array(gains).T
+    return ServoGains(stiffness, damping)
+
+
+def _feedback(reflected_inertia: Array) -> ServoGains:
+    """Gains of the feedback beside the feed-forward [n]."""
+    servo = constants()["servo"]
+    omega = 2 * np.pi * float(servo["bandwidth"])
+    inertia = (1.0 + _LINK_SHARE) * reflected_inertia
+    return ServoGains(omega**2 * inertia, 2 * servo["damping"] * omega * inertia)

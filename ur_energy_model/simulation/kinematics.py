@@ -1,0 +1,248 @@
+"""Forward and inverse kinematics of the tool centre point.
+
+A pose is a position and a rotation vector [6], m and rad, in base axes, as in URScript.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pinocchio as pin
+from scipy.interpolate import CubicSpline
+
+from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.simulation.sensors import pose_vector
+from ur_energy_model.trajectory.motions import Trapezoid
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.typing import Array
+
+POSITION_TOLERANCE, ANGLE_TOLERANCE = 1e-7, 1e-7
+"""Convergence of the inverse kinematics [m, rad]."""
+ITERATIONS, DAMPING, LONGEST_STEP = 200, 1e-4, 0.3
+
+
+def matrix_of(pose: Array) -> Array:
+    """Homogeneous transform [4, 4] of a pose [6]."""
+    transform = np.eye(4)
+    transform[:3, :3] = pin.exp3(np.asarray(pose[3:], dtype=float))
+    transform[:3, 3] = pose[:3]
+    return transform
+
+
+def compose(first: Array, second: Array) -> Array:
+    """Product of two poses [6]: `second` is given in the frame of `first`."""
+    return pose_vector(matrix_of(first) @ matrix_of(second))
+
+
+class ArmKinematics:
+    """Nominal kinematics of an arm with n joints, as its controller computes them."""
+
+    def __init__(self, robot: RobotDescription) -> None:
+        self._dynamics = ArmDynamics(robot)
+        self._limits = robot.max_position
+
+    def forward(self, q: Array, tool: Array) -> Array:
+        """Pose [6] of the tool centre point `tool` [6] (flange frame) at joint positions [n]."""
+        flange = self._dynamics.flange_pose(np.asarray(q, dtype=float)[None])[0]
+        return pose_vector(flange @ matrix_of(tool))
+
+    def jacobian(self, q: Array, tool: Array) -> Array:
+        """Geometric Jacobian [6, n] of the tool centre point in base axes."""
+        model, data, last = self._dynamics.model, self._dynamics.data, self._dynamics.dof
+        pin.computeJointJacobians(model, data, np.asarray(q, dtype=float))
+        jacobian = np.array(
+            pin.getJointJacobian(model, data, last, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)
+        )
+        lever = self.forward(q, tool)[:3] - data.oMi[last].translation
+        jacobian[:3] += np.cross(jacobian[3:], lever, axis=0)
+        return jacobian
+
+    def inverse(self, pose: Array, near: Array, tool: Array) -> Array | None:
+        """Joint positions [n] for a pose [6], or None if the solver does not converge.
+
+        Damped least squares (Nakamura and Hanafusa 1986), started at `near` [n].
+        """
+        q, goal = np.array(near, dtype=float), matrix_of(pose)
+        for _ in range(ITERATIONS):
+            pose_now = matrix_of(self.forward(q, tool))
+            angle = pose_now[:3, :3] @ pin.log3(pose_now[:3, :3].T @ goal[:3, :3])
+            error = np.concatenate([goal[:3, 3] - pose_now[:3, 3], angle])
+            if (
+                np.linalg.norm(error[:3]) < POSITION_TOLERANCE
+                and np.linalg.norm(angle) < ANGLE_TOLERANCE
+            ):
+                return q if self.within_limits(q) else None
+            jacobian = self.jacobian(q, tool)
+            damped = jacobian @ jacobian.T + DAMPING * float(error @ error) * np.eye(6)
+            try:
+                step = jacobian.T @ np.linalg.solve(damped, error)
+            except np.linalg.LinAlgError:
+                return None
+            q = q + step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-12))
+        return None
+
+    def within_limits(self, q: Array) -> bool:
+        """Whether joint positions [n] are within the joint limits."""
+        return bool((np.abs(q) <= self._limits).all())
+
+
+# Programs that clients upload to the simulated controller.
+
+
+class ScriptError(UrEnergyError):
+    """Stops the running program; the message is sent to the clients."""
+
+
+class Program(Protocol):
+    """An uploaded program."""
+
+    @property
+    def name(self) -> str:
+        """Name given by the client."""
+        ...
+
+    @property
+    def needs_arm(self) -> bool:
+        """Whether it can start only while the arm is able to move."""
+        ...
+
+    def step(self) -> bool:
+        """Run one controller cycle; returns False when the program has ended.
+
+        Raises:
+            ScriptError: the program cannot continue.
+            MotionRefusedError: the arm cannot execute a requested motion.
+        """
+        ...
+
+
+# Straight-line moves of the tool centre point as joint trajectories.
+
+SPACING, TURN = 0.01, 0.1
+"""Largest distance and angle between two solved points of the path [m, rad]."""
+FEWEST_POINTS, MOST_POINTS = 6, 60
+
+
+class StraightLine:
+    """A joint trajectory along a line: spline path, trapezoidal speed profile.
+
+    Args:
+        path: joint positions at equal steps along the line [points, n], rad.
+        length: of the line, m (rad if the tool only turns).
+        speed: largest speed along the line, length unit per s.
+        acceleration: of both ramps, length unit per s^2.
+        max_speed: joint speed limits [n], rad/s; the move is slowed down to keep them.
+    """
+
+    def __init__(
+        self, path: Array, length: float, speed: float, acceleration: float, max_speed: Array
+    ) -> None:
+        self._points, self._max_speed = path, max_speed
+        self._path = CubicSpline(np.linspace(0.0, 1.0, len(path)), path)
+        slope = np.abs(self._path(np.linspace(0.0, 1.0, 4 * len(path)), 1)).max(axis=0) / length
+        fastest = float((max_speed / np.maximum(slope, 1e-9)).min())
+        self._length = length
+        self._profile = Trapezoid(length, min(speed, fastest), acceleration)
+
+    def with_profile(self, speed: float, acceleration: float) -> StraightLine:
+        """The same line with another speed and acceleration."""
+        return StraightLine(self._points, self._length, speed, acceleration, self._max_speed)
+
+    @property
+    def duration(self) -> float:
+        """Duration of the move [s]."""
+        return self._profile.duration
+
+    def sample(self, time: Array) -> tuple[Array, Array, Array]:
+        """As `Motion.sample`."""
+        position, speed, acceleration = (
+            values[:, None] / self._length for values in self._profile.sample(np.asarray(time))
+        )
+        q, slope, curvature = (self._path(position[:, 0], order) for order in range(3))
+        return q, slope * speed, curvature * speed**2 + slope * acceleration
+
+
+class LinePlanner:
+    """Solves a straight line point by point, one per call, to keep controller cycles short.
+
+    Args:
+        kinematics: of the arm.
+        q: joint positions at the start [n], rad.
+        pose: goal of the tool centre point [6].
+        tool: tool centre point in the flange frame [6].
+        speed: of the tool centre point [m/s], or rad/s if it only turns.
+        acceleration: m/s^2, or rad/s^2.
+        max_speed: joint speed limits [n], rad/s.
+    """
+
+    def __init__(
+        self,
+        kinematics: ArmKinematics,
+        q: Array,
+        pose: Array,
+        tool: Array,
+        speed: float,
+        acceleration: float,
+        max_speed: Array,
+    ) -> None:
+        self._kinematics, self._tool, self._max_speed = kinematics, tool, max_speed
+        self._speed, self._acceleration = speed, acceleration
+        self._start = matrix_of(kinematics.forward(q, tool))
+        goal = matrix_of(pose)
+        self._shift = goal[:3, 3] - self._start[:3, 3]
+        self._turn = pin.log3(self._start[:3, :3].T @ goal[:3, :3])
+        length, angle = float(np.linalg.norm(self._shift)), float(np.linalg.norm(self._turn))
+        self._length = length if length > 1e-6 else angle
+        points = math.ceil(max(length / SPACING, angle / TURN))
+        self._points = min(max(points, FEWEST_POINTS), MOST_POINTS)
+        self._path = [np.array(q, dtype=float)]
+
+    def advance(self) -> StraightLine | None:
+        """Solve the next point; returns the trajectory after the last one.
+
+        Raises:
+            ScriptError: the arm cannot reach a point of the line.
+        """
+        share = len(self._path) / self._points
+        transform = self._start.copy()
+        transform[:3, 3] += share * self._shift
+        transform[:3, :3] = self._start[:3, :3] @ pin.exp3(share * self._turn)
+        q = self._kinematics.inverse(pose_vector(transform), self._path[-1], self._tool)
+        if q is None:
+            raise ScriptError("the arm cannot reach a point of the straight line")
+        self._path.append(q)
+        if len(self._path) <= self._points:
+            return None
+        return StraightLine(
+            np.array(self._path),
+            max(self._length, 1e-6),
+            self._speed,
+            self._acceleration,
+            self._max_speed,
+        )
+
+
+# Bounds of the poses that a simulated controller computes with.
+
+FARTHEST, MOST_TURN = 100.0, 1000.0
+"""Largest coordinate [m] and component of a rotation vector [rad]; far beyond every arm."""
+
+
+def checked_pose(pose: Array, what: str = "the pose") -> Array:
+    """A pose [6] (position in m, rotation vector in rad) that can be computed with.
+
+    Raises:
+        ScriptError: a value is not finite or beyond `FARTHEST` or `MOST_TURN`.
+    """
+    pose = np.asarray(pose, dtype=float)
+    limits = np.repeat([FARTHEST, MOST_TURN], 3)
+    if pose.shape != (6,) or not (np.abs(pose) <= limits).all():
+        raise ScriptError(
+            f"{what} needs six numbers, up to {FARTHEST:g} m and {MOST_TURN:g} rad in size"
+        )
+    return pose

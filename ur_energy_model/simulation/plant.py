@@ -1,0 +1,460 @@
+"""Mechanics of the simulated arm: motors behind strain-wave gears, links as rigid bodies.
+
+Every joint has a motor side and a link side (Battistini et al.), both in joint-side units: rotor
+angle and speed are motor angle and speed over the gear ratio. They are connected by a spring of
+piecewise constant stiffness K1, K2, K3 with knees at T1, T2 and by a damper. Rotor friction follows
+the joint's calibration, with breakaway friction at low speed (Stribeck), a load-dependent part that
+differs between driving and back-driving, and a temperature-dependent part. The flex spline adds
+friction on the link side.
+
+Pinocchio computes the inverse mass matrix and bias torques of the links once per block of at most
+2 ms, at its midpoint; within the block the stiff drives are integrated in steps of at most 0.1 ms
+(`drive_integration`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numba
+import numpy as np
+import pinocchio as pin
+
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.simulation.parameters import ArmParameters, constants
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.model.setup import Setup
+    from ur_energy_model.typing import Array
+
+# Links with inertia tensors, for descriptions that contain point masses only.
+
+DENSITY = 1500.0
+"""Assumed mean density of a link [kg/m^3]: a tube with two joints."""
+SHORTEST = 0.05
+"""Smallest length of a link [m]."""
+
+
+def solid_links(robot: RobotDescription) -> RobotDescription:
+    """The arm with physically possible inertia tensors.
+
+    Links without a published tensor (zero, or not positive definite) become solid cylinders along
+    the line between their two joints, as in Clochiatti et al. 2024 (Table III); the radius follows
+    from mass and density. Masses and centres of mass stay.
+    """
+    inertia = robot.inertia.copy()
+    for link in range(len(robot.mass)):
+        if robot.mass[link] > 0 and np.linalg.eigvalsh(inertia[link])[0] < 1e-9:
+            offset = _between_joints(robot, link)
+            inertia[link] = cylinder(float(robot.mass[link]), offset)
+    return replace(robot, inertia=inertia)
+
+
+def cylinder(mass: float, axis: Array) -> Array:
+    """Inertia tensor [3, 3], kg m^2, of a solid cylinder about its centre.
+
+    Args:
+        mass: kg.
+        axis: vector from end to end [3], m.
+    """
+    length = max(float(np.linalg.norm(axis)), SHORTEST)
+    along = axis / length if np.linalg.norm(axis) > 1e-9 else np.array([0.0, 0.0, 1.0])
+    radius_squared = mass / (np.pi * DENSITY * length)
+    axial = 0.5 * mass * radius_squared
+    across = mass * (3.0 * radius_squared + length**2) / 12.0
+    direction = np.outer(along, along)
+    return np.asarray(axial * direction + across * (np.eye(3) - direction))
+
+
+def _between_joints(robot: RobotDescription, link: int) -> Array:
+    """Vector between the joints of a link in its DH frame [3], m."""
+    sin, cos = np.sin(robot.alpha[link]), np.cos(robot.alpha[link])
+    d, a = robot.d[link], robot.a[link]
+    if robot.convention == "standard":
+        return np.array([a, d * sin, d * cos])
+    return np.array([0.0, 0.0, d]) if d else np.array([a, 0.0, 0.0])
+
+
+# Torsional stiffness of strain-wave gears (catalogue of Harmonic Drive).
+#
+# Stiffness is piecewise constant: K1 up to the torque T1, K2 between T1 and T2, K3 above
+# (Battistini, Samori, Subini, "Modeling and simulation of an UR5 Robot Manipulator"). All joint
+# side.
+
+
+@numba.njit(cache=True)
+def spring_torque(twist: float, k1: float, k2: float, k3: float, t1: float, t2: float) -> float:
+    """Torque [N m] of a gear at a twist [rad]."""
+    size = abs(twist)
+    first = t1 / k1
+    second = first + (t2 - t1) / k2
+    if size <= first:
+        torque = k1 * size
+    elif size <= second:
+        torque = t1 + k2 * (size - first)
+    else:
+        torque = t2 + k3 * (size - second)
+    return math.copysign(torque, twist)
+
+
+def gear_twist(torque: Array, stiffness: Array, knees: Array) -> Array:
+    """Twist [n], rad, under torques [n], N m; the inverse of `spring_torque`.
+
+    Args:
+        torque: joint side [n].
+        stiffness: K1, K2, K3 [n, 3], N m/rad.
+        knees: T1, T2 [n, 2], N m.
+    """
+    parts = _parts(np.abs(torque), np.diff(knees, axis=1, prepend=0.0))
+    return np.asarray(np.sign(torque) * (parts / stiffness).sum(axis=1))
+
+
+def gear_energy(twist: Array, stiffness: Array, knees: Array) -> Array:
+    """Energy [n], J, of gears twisted by angles [n], rad; arguments as in `gear_twist`."""
+    spans = np.diff(knees, axis=1, prepend=0.0) / stiffness[:, :2]
+    parts = _parts(np.abs(twist), spans)
+    start = np.concatenate([np.zeros((len(knees), 1)), knees], axis=1)
+    return np.asarray((start * parts + 0.5 * stiffness * parts**2).sum(axis=1))
+
+
+def _parts(size: Array, spans: Array) -> Array:
+    """Parts of `size` [n] within the first two spans [n, 2] and beyond them: [n, 3]."""
+    first = np.minimum(size, spans[:, 0])
+    second = np.clip(size - spans[:, 0], 0.0, spans[:, 1])
+    third = np.maximum(size - spans.sum(axis=1), 0.0)
+    return np.stack([first, second, third], axis=1)
+
+
+# Compiled time integration of motors, strain-wave gears and joint friction.
+#
+# Friction is implicit: the set-valued Coulomb law is solved for the end of each step, on the link
+# side joint after joint. Joints therefore stick at rest without creeping, and friction never adds
+# energy.
+
+Q, QD, ROTOR, ROTOR_SPEED, CURRENT = range(5)
+"""Rows of the state [5, n]: link position and speed, rotor position and speed (joint side), A."""
+SHAFT, COPPER, FRICTION, GEAR, ABS_CURRENT = range(5)
+"""Rows of the energy sums [5, n]: J, J, J, J and A s; see `Plant.energy`."""
+
+
+class DriveConstants(NamedTuple):
+    """Constants of n drives for the compiled code, [n] unless noted; see `ArmParameters`."""
+
+    to_torque: Array
+    resistance: Array
+    inertia: Array
+    max_current: Array
+    stiffness: Array  # [n, 3]
+    knees: Array  # [n, 2]
+    damping: Array
+    coulomb: Array  # forwards and backwards [2, n], as the next three
+    rise: Array
+    pace: Array
+    viscous: Array
+    breakaway: Array
+    stribeck_speed: Array
+    load_direct: Array
+    load_reverse: Array
+    flex_coulomb: Array
+    flex_viscous: Array
+    friction_factor: Array  # of the speed-dependent friction, by temperature
+
+    @classmethod
+    def from_parameters(cls, p: ArmParameters, temperature: Array) -> DriveConstants:
+        """Constants of an arm at joint temperatures [n], degC."""
+        curve = p.friction
+        return cls(
+            p.current_to_torque,
+            p.effective_resistance,
+            p.rotor_inertia,
+            p.max_current,
+            p.stiffness,
+            p.knees,
+            p.damping,
+            curve.coulomb,
+            curve.rise,
+            curve.pace,
+            curve.viscous,
+            curve.breakaway,
+            curve.stribeck_speed,
+            p.load_direct,
+            p.load_reverse,
+            p.flex_spline_coulomb,
+            p.flex_spline_viscous,
+            p.friction_factor(temperature),
+        )
+
+
+class Servo(NamedTuple):
+    """Position loop of the drives within one block, arrays [n] unless noted.
+
+    Attributes:
+        start: reference at the beginning [2, n]: rotor position, rad, and speed, rad/s.
+        end: reference at the end [2, n]; linear in between.
+        feed_forward: joint side, N m.
+        stiffness: joint side, N m/rad.
+        damping: joint side, N m s/rad.
+    """
+
+    start: Array
+    end: Array
+    feed_forward: Array
+    stiffness: Array
+    damping: Array
+
+
+class Links(NamedTuple):
+    """Dynamics of the links, constant within one block.
+
+    Attributes:
+        inverse_mass: inverse of the mass matrix [n, n].
+        bias: Coriolis, centrifugal and gravity torques [n], N m.
+    """
+
+    inverse_mass: Array
+    bias: Array
+
+
+class IntegrationSteps(NamedTuple):
+    """Time steps of one block.
+
+    Attributes:
+        number: how many steps.
+        length: of one step [s].
+        lag: share of a change of the current that one step follows.
+    """
+
+    number: int
+    length: float
+    lag: float
+
+
+@numba.njit(cache=True)
+def _friction(
+    drives: DriveConstants, j: int, speed: float, ahead: float, transmitted: float
+) -> float:
+    """Magnitude of the rotor friction [N m] of joint `j` that moves on with speed `ahead`."""
+    direction = 0 if ahead >= 0.0 else 1
+    size = abs(speed)
+    stribeck = math.exp(-((size / drives.stribeck_speed[j]) ** 2))
+    moving = (
+        drives.rise[direction, j] * (1.0 - math.exp(-size / drives.pace[direction, j]))
+        + drives.viscous[direction, j] * size
+    )
+    share = drives.load_direct[j] if transmitted * ahead >= 0.0 else drives.load_reverse[j]
+    level = drives.coulomb[direction, j] * (1.0 + (drives.breakaway[j] - 1.0) * stribeck)
+    return float(level + drives.friction_factor[j] * moving + share * abs(transmitted))
+
+
+@numba.njit(cache=True)
+def advance_drives(
+    state: Array,
+    energy: Array,
+    steps: IntegrationSteps,
+    links: Links,
+    servo: Servo,
+    drives: DriveConstants,
+    stopped: bool,
+) -> None:
+    """Integrate one block: symplectic Euler, friction implicit.
+
+    Args:
+        state: see `Q` to `CURRENT` [5, n]; updated in place.
+        energy: see `SHAFT` to `ABS_CURRENT` [5, n]; updated in place.
+        steps: number and length of the steps.
+        links: mass matrix and bias torques.
+        servo: references and gains.
+        drives: constants of the drives.
+        stopped: brakes are closed: rotors stand still and currents decay.
+    """
+    h, inverse = steps.length, links.inverse_mass
+    first, last = servo.start, servo.end
+    n = state.shape[1]
+    load = np.empty(n)
+    for k in range(steps.number):
+        share = (k + 0.5) / steps.number
+        for j in range(n):
+            q, qd = state[Q, j], state[QD, j]
+            rotor, speed, current = state[ROTOR, j], state[ROTOR_SPEED, j], state[CURRENT, j]
+            to_torque, inertia = drives.to_torque[j], drives.inertia[j]
+            # Drive: servo and current loop.
+            target = 0.0
+            if not stopped:
+                error = first[0, j] + share * (last[0, j] - first[0, j]) - rotor
+                slip = first[1, j] + share * (last[1, j] - first[1, j]) - speed
+                torque = servo.feed_forward[j] + servo.stiffness[j] * error
+                target = (torque + servo.damping[j] * slip) / to_torque
+                target = min(max(target, -drives.max_current[j]), drives.max_current[j])
+            current += steps.lag * (target - current)
+            # Gear.
+            k1, k2, k3 = drives.stiffness[j, 0], drives.stiffness[j, 1], drives.stiffness[j, 2]
+            elastic = spring_torque(rotor - q, k1, k2, k3, drives.knees[j, 0], drives.knees[j, 1])
+            lossy = drives.damping[j] * (speed - qd)
+            transmitted = elastic + lossy
+            # Rotor, friction solved for the end of the step.
+            free = speed + h / inertia * (to_torque * current - transmitted)
+            level = _friction(drives, j, speed, free, transmitted)
+            most = inertia * abs(free) / h
+            if stopped or level >= most:
+                level = most
+            friction = math.copysign(level, free)
+            new_speed = free - h / inertia * friction if level < most else 0.0
+            mean = 0.5 * (speed + new_speed)
+            state[ROTOR, j] = rotor + h * new_speed
+            state[ROTOR_SPEED, j] = new_speed
+            state[CURRENT, j] = current
+            load[j] = transmitted - links.bias[j]
+            energy[SHAFT, j] += h * to_torque * current * mean
+            energy[COPPER, j] += h * drives.resistance[j] * current * current
+            energy[FRICTION, j] += h * friction * mean
+            energy[GEAR, j] += h * lossy * (speed - qd)
+            energy[ABS_CURRENT, j] += h * abs(current)
+        for i in range(n):
+            acceleration = 0.0
+            for j in range(n):
+                acceleration += inverse[i, j] * load[j]
+            state[QD, i] += h * acceleration
+        # Friction of the flex splines, joint after joint.
+        for j in range(n):
+            before = state[QD, j]
+            level = drives.flex_coulomb[j] + drives.flex_viscous[j] * abs(before)
+            impulse = math.copysign(min(h * level, abs(before) / inverse[j, j]), before)
+            for i in range(n):
+                state[QD, i] -= inverse[i, j] * impulse
+            energy[FRICTION, j] += impulse * 0.5 * (before + state[QD, j])
+        for i in range(n):
+            state[Q, i] += h * state[QD, i]
+
+
+BLOCK = 2e-3
+"""Longest time between two evaluations of the links' dynamics [s]."""
+STEP = 1e-4
+"""Longest step of the drives [s]."""
+
+
+@dataclass(frozen=True)
+class ServoGains:
+    """Gains of the position loop of the drives, arrays [n].
+
+    Attributes:
+        stiffness: N m/rad, joint side.
+        damping: N m s/rad, joint side.
+    """
+
+    stiffness: Array
+    damping: Array
+
+
+class Plant:
+    """Mechanics and drives of one arm.
+
+    Args:
+        robot: the arm, n joints.
+        parameters: its true constants.
+        setup: true mounting and payload.
+        q: joint positions at rest [n], rad.
+
+    Attributes:
+        state: link position and speed, rotor position and speed, motor current [5, n].
+        energy: sums since the start [5, n]: motor work k_t i w [J], copper loss [J], friction
+            loss [J], loss in the gear dampers [J], and integral of |i| [A s].
+        stopped: True while the brakes are closed: rotors stand still and currents decay.
+    """
+
+    def __init__(
+        self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, q: Array
+    ) -> None:
+        self.parameters = parameters
+        self.set_temperature(np.full(robot.dof, parameters.calibration_temperature))
+        self.stopped = False
+        self.energy = np.zeros((5, robot.dof))
+        self.state = np.zeros((5, robot.dof))
+        self.set_setup(robot, setup)
+        self._time_constant = float(constants()["motor"]["current_time_constant"])
+        ripple = np.sqrt(parameters.current_noise_moving**2 - parameters.current_noise_rest**2)
+        self._torque_ripple = ripple * parameters.current_to_torque
+        self._ripple_speed = float(constants()["sensors"]["current_noise_speed"])
+        gravity = pin.computeGeneralizedGravity(self._model, self._data, np.asarray(q, float))
+        twist = gear_twist(gravity, parameters.stiffness, parameters.knees)
+        self.state[Q], self.state[ROTOR] = q, q + twist
+        self.state[CURRENT] = gravity / parameters.current_to_torque
+        self.step = min(STEP, 0.5 / self._highest_frequency())
+
+    def set_setup(self, robot: RobotDescription, setup: Setup) -> None:
+        """Change mounting or payload."""
+        self.dynamics = ArmDynamics(solid_links(robot), setup)
+        self._model, self._data = self.dynamics.model, self.dynamics.data
+
+    def advance(
+        self,
+        dt: float,
+        start: Array,
+        end: Array,
+        feed_forward: Array,
+        gains: ServoGains,
+        noise: Array | None = None,
+    ) -> None:
+        """Advance by `dt` under the servo of the drives.
+
+        Args:
+            dt: s.
+            start: reference [2, n] at the beginning: rotor position, rad, and speed, rad/s.
+            end: reference at the end; linear in between.
+            feed_forward: torque [n] added to that of the servo, joint side, N m.
+            gains: of the servo.
+            noise: standard normal numbers [n] for the torque ripple in motion; None for none.
+        """
+        blocks = max(1, math.ceil(dt / BLOCK - 1e-9))
+        block = dt / blocks
+        steps = max(1, math.ceil(block / self.step - 1e-9))
+        h = block / steps
+        lag = 1.0 - math.exp(-h / self._time_constant)
+        timing = IntegrationSteps(steps, h, lag)
+        if noise is not None:
+            moving = 1.0 - np.exp(-np.abs(self.state[QD]) / self._ripple_speed)
+            feed_forward = feed_forward + self._torque_ripple * moving * noise
+        for k in range(blocks):
+            middle = self.state[Q] + 0.5 * block * self.state[QD]
+            bias = pin.nonLinearEffects(self._model, self._data, middle, self.state[QD])
+            inverse = np.ascontiguousarray(pin.computeMinverse(self._model, self._data, middle))
+            first = start + (end - start) * (k / blocks)
+            last = start + (end - start) * ((k + 1) / blocks)
+            advance_drives(
+                self.state,
+                self.energy,
+                timing,
+                Links(inverse, bias),
+                Servo(first, last, feed_forward, gains.stiffness, gains.damping),
+                self._drives,
+                self.stopped,
+            )
+
+    def set_temperature(self, temperature: Array) -> None:
+        """Adapt the friction to joint temperatures [n], degC."""
+        self._drives = DriveConstants.from_parameters(self.parameters, temperature)
+
+    def stored_energy(self) -> float:
+        """Kinetic, potential and elastic energy of links, rotors and gears [J]."""
+        q, qd = self.state[Q], self.state[QD]
+        pin.computeAllTerms(self._model, self._data, q, qd)
+        links = pin.computeKineticEnergy(self._model, self._data) + pin.computePotentialEnergy(
+            self._model, self._data
+        )
+        rotors = 0.5 * float(self.parameters.rotor_inertia @ self.state[ROTOR_SPEED] ** 2)
+        twist = self.state[ROTOR] - q
+        springs = gear_energy(twist, self.parameters.stiffness, self.parameters.knees).sum()
+        return float(links + rotors + springs)
+
+    def _highest_frequency(self) -> float:
+        """Estimate of the highest natural frequency of the drives [rad/s]."""
+        random = np.random.default_rng(0)
+        highest = 0.0
+        for q in random.uniform(-np.pi, np.pi, (20, self.state.shape[1])):
+            inverse = np.diag(pin.computeMinverse(self._model, self._data, q))
+            stiffest = self.parameters.stiffness[:, 2]
+            frequency = np.sqrt(stiffest * (inverse + 1.0 / self.parameters.rotor_inertia))
+            highest = max(highest, float(frequency.max()))
+        return highest

@@ -1,1 +1,0 @@
-"""The network side of the simulated controller."""

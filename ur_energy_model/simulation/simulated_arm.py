@@ -1,0 +1,354 @@
+"""One simulated arm with its controller, advanced cycle by cycle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.arm_options import ArmOptions, actual_parameters, draw_session
+from ur_energy_model.simulation.commands import ProgramState, RobotMode, SafetyMode, is_possible
+from ur_energy_model.simulation.joint_controller import JointController, Targets
+from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q, gear_twist
+from ur_energy_model.simulation.sensors import RtdeOutputs, RtdeValue, SensedState, Sensors, Tool
+from ur_energy_model.simulation.supervisor import Supervisor
+from ur_energy_model.simulation.supply import (
+    Energies,
+    EnergyBalance,
+    PowerSupply,
+    TruthLog,
+    setup_record,
+)
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.trajectory.named_motions import Planner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.trajectory.motions import Motion
+    from ur_energy_model.typing import Array
+
+START_TIME = 60.0
+"""Controller timestamp at the start [s]; clients read less than 40 s as a fresh boot."""
+
+
+class SimulatedArm:
+    """An arm with drives and controller.
+
+    Deterministic: the same arguments and commands give the same values.
+
+    Args:
+        robot: the arm.
+        motion: built-in motion; starts at once, repeats if it ends where it begins.
+        seed: selects the individual arm and its noise.
+        setup: mounting and payload as configured.
+        carried: payload that is really mounted; None for the configured one.
+        truth: log, or path of a new log, of the true energies; written by `close`.
+        options: session, ambient temperature and controller.
+
+    Attributes:
+        rate: controller cycles per second [Hz].
+        session: what differs in this session.
+        parameters: true constants of this arm in this session.
+        outputs: RTDE field name -> value in the current cycle.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        *,
+        motion: Motion,
+        seed: int = 0,
+        setup: Setup | None = None,
+        carried: Payload | None = None,
+        truth: TruthLog | str | Path | None = None,
+        options: ArmOptions | None = None,
+    ) -> None:
+        options, setup = options or ArmOptions(), setup or Setup()
+        self.robot, self.motion, self.setup = robot, motion, setup
+        self.rate = robot.rate
+        self.controller_version = options.controller_version
+        self.session = draw_session(seed, options.session, robot.dof)
+        self.parameters = actual_parameters(robot, seed, self.session, options)
+        self._cycle, self._dt = 0, 1.0 / self.rate
+        self._true_setup = Setup(setup.gravity, setup.payload if carried is None else carried)
+        q = motion.sample(np.zeros(1))[0][0].copy()
+        self._plant = Plant(robot, self.parameters, self._true_setup, q)
+        self._controller = JointController(robot, self.parameters, setup, options.controller)
+        self._supervisor = Supervisor(self._planner(), motion, q)
+        self._supply = PowerSupply(self._dt)
+        ambient = options.ambient + self.session.ambient_offset
+        warmth = self.session.warmth if options.warmth is None else options.warmth
+        self._balance = EnergyBalance(self.parameters, self._dt, ambient, warmth)
+        self._sensors = Sensors(self.parameters, self.session.random(seed, 7))
+        self._tool = Tool(ArmDynamics(robot, setup))
+        self._plant.set_temperature(self._balance.thermal.temperature)
+        load = self._plant.dynamics.gravity_torque(q[None])[0]
+        self._controller.trim = gear_twist(load, self.parameters.stiffness, self.parameters.knees)
+        self._targets = self._controller.targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
+        self._reference = self._drive_reference(self._targets)
+        self.outputs = RtdeOutputs()
+        self.outputs.compute_on_demand(self._tool.values(self.outputs, self._sensors))
+        self._truth = TruthLog(truth) if isinstance(truth, str | Path) else truth
+        self._measure()
+        self._log_truth()
+
+    @property
+    def time(self) -> float:
+        """Controller timestamp [s]."""
+        return START_TIME + self._cycle * self._dt
+
+    @property
+    def busy(self) -> bool:
+        """Whether a commanded move or stop is still running."""
+        return self._supervisor.busy
+
+    @property
+    def robot_mode(self) -> RobotMode:
+        """Power mode."""
+        return self._supply.mode
+
+    @property
+    def safety_mode(self) -> SafetyMode:
+        """Safety mode."""
+        return self._supervisor.safety_mode
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Reason of the protective stop; None without one."""
+        return self._supervisor.stop_reason
+
+    @property
+    def program_state(self) -> ProgramState:
+        """State of the built-in motion."""
+        return self._supervisor.program_state
+
+    def command(self, command: cmd.Command) -> None:
+        """Accept a command; it takes effect in the next cycle.
+
+        Raises:
+            MotionRefusedError: the arm cannot move, or a payload is impossible.
+        """
+        if isinstance(command, cmd.PowerCommand):
+            self._supply.command(command)
+            if command is cmd.PowerCommand.OFF:
+                self._supervisor.halt()
+        elif isinstance(command, cmd.SetPayload):
+            self._set_payload(command)
+        else:
+            moves = command is cmd.ProgramCommand.PLAY or isinstance(
+                command, cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ
+            )
+            if moves and self.robot_mode is not RobotMode.RUNNING:
+                raise MotionRefusedError(
+                    f"the arm is in mode {self.robot_mode.name}; power it on and release its brakes"
+                )
+            self._supervisor.command(command)
+
+    def carry(self, payload: Payload) -> None:
+        """Mount another payload without informing the controller."""
+        self._true_setup = Setup(self._true_setup.gravity, payload)
+        self._plant.set_setup(self.robot, self._true_setup)
+
+    def tilt(self, gravity: Array) -> None:
+        """Mount the arm another way, uninformed; gravity in the base frame [3], m/s^2."""
+        self._true_setup = Setup(np.asarray(gravity, dtype=float), self._true_setup.payload)
+        self._plant.set_setup(self.robot, self._true_setup)
+
+    def change_friction(self, joint: int, factor: float) -> None:
+        """Multiply the friction of a joint (index from 0)."""
+        scale = np.where(np.arange(self.robot.dof) == joint, factor, 1.0)
+        self.parameters = self._plant.parameters = self.parameters.with_friction_scaled(scale)
+        self._plant.set_temperature(self._balance.thermal.temperature)
+
+    def tick(self) -> None:
+        """Advance by one controller cycle and update `outputs`."""
+        self._cycle += 1
+        self._supply.advance()
+        running = self.robot_mode is RobotMode.RUNNING
+        if running is self._plant.stopped:
+            self._plant.stopped = not running
+            self._hold_position()
+        if running:
+            q, qd, qdd = self._supervisor.step(self._dt)
+            self._targets = self._controller.targets(q, qd, qdd)
+            self._supervisor.check_torque(self._targets.moment)
+        reference = self._drive_reference(self._targets)
+        self._plant.advance(
+            self._dt,
+            self._reference,
+            reference,
+            self._targets.current * self.parameters.current_to_torque,
+            self._controller.gains,
+            self._sensors.noise.drive,
+        )
+        self._reference = reference
+        if self._balance.integrate(self._plant.energy, self._supply):
+            self._plant.set_temperature(self._balance.thermal.temperature)
+        self._measure()
+        if running:
+            error = self._targets.q - np.asarray(self.outputs["actual_q"])
+            self._controller.correct(self._dt, error)
+            self._supervisor.check_following(error)
+        if self._truth is not None and self._truth.due(self.time):
+            self._log_truth()
+
+    def energies(self) -> Energies:
+        """True energies since the start."""
+        return self._balance.energies(self.time)
+
+    def stored_energy(self) -> float:
+        """Kinetic, potential and elastic energy, and energy of the bus capacitance [J]."""
+        return self._plant.stored_energy() + self._balance.bus.surplus
+
+    def close(self) -> None:
+        """Write the true energies if a log was requested."""
+        self._log_truth()
+        if self._truth is None:
+            return
+        self._truth.write(
+            self.robot.joint_names,
+            self.parameters,
+            {
+                "robot": self.robot.name,
+                "simulated": True,
+                "controller": self._controller.kind,
+                **setup_record(self.setup, self._true_setup.payload),
+                "ambient": self._balance.thermal.ambient,
+                "temperature": self._balance.thermal.temperature,
+                "standby_power": self.parameters.standby_power,
+                "driver_loss": self.parameters.driver_loss,
+                "session": self.session.as_dict(),
+            },
+        )
+
+    def _planner(self) -> Planner:
+        return Planner(self.robot, self.setup, reflected_inertia=self.parameters.reflected_inertia)
+
+    def _drive_reference(self, targets: Targets) -> Array:
+        """Reference of the servo [2, n]: rotor position and speed."""
+        return np.stack([targets.q + self._controller.trim, targets.qd])
+
+    def _hold_position(self) -> None:
+        """Command the measured position as brakes open or close; closed brakes need no current."""
+        q = np.asarray(self.outputs["actual_q"])
+        self._supervisor.rest_at(q)
+        zero = np.zeros_like(q)
+        self._targets = self._controller.targets(q, zero, zero)
+        if self.robot_mode is not RobotMode.RUNNING:
+            self._targets = replace(self._targets, current=zero)
+        self._reference = self._drive_reference(self._targets)
+
+    def _set_payload(self, command: cmd.SetPayload) -> None:
+        payload = command.payload
+        if not is_possible(payload):
+            raise MotionRefusedError("mass, centre of mass or inertia of the payload is impossible")
+        self.setup = Setup(self.setup.gravity, payload)
+        self._controller.set_setup(self.setup)
+        self._tool.dynamics = ArmDynamics(self.robot, self.setup)
+        self._supervisor.set_planner(self._planner())
+
+    def _measure(self) -> None:
+        """Update the outputs."""
+        self.outputs.update(
+            self._sensors.read(
+                SensedState(
+                    q=self._plant.state[Q],
+                    qd=self._plant.state[QD],
+                    current=self._plant.state[CURRENT],
+                    temperature=self._balance.thermal.temperature,
+                    bus=self._balance.bus,
+                    powered=self._supply.powered,
+                )
+            )
+            | self._reported()
+        )
+
+    def _reported(self) -> dict[str, RtdeValue]:
+        """Fields that the controller reports about itself."""
+        targets, payload, n = self._targets, self.setup.payload, self.robot.dof
+        tensor = payload.inertia
+        playing = self.program_state is ProgramState.PLAYING
+        return {
+            "timestamp": self.time,
+            "target_q": targets.q,
+            "target_qd": targets.qd,
+            "target_qdd": targets.qdd,
+            "target_current": targets.current,
+            "target_moment": targets.moment,
+            "joint_control_output": targets.current,
+            "actual_current_window": self.parameters.max_current,
+            "joint_mode": np.full(n, float(self._supply.joint_mode)),
+            "payload": payload.mass,
+            "payload_cog": payload.center_of_mass,
+            "payload_inertia": np.concatenate([tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]),
+            "speed_scaling": self._supervisor.speed_scaling,
+            "target_speed_fraction": self._supervisor.fraction,
+            "robot_mode": float(self.robot_mode),
+            "safety_mode": float(self.safety_mode),
+            "runtime_state": float(self.program_state),
+            "robot_status_bits": float(self._supply.powered | playing << 1),
+            "safety_status_bits": 1.0 if self.safety_mode is SafetyMode.NORMAL else 4.0,
+        }
+
+    def _log_truth(self) -> None:
+        if self._truth is not None:
+            self._truth.append(self.energies(), self._balance.thermal.temperature)
+
+
+# Telemetry of a simulated arm without network and clock, as fast as it can be computed.
+
+
+def record_arm(
+    arm: SimulatedArm, duration: float, fields: Iterable[str] = ENERGY_FIELDS
+) -> Telemetry:
+    """Advance an arm and record every cycle.
+
+    Args:
+        arm: advanced by `duration`.
+        duration: s, rounded to whole cycles.
+        fields: RTDE names; fields that the arm or its version does not have are omitted.
+
+    Returns:
+        One sample per cycle, marked as simulated.
+    """
+    version = arm.controller_version
+    names = [
+        name
+        for name in fields
+        if name in arm.outputs and name != "timestamp" and FIELDS[name].available(version)
+    ]
+    samples = round(duration * arm.rate)
+    time = np.empty(samples)
+    columns = {name: np.empty((samples, *np.shape(arm.outputs[name]))) for name in names}
+    for k in range(samples):
+        arm.tick()
+        time[k] = arm.time
+        for name in names:
+            columns[name][k] = arm.outputs[name]
+    payload = arm.setup.payload
+    x, y, z = (float(value) for value in payload.center_of_mass)
+    gravity = tuple(float(value) for value in arm.setup.gravity)
+    info = RecordingInfo(
+        source=f"simulated {arm.robot.name}, seed {arm.parameters.seed}{_session(arm)}",
+        robot=arm.robot.name,
+        controller_version=".".join(str(part) for part in version),
+        rate=arm.rate,
+        gravity=(gravity[0], gravity[1], gravity[2]),
+        payload_mass=payload.mass,
+        payload_center_of_mass=(x, y, z),
+        simulated=True,
+    )
+    return Telemetry(time, columns, info)
+
+
+def _session(arm: SimulatedArm) -> str:
+    return f", session {arm.session.number}" if arm.session.number else ""

@@ -1,0 +1,306 @@
+"""A simulated UR controller: the network ports around a simulated arm."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ur_energy_model.errors import UrEnergyError, printable
+from ur_energy_model.simulation.client_interfaces import (
+    ControlPortSession,
+    DashboardSession,
+    ScriptSession,
+    StateSession,
+    realtime_packet,
+    state_message,
+)
+from ur_energy_model.simulation.control_box import ArmInterface, ControlBox, SimulatedIdentity
+from ur_energy_model.simulation.faults import Faults
+from ur_energy_model.simulation.rtde_session import Packer, RtdeSession
+from ur_energy_model.simulation.tcp_server import ClientSession, Listener, TcpServer
+from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
+from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ur_energy_model.typing import Self
+
+# Deadlines of a periodic task, and statistics of their lateness.
+
+_BINS: list[float] = [0.0, *np.geomspace(1e-6, 10.0, 281).tolist()]
+
+
+@dataclass(frozen=True)
+class Punctuality:
+    """Lateness statistics of a periodic task.
+
+    Attributes:
+        ticks: number of served deadlines.
+        rate: ticks per second between the first and the last [Hz].
+        lateness_p50, lateness_p99, lateness_max: time from deadline to service [s];
+            percentiles within 6 %.
+    """
+
+    ticks: int
+    rate: float
+    lateness_p50: float
+    lateness_p99: float
+    lateness_max: float
+
+    def __str__(self) -> str:
+        late = [self.lateness_p50, self.lateness_p99, self.lateness_max]
+        p50, p99, worst = (f"{1e3 * value:.2f}" for value in late)
+        return (
+            f"{self.ticks} ticks at {self.rate:.2f}/s, late by {p50} ms (median), "
+            f"{p99} ms (99 %), {worst} ms (worst)"
+        )
+
+
+class Ticker:
+    """Deadlines at start + k * period.
+
+    Deadlines do not move when one is served late, so no tick is dropped and the mean rate is exact.
+
+    Args:
+        period: of the deadlines [s].
+        clock: monotonic time [s].
+    """
+
+    def __init__(self, period: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.period = period
+        self._clock = clock
+        self._start = clock()
+        self._served = 0
+        self._first = self._last = self._start
+        self._worst = 0.0
+        self._histogram = [0] * len(_BINS)
+
+    def remaining(self) -> float:
+        """Time to the next deadline [s]; zero or negative if it is due."""
+        return self._start + self._served * self.period - self._clock()
+
+    def serve(self) -> None:
+        """Record that the current deadline is served now."""
+        now = self._clock()
+        lateness = now - (self._start + self._served * self.period)
+        if self._served == 0:
+            self._first = now
+        self._last = now
+        self._served += 1
+        self._worst = max(self._worst, lateness)
+        self._histogram[max(bisect_left(_BINS, lateness) - 1, 0)] += 1
+
+    def punctuality(self) -> Punctuality:
+        """Statistics since the start."""
+        counts = np.cumsum(self._histogram)
+        p50, p99 = (
+            _BINS[min(int(np.searchsorted(counts, part * counts[-1])) + 1, len(_BINS) - 1)]
+            for part in (0.5, 0.99)
+        )
+        span = self._last - self._first
+        rate = (self._served - 1) / span if self._served > 1 and span > 0 else 0.0
+        return Punctuality(self._served, rate, p50, p99, self._worst)
+
+
+PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
+CONTROL_PORT = 29998
+STATE_RATE = 10.0
+"""Rate of the primary and secondary streams [Hz]."""
+
+
+class SimulatedController:
+    """A UR controller on a network address.
+
+    One thread serves clients until a tick is due, advances the arm by one cycle and sends the
+    packages of that cycle. Nothing is shared between threads, and a slow client cannot delay a
+    tick.
+
+    Args:
+        arm: simulated arm.
+        host: address to listen on.
+        identity: version, serial number and model to report.
+        faults: injected faults.
+        speed: factor on real time.
+        report: called with every message for users.
+
+    Raises:
+        ControllerError: a port cannot be opened.
+    """
+
+    def __init__(
+        self,
+        arm: ArmInterface,
+        host: str,
+        identity: SimulatedIdentity,
+        *,
+        faults: Faults | None = None,
+        speed: float = 1.0,
+        report: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.host = host
+        self._report = report
+        self.faults = Faults() if faults is None else faults
+        self.box = ControlBox(arm, identity)
+        self._period = 1.0 / (self.box.rate * speed)
+        self._ticker = Ticker(self._period)
+        self._packer = Packer()
+        self._to_skip = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._server = TcpServer()
+        try:
+            for port, make in self._sessions().items():
+                self._server.listen(Listener((host, port), make))
+        except UrEnergyError:
+            self._server.close()
+            raise
+
+    def _sessions(self) -> dict[int, Callable[[], ClientSession]]:
+        return {
+            RTDE_PORT: lambda: RtdeSession(self.box, self._packer, self.faults),
+            DASHBOARD_PORT: lambda: DashboardSession(self.box),
+            PRIMARY_PORT: lambda: StateSession(self.box),
+            SECONDARY_PORT: lambda: StateSession(self.box),
+            REALTIME_PORT: lambda: ScriptSession(self.box),
+            CONTROL_PORT: lambda: ControlPortSession(self.box.arm, self.faults),
+        }
+
+    @property
+    def punctuality(self) -> Punctuality:
+        """Lateness statistics of the ticks."""
+        return self._ticker.punctuality()
+
+    @property
+    def connections(self) -> int:
+        """Number of connected clients on all ports."""
+        return len(self._server.connections)
+
+    def run(self, duration: float | None = None, ready: Callable[[], None] | None = None) -> None:
+        """Serve until `stop` is called or the duration has passed.
+
+        Args:
+            duration: controller time to serve [s]; None for ever.
+            ready: called when clients can connect.
+        """
+        gc.collect()
+        gc.freeze()  # keeps long-lived objects out of collections during ticks
+        if ready is not None:
+            ready()
+        end = None if duration is None else round(duration * self.box.rate)
+        self._ticker = Ticker(self._period)
+        try:
+            while not self._stop.is_set() and self.box.cycle != end:
+                self._serve_until_due()
+                self._ticker.serve()
+                self._tick()
+        finally:
+            self._server.close()
+            gc.unfreeze()
+
+    def stop(self) -> None:
+        """Make `run` return; may be called from a signal handler or another thread."""
+        self._stop.set()
+
+    def _serve_until_due(self) -> None:
+        """Serve clients until the next tick is due, at least once."""
+        remaining = self._ticker.remaining()
+        while True:
+            self._server.serve(max(0.0, remaining))
+            remaining = self._ticker.remaining()
+            if remaining <= 0.0:
+                return
+
+    def _tick(self) -> None:
+        """Run one controller cycle and send its packages."""
+        self.faults.now = self.box.cycle / self.box.rate
+        if fault := self.faults.take_due("late_ticks"):
+            time.sleep(fault.number / 1000.0)
+        self.box.step()
+        if self.faults.faults:
+            self.box.replace_values(self.faults.replaced_values(self.box.values))
+        self._send_data_packages()
+        self._stream()
+        self._server.sweep()
+
+    def _send_data_packages(self) -> None:
+        faults = self.faults
+        clients = [
+            (connection, connection.session)
+            for connection in self._server.connections
+            if isinstance(connection.session, RtdeSession)
+        ]
+        if faults.take_due("closed_socket"):
+            for connection, _ in clients:
+                connection.close()
+        messages = [*self.box.messages]
+        self.box.messages.clear()
+        for message in messages:
+            self._report(printable(message.text))
+        if faults.active("half_open"):
+            return
+        for message in messages:
+            for connection, session in clients:
+                connection.send(session.message(message))
+        if fault := faults.take_due("skipped_packets"):
+            self._to_skip = int(fault.number)
+        silent = self._to_skip > 0 or faults.active("stalled_stream") is not None
+        self._to_skip = max(0, self._to_skip - 1)
+        self._packer.next_tick()
+        for connection, session in clients:
+            package = session.data_package()
+            if not silent:
+                connection.send(package)
+
+    def _stream(self) -> None:
+        """Stream the state; clients that do not read, such as ur_rtde, miss packets."""
+        state_due = self.box.cycle % max(1, round(self.box.rate / STATE_RATE)) == 0
+        state = packet = b""
+        for connection in self._server.connections:
+            session = connection.session
+            if not isinstance(session, ScriptSession) or connection.congested:
+                continue
+            if not isinstance(session, StateSession):
+                packet = packet or realtime_packet(self.box)
+                connection.send(packet)
+            elif state_due:
+                state = state or state_message(self.box)
+                connection.send(state)
+
+    # Background thread, for tests and nodes
+
+    def __enter__(self) -> Self:
+        """Serve in a background thread until the end of the block."""
+        started = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run_in_thread, args=(started,), name="simulated controller", daemon=True
+        )
+        self._thread.start()
+        started.wait()
+        return self
+
+    def _run_in_thread(self, started: threading.Event) -> None:
+        try:
+            self.run(ready=started.set)
+        except BaseException as error:
+            self._failure = error
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Stop serving.
+
+        Raises:
+            BaseException: failure of the background thread.
+        """
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+        if self._failure is not None and error is None:
+            raise self._failure

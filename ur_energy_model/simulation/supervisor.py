@@ -1,0 +1,432 @@
+"""Selects what moves the arm, its built-in motion or commands, and enforces the safety limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.commands import ProgramState, SafetyMode
+from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.trajectory.motions import Hold, Motion, repeats
+from ur_energy_model.typing import Array, Mask
+
+if TYPE_CHECKING:
+    from ur_energy_model.trajectory.named_motions import Planner
+
+# Commanded joint states: motions, streamed set points, speeds and stops.
+
+State = tuple[Array, Array, Array]
+"""Position, velocity, acceleration [n]."""
+
+_BUFFER = 256
+SERVO_ACCELERATION = 40.0
+"""Acceleration limit while following a stream [rad/s^2]."""
+SPEED_AVERAGING = 0.01
+"""Averaging time of the speed of a stream [s]."""
+LOOKAHEAD, GAIN = (0.03, 2.0), (1.0, 1e4)
+"""Ranges to which look-ahead time [s] and gain of a stream are clipped."""
+
+
+class Reference(Protocol):
+    """Source of commanded joint states."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the reference has ended, at rest."""
+        ...
+
+    def step(self, dt: float, scale: float, change: float) -> State:
+        """Commanded state after `dt` more seconds.
+
+        Args:
+            dt: length of a controller cycle [s].
+            scale: speed scaling in this cycle, 0 to 1.
+            change: its rate of change [1/s].
+        """
+        ...
+
+
+class Rest:
+    """Keep the commanded position."""
+
+    done = True
+
+    def __init__(self, q: Array) -> None:
+        self._state = (q, np.zeros_like(q), np.zeros_like(q))
+
+    def step(self, dt: float, scale: float, change: float) -> State:
+        """As `Reference.step`."""
+        return self._state
+
+
+class MotionReference:
+    """Follow a motion.
+
+    Args:
+        motion: n joints.
+        loop: whether to repeat a motion that ends where it begins.
+
+    Attributes:
+        elapsed: time along the motion [s].
+        runs: number of completed repetitions.
+    """
+
+    def __init__(self, motion: Motion, *, loop: bool) -> None:
+        self.motion = motion
+        self._loop = loop and repeats(motion)
+        self.elapsed = 0.0
+        self.runs = 0
+        self._buffer: list[Array] = []
+        self._next = 0
+        self._rate = 0.0
+
+    @property
+    def done(self) -> bool:
+        """As `Reference.done`."""
+        return not self._loop and self.elapsed >= self.motion.duration
+
+    def step(self, dt: float, scale: float, change: float) -> State:
+        """As `Reference.step`; `scale` applies to the time along the motion."""
+        self.elapsed += scale * dt
+        if self._loop and self.elapsed >= self.motion.duration:
+            self.elapsed -= self.motion.duration
+            self.runs += 1
+            self._buffer = []
+        if change != 0.0 or scale * dt != self._rate or self._next >= self._length:
+            self._fill(scale * dt, 1 if change != 0.0 else _BUFFER)
+        q, qd, qdd = (values[self._next] for values in self._buffer)
+        self._next += 1
+        return q, scale * qd, scale**2 * qdd + change * qd
+
+    @property
+    def _length(self) -> int:
+        return len(self._buffer[0]) if self._buffer else 0
+
+    def _fill(self, rate: float, count: int) -> None:
+        """Compute the next states at equal steps of `rate` s along the motion."""
+        self._buffer = list(self.motion.sample(self.elapsed + rate * np.arange(float(count))))
+        self._next, self._rate = 0, rate
+
+
+class SpeedReference:
+    """Accelerate to joint speeds; `acceleration` is that of the leading joint.
+
+    Args:
+        q, qd: commanded state at the start [n].
+        goal: joint speeds [n], rad/s.
+        acceleration: rad/s^2.
+    """
+
+    def __init__(self, q: Array, qd: Array, goal: Array, acceleration: float) -> None:
+        self._q, self._qd, self._goal = q, qd, goal
+        self._acceleration = acceleration
+
+    @property
+    def done(self) -> bool:
+        """Whether the goal is rest and it has been reached."""
+        return not self._goal.any() and not self._qd.any()
+
+    def step(self, dt: float, scale: float, change: float) -> State:
+        """As `Reference.step`; stops must not depend on the speed scaling, so it is ignored."""
+        missing = self._goal - self._qd
+        largest = float(np.abs(missing).max())
+        most = self._acceleration * dt
+        step = missing if largest <= most else missing * (most / largest)
+        qd = self._goal.copy() if largest <= most else self._qd + step
+        self._q = self._q + 0.5 * dt * (self._qd + qd)
+        self._qd = qd
+        return self._q, qd, step / dt
+
+
+class ServoReference:
+    """Follow streamed positions through a critically damped second-order low-pass filter.
+
+    Without a new position in a cycle, the last velocity of the stream is extrapolated for up to the
+    look-ahead time, as real controllers do, because network streams are not synchronous.
+
+    Args:
+        q, qd: commanded state at the start [n].
+    """
+
+    done = False
+
+    def __init__(self, q: Array, qd: Array) -> None:
+        self._q, self._qd = q, qd
+        self._goal, self._goal_speed = q, np.zeros_like(q)
+        self._age = np.inf
+        self._lookahead = 0.03
+        self._omega = 1.0
+
+    def update(self, goal: Array, lookahead: float, gain: float) -> None:
+        """Set the streamed position [n], rad; an unchanged position is ignored."""
+        self._lookahead = float(np.clip(np.nan_to_num(lookahead), *LOOKAHEAD))
+        self._omega = 2.0 / self._lookahead * np.sqrt(np.clip(np.nan_to_num(gain), *GAIN) / 300.0)
+        if np.array_equal(goal, self._goal):
+            return
+        if 0.0 < self._age <= self._lookahead:
+            speed = (goal - self._goal) / self._age
+            share = min(1.0, self._age / SPEED_AVERAGING)
+            self._goal_speed = self._goal_speed + share * (speed - self._goal_speed)
+        else:
+            self._goal_speed = np.zeros_like(goal)
+        self._goal, self._age = goal, 0.0
+
+    def step(self, dt: float, scale: float, change: float) -> State:
+        """As `Reference.step`."""
+        w = self._omega
+        goal = self._goal + min(self._age, self._lookahead) * self._goal_speed
+        self._age += dt
+        # Implicit Euler of qdd = w^2 (goal - q) - 2 w qd: stable at any gain.
+        pull = w**2 * (goal - self._q - dt * self._qd) - 2 * w * self._qd
+        qdd = pull / (1.0 + 2 * w * dt + (w * dt) ** 2)
+        qdd = np.clip(qdd, -SERVO_ACCELERATION, SERVO_ACCELERATION)
+        qd = self._qd + dt * qdd
+        self._q = self._q + dt * qd
+        self._qd = qd
+        return self._q, qd, qdd
+
+
+MotionCommand = cmd.Move | cmd.SpeedSlider | cmd.ProgramCommand | cmd.SafetyCommand
+
+SCALING_RATE = 3.0
+"""Rate at which the speed scaling follows slider and pause [1/s]."""
+STOP_ACCELERATION = 10.0
+"""Deceleration of a protective stop, and before a new move [rad/s^2]."""
+SLOWEST = 1e-3
+"""Smallest speed and acceleration of a command, rad/s and rad/s^2."""
+FASTEST = 200.0
+"""Largest speed and acceleration of a command; no drive reaches them."""
+APPROACH = {"v": 0.9, "a": 1.8}
+"""Move to the start of the built-in motion, rad/s and rad/s^2."""
+OVERLOAD_SECONDS = 0.02
+"""Tolerated duration of a torque beyond the limits [s]."""
+MARGIN = 1.02
+"""Factor on the limits beyond which the arm stops itself."""
+
+
+class Supervisor:
+    """Selects the reference of every cycle and stops the arm when a limit is exceeded.
+
+    Args:
+        planner: plans the moves of n joints.
+        motion: built-in motion.
+        q: current position [n], rad.
+
+    Attributes:
+        fraction: speed slider, 0 to 1.
+        scale: effective speed scaling, 0 to 1.
+        safety_mode: normal or protective stop.
+        stop_reason: reason of the protective stop, None without one.
+        program_state: state of the built-in motion.
+    """
+
+    def __init__(self, planner: Planner, motion: Motion, q: Array) -> None:
+        self._planner, self._robot, self._motion = planner, planner.robot, motion
+        self._state: State = (q, np.zeros_like(q), np.zeros_like(q))
+        self._program: MotionReference | None = None
+        self._reference: Reference = Rest(q)
+        self._next: list[Reference | cmd.MoveJ] = []
+        self.fraction = self.scale = 1.0
+        self.safety_mode = SafetyMode.NORMAL
+        self.stop_reason: str | None = None
+        self._overloaded = np.zeros(len(q), dtype=np.intp)
+        self.program_state = ProgramState.STOPPED
+        if not isinstance(motion, Hold):
+            self._play()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a commanded move or stop is still running."""
+        in_program = self._program is not None and self._reference is self._program
+        return not in_program and (bool(self._next) or not self._reference.done)
+
+    @property
+    def speed_scaling(self) -> float:
+        """RTDE's speed_scaling: `scale` over `fraction`."""
+        return self.scale / self.fraction if self.fraction > 0.0 else 1.0
+
+    def command(self, command: MotionCommand) -> None:
+        """Accept a command.
+
+        Raises:
+            MotionRefusedError: a motion during a protective stop.
+        """
+        match command:
+            case cmd.SpeedSlider():
+                if np.isfinite(command.fraction):
+                    self.fraction = float(np.clip(command.fraction, 0.0, 1.0))
+            case cmd.SafetyCommand.UNLOCK:
+                self.safety_mode, self.stop_reason = SafetyMode.NORMAL, None
+            case cmd.SafetyCommand.PROTECTIVE_STOP:
+                self._stop("requested by a client")
+            case cmd.ProgramCommand.PAUSE | cmd.ProgramCommand.STOP:
+                self._end_program(paused=command is cmd.ProgramCommand.PAUSE)
+            case cmd.StopJ() if self.safety_mode is not SafetyMode.NORMAL:
+                pass  # the arm stops already
+            case _ if self.safety_mode is not SafetyMode.NORMAL:
+                raise MotionRefusedError(
+                    f"the arm is in a protective stop ({self.stop_reason}); unlock it first"
+                )
+            case cmd.ProgramCommand.PLAY:
+                self._play()
+            case _:
+                self._leave_program()
+                self._start(command)
+
+    def _start(self, command: cmd.Move) -> None:
+        q, qd, _ = self._state
+        match command:
+            case cmd.StopJ():
+                self._brake(_positive(command.a))
+            case cmd.SpeedJ():
+                goal = np.asarray(command.qd, dtype=float)
+                if np.isfinite(goal).all():
+                    self._reference = SpeedReference(q, qd, goal, _positive(command.a))
+                    self._next = []
+                else:
+                    self._stop("commanded speed is not a number")
+            case cmd.Follow():
+                self._brake(then=[MotionReference(command.motion, loop=False)])
+            case cmd.MoveJ() | cmd.ServoJ() if self._outside(np.asarray(command.q, dtype=float)):
+                self._stop("commanded position is out of range")
+            case cmd.MoveJ():
+                self._brake(then=[command])
+            case cmd.ServoJ():
+                if not isinstance(self._reference, ServoReference):
+                    self._reference, self._next = ServoReference(q, qd), []
+                goal = np.asarray(command.q, dtype=float)
+                self._reference.update(goal, command.lookahead, command.gain)
+
+    def step(self, dt: float) -> State:
+        """Commanded state of the next cycle."""
+        if self.program_state is ProgramState.PAUSED and self._program is not None:
+            goal = 0.0
+        else:
+            goal = self.fraction
+        step = float(np.clip(goal - self.scale, -SCALING_RATE * dt, SCALING_RATE * dt))
+        self.scale += step
+        while self._reference.done and not isinstance(self._reference, Rest):
+            self._start_next()
+        self._state = self._reference.step(dt, self.scale, step / dt)
+        self._check_state()
+        return self._state
+
+    def rest_at(self, q: Array) -> None:
+        """Command the arm to stay at `q` [n], rad."""
+        self._state = (q, np.zeros_like(q), np.zeros_like(q))
+        self._reference, self._next, self._program = Rest(q), [], None
+
+    def set_planner(self, planner: Planner) -> None:
+        """Replace the planner after a change of payload."""
+        self._planner = planner
+
+    def halt(self) -> None:
+        """End all motion immediately, as when the brakes close."""
+        self.rest_at(self._state[0])
+        self.program_state = ProgramState.STOPPED
+
+    def check_torque(self, moment: Array) -> None:
+        """Stop if a target moment [n], N m, stays beyond the limits.
+
+        Short peaks are tolerated: a stream that skips a few cycles does not overload a drive.
+        """
+        over = np.abs(moment) > MARGIN * self._robot.max_torque
+        self._overloaded = np.where(over, self._overloaded + 1, 0)
+        lasting = self._overloaded > OVERLOAD_SECONDS * self._robot.rate
+        if lasting.any():
+            self._stop(f"torque limit of {self._name(lasting)}")
+
+    def check_following(self, error: Array) -> None:
+        """Stop if a position error [n], rad, is too large."""
+        over = np.abs(error) > constants()["servo"]["following_error"]
+        if over.any():
+            self._stop(f"{self._name(over)} does not follow its target")
+
+    def _check_state(self) -> None:
+        q, qd, _ = self._state
+        fast = np.abs(qd) > MARGIN * self._robot.max_velocity
+        if fast.any():
+            self._stop(f"speed limit of {self._name(fast)}")
+        elif self._outside(q):
+            outside = np.abs(q) > self._robot.max_position
+            self._stop(f"position limit of {self._name(outside)}")
+
+    def _outside(self, q: Array) -> bool:
+        return bool((np.abs(q) > self._robot.max_position).any() or not np.isfinite(q).all())
+
+    def _name(self, joints: Mask) -> str:
+        return self._robot.joint_names[int(np.argmax(joints))]
+
+    def _stop(self, reason: str) -> None:
+        """Protective stop: brake, keep power."""
+        if self.safety_mode is SafetyMode.PROTECTIVE_STOP:
+            return
+        self.safety_mode, self.stop_reason = SafetyMode.PROTECTIVE_STOP, reason
+        if self.program_state is ProgramState.PLAYING:
+            self.program_state = ProgramState.PAUSED
+        self._program = None
+        self._brake()
+
+    def _brake(
+        self,
+        acceleration: float = STOP_ACCELERATION,
+        then: list[Reference | cmd.MoveJ] | None = None,
+    ) -> None:
+        q, qd, _ = self._state
+        self._reference = SpeedReference(q, qd, np.zeros_like(qd), acceleration)
+        self._next = then or []
+
+    def _start_next(self) -> None:
+        """Replace a finished reference by the next one, or by rest."""
+        q = self._state[0]
+        if not self._next:
+            if self._reference is self._program:
+                self.program_state = ProgramState.STOPPED
+                self._program = None
+            self._reference = Rest(q)
+            return
+        following = self._next.pop(0)
+        if isinstance(following, cmd.MoveJ):
+            goal = np.asarray(following.q, dtype=float)
+            limits = replace(
+                self._planner.limits,
+                speed=np.minimum(_positive(following.v), self._robot.max_velocity),
+                acceleration=np.full(len(q), _positive(following.a)),
+            )
+            path = self._planner.move(q, goal, limits=limits)
+            following = MotionReference(path, loop=False)
+        self._reference = following
+
+    def _play(self) -> None:
+        """Start or resume the built-in motion."""
+        self.program_state = ProgramState.PLAYING
+        if self._program is not None:
+            return
+        self._program = MotionReference(self._motion, loop=True)
+        start = self._motion.sample(np.zeros(1))[0][0]
+        self._brake(then=[cmd.MoveJ(start, **APPROACH), self._program])
+
+    def _end_program(self, *, paused: bool) -> None:
+        if self.program_state is ProgramState.STOPPED:
+            return
+        if paused:
+            self.program_state = ProgramState.PAUSED
+            return
+        self.program_state = ProgramState.STOPPED
+        if self._program is not None:
+            self._program = None
+            self._brake()
+
+    def _leave_program(self) -> None:
+        """Abandon the built-in motion for a command."""
+        self._program = None
+        self.program_state = ProgramState.STOPPED
+
+
+def _positive(value: float) -> float:
+    """A client's speed or acceleration within the bounds; `SLOWEST` if it is not finite."""
+    return min(max(float(value), SLOWEST), FASTEST) if np.isfinite(value) else SLOWEST

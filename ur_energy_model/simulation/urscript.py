@@ -1,0 +1,537 @@
+"""URScript programs of plain calls: text into programs, calls into actions."""
+
+from __future__ import annotations
+
+import codecs
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.control_box import ControlBox
+from ur_energy_model.simulation.kinematics import ScriptError
+
+if TYPE_CHECKING:
+    from ur_energy_model.typing import Array
+
+# Parses plain function calls of URScript: a name and literal arguments.
+#
+# There is no URScript interpreter. The parser is not recursive in its input beyond `MAX_DEPTH` and
+# reads no line longer than `MAX_LINE`, so no text can exhaust time, memory or the stack.
+
+MAX_LINE = 10_000
+"""Longest line of a plain program [characters]."""
+MAX_CALLS = 5000
+"""Most lines of a plain program."""
+MAX_DEPTH = 8
+"""Deepest nesting of lists."""
+
+_DIGITAL_OUT = re.compile(r"digital_out\[(\d+)\]\s*=\s*(True|False)", re.ASCII)
+_NUMBER = r"[-+]?\s*(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+_TOKEN = re.compile(
+    rf"""\s*(?:(?P<number>{_NUMBER})|(?P<text>"[^"]*"|'[^']*')|(?P<pose>p\[)
+    |(?P<name>[A-Za-z_]\w*)|(?P<mark>[()\[\],=])|(?P<comment>\#.*))\s*""",
+    re.ASCII | re.VERBOSE,
+)
+_LONGEST_INTEGER = 20
+_TRUTH = {"True": True, "False": False}
+
+
+class Pose(tuple[float, ...]):
+    """A pose p[x, y, z, rx, ry, rz]: position in m, rotation vector in rad."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """A plain call with literal arguments, such as `movej([0, 0, 0, 0, 0, 0], a=1.2)`.
+
+    Attributes:
+        name: function name.
+        positional: positional arguments.
+        named: named arguments.
+        line: of its program, from 1; 0 where it is none of a program.
+    """
+
+    name: str
+    positional: tuple[Any, ...]
+    named: dict[str, Any]
+    line: int = field(default=0, compare=False)
+
+
+def plain_calls(lines: list[str], first: int = 1) -> list[Call] | None:
+    """Calls of a program's lines if they are plain calls only, otherwise None.
+
+    Args:
+        lines: of the program.
+        first: number of the first of them.
+
+    Raises:
+        ScriptError: more than `MAX_CALLS` lines.
+    """
+    if len(lines) > MAX_CALLS:
+        raise ScriptError(f"the script has {len(lines)} lines; at most {MAX_CALLS} are simulated")
+    calls = []
+    for number, line in enumerate(lines, first):
+        if not line.split("#", 1)[0].strip():
+            continue
+        call = _plain_call(line)
+        if call is None:
+            return None
+        calls.append(replace(call, line=number))
+    return calls
+
+
+def _plain_call(line: str) -> Call | None:
+    if len(line) > MAX_LINE:
+        return None
+    try:
+        return _Parser(_DIGITAL_OUT.sub(r"set_digital_out(\1, \2)", line)).call()  # old syntax
+    except ValueError:
+        return None
+
+
+class _Parser:
+    """Parser of one line; its methods raise ValueError where the line is not a plain call."""
+
+    def __init__(self, line: str) -> None:
+        self._tokens: list[tuple[str, str]] = []
+        place = 0
+        while place < len(line):
+            match = _TOKEN.match(line, place)
+            if match is None:
+                raise ValueError(f"{line[place]!r} is not plain")
+            place = match.end()
+            kind = str(match.lastgroup)
+            if kind != "comment":
+                self._tokens.append((kind, match[kind]))
+        self._tokens.append(("end", ""))
+        self._next = 0
+
+    def call(self) -> Call:
+        name = self._take("name")
+        self._take("mark", "(")
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        while not self._skips(")"):
+            if positional or named:
+                self._take("mark", ",")
+            if self._tokens[self._next + 1 : self._next + 2] == [("mark", "=")]:
+                key = self._take("name")
+                self._take("mark", "=")
+                if key in named:
+                    raise ValueError(f"{key} is given twice")
+                named[key] = self._value()
+            elif named:
+                raise ValueError("a positional argument follows a named one")
+            else:
+                positional.append(self._value())
+        self._take("end")
+        return Call(name, tuple(positional), named)
+
+    def _value(self, depth: int = 0) -> Any:
+        kind, text = self._tokens[self._next]
+        self._next += 1
+        if kind == "number":
+            return _number(text)
+        if kind == "text":
+            return text[1:-1]
+        if kind == "name" and text in _TRUTH:
+            return _TRUTH[text]
+        if (kind == "pose" or text == "[") and depth < MAX_DEPTH:
+            items: list[Any] = []
+            while not self._skips("]"):
+                if items:
+                    self._take("mark", ",")
+                items.append(self._value(depth + 1))
+            return Pose(items) if kind == "pose" else items
+        raise ValueError(f"{text!r} is not a literal")
+
+    def _take(self, kind: str, text: str | None = None) -> str:
+        found, value = self._tokens[self._next]
+        if found != kind or text not in (None, value):
+            raise ValueError(f"{value!r} is in the place of {text or kind}")
+        self._next += 1
+        return value
+
+    def _skips(self, mark: str) -> bool:
+        """Skip a mark if it comes next."""
+        found = self._tokens[self._next] == ("mark", mark)
+        self._next += found
+        return found
+
+
+def _number(text: str) -> int | float:
+    text = "".join(text.split())
+    if "x" in text.lower():
+        return int(text, 16)
+    whole = text.lstrip("+-").isdigit() and len(text) <= _LONGEST_INTEGER
+    return int(text) if whole else float(text)
+
+
+# Arguments of a URScript call, checked against the parameters of its function.
+
+LARGEST = 1e6
+"""Largest number of a list: beyond any position, speed, mass or inertia of an arm."""
+_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Arguments by parameter name.
+
+    Every method raises `ScriptError`, which ends the program with a message, where an argument is
+    missing, of another type, not finite or out of range.
+
+    Attributes:
+        function: name of the called function, for messages.
+        given: argument by parameter name.
+    """
+
+    function: str
+    given: Mapping[str, Any]
+
+    @classmethod
+    def of_call(cls, call: Call, parameters: tuple[str, ...]) -> Arguments:
+        """Bind the arguments of a call to the parameters of its function, in order.
+
+        Raises:
+            ScriptError: too many arguments, or one that the function does not have.
+        """
+        if len(call.positional) > len(parameters):
+            raise ScriptError(f"{call.name} takes at most {len(parameters)} arguments")
+        given = dict(zip(parameters, call.positional, strict=False))
+        for key, value in call.named.items():
+            if key not in parameters or key in given:
+                raise ScriptError(f"{call.name}: {key[:_SHOWN]} is unknown or given twice")
+            given[key] = value
+        return cls(call.name, given)
+
+    def number(
+        self, name: str, default: float | None = None, *, low: float = 0.0, high: float = LARGEST
+    ) -> float:
+        """A number from `low` to `high`."""
+        value = self._value(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._refused(name, value, "a number")
+        if not low <= value <= high:
+            raise self._refused(name, value, f"{low:g} to {high:g}")
+        return float(value)
+
+    def whole(self, name: str, low: int, high: int) -> int:
+        """A whole number from `low` to `high`."""
+        value = self._value(name)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise self._refused(name, value, f"a whole number from {low} to {high}")
+        return value
+
+    def truth(self, name: str) -> bool:
+        """True or False."""
+        value = self._value(name)
+        if not isinstance(value, bool):
+            raise self._refused(name, value, "True or False")
+        return value
+
+    def vector(self, name: str, size: int, default: tuple[float, ...] | None = None) -> Array:
+        """`size` numbers [size] up to `LARGEST`, from a list or a pose."""
+        value = self._value(name, default)
+        items = value if isinstance(value, list | tuple) else ()
+        numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in items)
+        if len(items) != size or not numeric or not all(abs(x) <= LARGEST for x in items):
+            raise ScriptError(f"{self.function} needs {_WORDS.get(size, size)} numbers as {name}")
+        return np.array(items, dtype=float)
+
+    def is_pose(self, name: str) -> bool:
+        """Whether an argument is a pose p[...]."""
+        return isinstance(self.given.get(name), Pose)
+
+    def _value(self, name: str, default: Any = None) -> Any:
+        value = self.given.get(name, default)
+        if value is None:
+            raise ScriptError(f"{self.function} needs an argument {name}")
+        return value
+
+    def _refused(self, name: str, value: Any, expected: str) -> ScriptError:
+        shown = repr(value)[:_SHOWN] if isinstance(value, str | int | float) else "a list"
+        return ScriptError(f"{self.function}: {name} must be {expected}, not {shown}")
+
+
+_WORDS = {3: "three", 6: "six"}
+
+Action = Callable[[ControlBox, Arguments], float]
+"""Executes a call; returns how long the program then waits [s] or UNTIL_REST."""
+
+UNTIL_REST = math.inf
+CALLS_PER_CYCLE = 20
+"""Calls that one controller cycle executes at most; the others follow in the next cycles."""
+INT32 = (-(1 << 31), (1 << 31) - 1)
+
+
+def _movej(box: ControlBox, given: Arguments) -> float:
+    q = given.vector("q", 6)
+    if given.is_pose("q"):
+        q = box.joint_positions(q)
+    a, v, t = given.number("a", 1.4), given.number("v", 1.05), given.number("t", 0.0)
+    if t > 0.0:  # the time has priority: half to accelerate, half to decelerate
+        t = max(t, 1.0 / box.rate)
+        distance = float(np.abs(q - box.target_q).max())
+        v, a = 2.0 * distance / t, 4.0 * distance / t**2
+    if not (v > 0.0 and a > 0.0):  # already at the target
+        return 0.0
+    box.arm.command(cmd.MoveJ(q, v, a))
+    return UNTIL_REST
+
+
+def _movel(box: ControlBox, given: Arguments) -> float:
+    pose = given.vector("pose", 6)
+    if not given.is_pose("pose"):
+        pose = box.kinematics.forward(pose, box.tcp_offset)
+    box.move_straight(pose, given.number("v", 0.25), given.number("a", 1.2))
+    return UNTIL_REST
+
+
+def _servoj(box: ControlBox, given: Arguments) -> float:
+    q, time = _joints(given, "q"), given.number("t", 1.0 / box.rate)
+    lookahead, gain = given.number("lookahead_time", 0.1), given.number("gain", 300.0)
+    box.arm.command(cmd.ServoJ(q, time, lookahead, gain))
+    return time
+
+
+def _speedj(box: ControlBox, given: Arguments) -> float:
+    qd, a = _joints(given, "qd"), given.number("a", 1.4, low=1e-3)
+    box.arm.command(cmd.SpeedJ(qd, a))
+    return given.number("t", min(float(np.abs(qd).max()) / a, LARGEST))
+
+
+def _stopj(box: ControlBox, given: Arguments) -> float:
+    box.arm.command(cmd.StopJ(given.number("a", 2.0)))
+    return UNTIL_REST
+
+
+def _sleep(box: ControlBox, given: Arguments) -> float:
+    return given.number("t", 0.0)
+
+
+def _set_payload(box: ControlBox, given: Arguments) -> float:
+    mass, cog = given.number("m", 0.0), given.vector("cog", 3, (0.0, 0.0, 0.0))
+    box.arm.command(cmd.SetPayload(mass, cog, given.vector("inertia", 6, (0.0,) * 6)))
+    return 0.0
+
+
+def _set_tcp(box: ControlBox, given: Arguments) -> float:
+    box.set_tool(given.vector("pose", 6))
+    return 0.0
+
+
+def _set_digital_out(shift: int, count: int) -> Action:
+    def action(box: ControlBox, given: Arguments) -> float:
+        bit = 1 << given.whole("n", 0, count - 1) + shift
+        box.set_digital_outputs(bit, bit if given.truth("b") else 0)
+        return 0.0
+
+    return action
+
+
+def _write_register(kind: str) -> Action:
+    def action(box: ControlBox, given: Arguments) -> float:
+        register = f"output_{kind}_register_{given.whole('address', 0, 99)}"
+        if register not in box.values:
+            raise ScriptError(f"{given.function}: there is no register {register}")
+        if kind == "int":
+            box.values[register] = given.whole("value", *INT32)
+        else:
+            box.values[register] = given.number("value", low=-1e300, high=1e300)
+        return 0.0
+
+    return action
+
+
+def _protective_stop(box: ControlBox, given: Arguments) -> float:
+    box.arm.command(cmd.SafetyCommand.PROTECTIVE_STOP)
+    return 0.0
+
+
+def _textmsg(box: ControlBox, given: Arguments) -> float:
+    box.send_message("".join(str(value) for value in given.given.values()))
+    return 0.0
+
+
+def _popup(box: ControlBox, given: Arguments) -> float:
+    box.send_message(str(given.given.get("s", "")))
+    return 0.0
+
+
+def _ignore(box: ControlBox, given: Arguments) -> float:
+    return 0.0
+
+
+@dataclass(frozen=True)
+class Function:
+    """A simulated function: what it does, and its parameters in order."""
+
+    action: Action
+    parameters: tuple[str, ...]
+
+
+_MOVE = ("a", "v", "t", "r")
+_PAYLOAD = ("m", "cog", "inertia", "transition_time")
+_OUTPUT, _REGISTER = ("n", "b"), ("address", "value")
+
+FUNCTIONS: dict[str, Function] = {
+    "movej": Function(_movej, ("q", *_MOVE)),
+    "movel": Function(_movel, ("pose", *_MOVE)),
+    "servoj": Function(_servoj, ("q", "a", "v", "t", "lookahead_time", "gain")),
+    "speedj": Function(_speedj, ("qd", "a", "t")),
+    "stopj": Function(_stopj, ("a",)),
+    "stopl": Function(_stopj, ("a", "aRot")),
+    "set_payload": Function(_set_payload, _PAYLOAD),
+    "set_target_payload": Function(_set_payload, _PAYLOAD),
+    "set_tcp": Function(_set_tcp, ("pose",)),
+    "set_digital_out": Function(_set_digital_out(0, 18), _OUTPUT),
+    "set_standard_digital_out": Function(_set_digital_out(0, 8), _OUTPUT),
+    "set_configurable_digital_out": Function(_set_digital_out(8, 8), _OUTPUT),
+    "set_tool_digital_out": Function(_set_digital_out(16, 2), _OUTPUT),
+    "write_output_integer_register": Function(_write_register("int"), _REGISTER),
+    "write_output_float_register": Function(_write_register("double"), _REGISTER),
+    "protective_stop": Function(_protective_stop, ()),
+    "textmsg": Function(_textmsg, ("s1", "s2")),
+    "popup": Function(_popup, ("s", "title", "warning", "error", "blocking")),
+    "sleep": Function(_sleep, ("t",)),
+    "sync": Function(_ignore, ()),
+}
+"""Simulated functions by name."""
+
+
+def _joints(given: Arguments, name: str) -> Array:
+    if given.is_pose(name):
+        raise ScriptError(f"{given.function} to a pose is not simulated; send joint positions")
+    return given.vector(name, 6)
+
+
+class UrScriptProgram:
+    """A program of plain calls, executed in sequence; a `Program`.
+
+    It also starts while the arm is off; a refused move ends it.
+
+    Args:
+        box: control box that runs it.
+        name: name of the program.
+        calls: calls in order.
+    """
+
+    needs_arm = False
+
+    def __init__(self, box: ControlBox, name: str, calls: list[Call]) -> None:
+        self._box = box
+        self.name = name
+        self._calls = deque(calls)
+        self._until_rest = False
+        self._cycles = 0
+
+    def step(self) -> bool:
+        """Execute calls until one takes time; returns False after the last one.
+
+        Raises:
+            ScriptError: a function is not simulated, or does not accept the arguments.
+        """
+        box = self._box
+        if self._until_rest and box.arm.busy:
+            return True
+        self._until_rest = False
+        if self._cycles > 0:
+            self._cycles -= 1
+            return True
+        for _ in range(min(CALLS_PER_CYCLE, len(self._calls))):
+            wait = self._execute(self._calls.popleft())
+            self._until_rest = wait == UNTIL_REST
+            self._cycles = 0 if self._until_rest else math.ceil(wait * box.rate)
+            if self._until_rest or self._cycles > 0:
+                return True
+        return bool(self._calls)
+
+    def _execute(self, call: Call) -> float:
+        """Execute a call; returns how long the program then waits [s] or UNTIL_REST."""
+        self._box.values["script_control_line"] = call.line
+        function = FUNCTIONS.get(call.name)
+        if function is None:
+            raise ScriptError(f"{self.name}: {call.name[:64]} is not simulated")
+        return function.action(self._box, Arguments.of_call(call, function.parameters))
+
+
+# Splits a stream of URScript text into programs.
+
+MAX_PROGRAM = 1 << 20
+"""Longest program [characters]; longer ones are dropped."""
+_HEADER = re.compile(r"(?:def|sec)\s+(\w+)\s*\(")
+_NAME = re.compile(r"\s*([A-Za-z_]\w{0,63})\s*(?:\(|$)", re.ASCII)
+
+
+class ScriptReader:
+    """Splits a stream of script text into programs.
+
+    A program is `def name():` ... `end`, both at the start of a line, or a single line.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._line: list[str] = []
+        self._program: list[str] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[str]:
+        """Append received bytes; returns the completed programs."""
+        first, *others = self._decoder.decode(data).split("\n")
+        self._append(first)
+        programs = []
+        for text in others:
+            program = self._end_line()
+            if program is not None:
+                programs.append(program)
+            self._append(text)
+        return programs
+
+    def _append(self, text: str) -> None:
+        """Append to the current line; too much text is dropped with what it belongs to."""
+        self._line.append(text)
+        self._size += len(text)
+        if self._size > MAX_PROGRAM:
+            self._line, self._program, self._size = [], [], 0
+
+    def _end_line(self) -> str | None:
+        """Complete the current line; returns the program that it completes."""
+        line = "".join(self._line).removesuffix("\r")
+        self._line = []
+        if self._program:
+            self._program.append(line)
+            self._size += 1
+            if re.fullmatch(r"end\s*", line) is None:
+                return None
+        elif _HEADER.match(line):
+            self._program = [line]
+            return None
+        else:
+            self._program = [line]
+        program, self._program, self._size = "\n".join(self._program), [], 0
+        return program if program.strip() else None
+
+
+def program_name(program: str) -> str:
+    """Name of a program; for a single line the name of its function, if it has one."""
+    match = _HEADER.match(program) or _NAME.match(program)
+    return match[1][:64] if match else "a script"
+
+
+def calls_of(program: str) -> list[Call] | None:
+    """Calls of a program that contains only plain calls, otherwise None.
+
+    Raises:
+        ScriptError: too many lines.
+    """
+    lines = program.split("\n")
+    return plain_calls(lines[1:-1], 2) if _HEADER.match(lines[0]) else plain_calls(lines)

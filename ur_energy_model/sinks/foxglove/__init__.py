@@ -1,1 +1,0 @@
-"""Foxglove: energy topics and the moving arm, by WebSocket or as an MCAP file."""

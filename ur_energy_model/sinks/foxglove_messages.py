@@ -1,0 +1,440 @@
+"""What Foxglove gets of each reading, by WebSocket and in MCAP files alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count, pairwise
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+from foxglove import messages as fox
+from scipy.spatial.transform import Rotation
+
+from ur_energy_model import topics_and_services as topics
+from ur_energy_model.energy.energy_bag import SUMMARY_RATE, EnergyMessages, bag_topic
+from ur_energy_model.energy.topics import color, diameter, joint_interfaces, level_of
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.urdf_export import link_names, urdf
+from ur_energy_model.sinks.queued_sink import QueuedSink
+from ur_energy_model.telemetry.bag.cdr import (
+    ERROR,
+    OK,
+    WARN,
+    Status,
+    encode_diagnostics,
+    encode_text,
+)
+from ur_energy_model.telemetry.bag.extra_messages import ExtraMessages, Messages
+from ur_energy_model.telemetry.bag.layout import dynamic_joint_state_template
+from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
+from ur_energy_model.telemetry.bag.message_encoder import (
+    DIAGNOSTIC_ARRAY,
+    DYNAMIC_JOINT_STATE,
+    STRING,
+    BagTopic,
+    MessageType,
+)
+from ur_energy_model.telemetry.source import Decimator, LinkStatus
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.sinks.sink import ArmReading
+    from ur_energy_model.typing import Array
+
+# Shapes and poses of an arm's links, in the frames of its URDF.
+
+BASE_IN_ROOT = np.diag([-1.0, -1.0, 1.0, 1.0])
+"""Pose of `base` in `base_link`, as the URDF has it [4, 4]."""
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """A cylinder along the z axis of its own frame.
+
+    Attributes:
+        place: of its centre in the link's frame [3], m.
+        turn: quaternion (x, y, z, w) in the link's frame [4].
+        radius, length: m.
+    """
+
+    place: Array
+    turn: Array
+    radius: float
+    length: float
+
+
+class LinkShapes:
+    """URDF, shapes and frames of an arm.
+
+    Args:
+        robot: the arm, n joints.
+        prefix: of its joints and frames.
+
+    Attributes:
+        urdf: as text.
+        frames: names of its frames: `base_link`, `base`, the n moving links, `tool0`.
+    """
+
+    def __init__(self, robot: RobotDescription, prefix: str = "") -> None:
+        self.urdf = urdf(robot, prefix=prefix)
+        names = ("base_link", "base", *link_names(robot), "tool0")
+        self.frames = tuple(prefix + name for name in names)
+        self._dynamics = ArmDynamics(robot)
+        root = Xml.fromstring(self.urdf.partition("\n")[2])
+        self._shapes = {
+            link.attrib["name"]: tuple(_cylinder(visual) for visual in link.iter("visual"))
+            for link in root.iter("link")
+        }
+
+    def cylinders(self, link: str) -> tuple[Cylinder, ...]:
+        """Shapes of a link, in its frame."""
+        return self._shapes[link]
+
+    def poses(self, q: Array) -> Array:
+        """Poses of all frames but the first in the base frame [n + 2, 4, 4].
+
+        Args:
+            q: joint angles [n], rad.
+        """
+        links, joints = self._dynamics.frames(q[None])
+        return np.concatenate([links[0, :1], joints[0], links[0, -1:]])
+
+
+def relative(poses: Array) -> tuple[Array, Array]:
+    """Poses of a chain's frames, each in the frame before it.
+
+    Args:
+        poses: of LinkShapes.poses, m frames.
+
+    Returns:
+        Places [m, 3], m, and quaternions (x, y, z, w) [m, 4].
+    """
+    steps = np.concatenate([BASE_IN_ROOT[None], np.linalg.solve(poses[:-1], poses[1:])])
+    return steps[:, :3, 3], Rotation.from_matrix(steps[:, :3, :3]).as_quat()
+
+
+def _cylinder(visual: Xml.Element) -> Cylinder:
+    origin, shape = visual.find("origin"), visual.find("geometry/cylinder")
+    if origin is None or shape is None:
+        raise ValueError("the URDF has another shape than a cylinder")
+    place, angles = (np.array(origin.attrib[key].split(), float) for key in ("xyz", "rpy"))
+    turn = Rotation.from_euler("xyz", angles).as_quat()
+    return Cylinder(place, turn, float(shape.attrib["radius"]), float(shape.attrib["length"]))
+
+
+# The moving arm for 3D panels: links coloured by power, and their frames.
+
+SHOWN = fox.Duration(2)
+"""The arm vanishes this long after the last reading, as the markers of rviz do."""
+SHELL = 1.1
+"""Radius of the coloured links relative to those of the URDF, which they cover."""
+TEXT_HEIGHT, TEXT_ABOVE = 0.12, 0.25
+"""Size of the total power, and its height above the highest joint [m]."""
+GREY = fox.Color(r=0.5, g=0.5, b=0.5, a=0.9)
+WHITE = fox.Color(r=1.0, g=1.0, b=1.0, a=1.0)
+
+
+def foxglove_type(message: type[fox.SceneUpdate] | type[fox.FrameTransforms]) -> MessageType:
+    """Message type of a Foxglove schema."""
+    schema = message.get_schema()
+    return MessageType(schema.name, schema.data, "", schema.encoding, "protobuf")
+
+
+class ArmScene:
+    """Makes the messages of one arm.
+
+    Args:
+        robot: the arm, n joints.
+        joints: names of its joints, prefix included, n.
+
+    Attributes:
+        urdf: of the arm, with the prefix of its joints.
+    """
+
+    def __init__(self, robot: RobotDescription, joints: tuple[str, ...]) -> None:
+        self._joints = joints
+        self._shapes = LinkShapes(robot, joints[0].removesuffix(robot.joint_names[0]))
+        self.urdf = self._shapes.urdf
+
+    def messages(self, stamp: int, q: Array, power: Array, total: float) -> tuple[bytes, bytes]:
+        """The encoded FrameTransforms of all links, and the SceneUpdate.
+
+        Args:
+            stamp: ns.
+            q: joint angles [n], rad.
+            power: electrical power of each joint [n], W.
+            total: power of the whole arm [W].
+        """
+        time = fox.Timestamp(*divmod(stamp, 1_000_000_000))
+        poses = self._shapes.poses(q)
+        base, *links = self._shapes.frames[1:-1]
+        text = self._text(total, float(poses[1:-1, 2, 3].max()))
+        entities = [self._entity(time, base, base, GREY, texts=[text])]
+        for joint, link, watt in zip(self._joints, links, power.tolist(), strict=True):
+            red, green, blue, alpha = color(level_of(watt))
+            size = diameter(level_of(watt))
+            paint = fox.Color(r=red, g=green, b=blue, a=alpha)
+            sphere = fox.SpherePrimitive(
+                pose=fox.Pose(), size=fox.Vector3(x=size, y=size, z=size), color=paint
+            )
+            entities.append(self._entity(time, joint, link, paint, spheres=[sphere]))
+        return self._transforms(time, poses), fox.SceneUpdate(entities=entities).encode()
+
+    def _transforms(self, time: fox.Timestamp, poses: Array) -> bytes:
+        transforms = [
+            fox.FrameTransform(
+                timestamp=time,
+                parent_frame_id=parent,
+                child_frame_id=child,
+                translation=_vector(place),
+                rotation=_quaternion(turn),
+            )
+            for (parent, child), place, turn in zip(
+                pairwise(self._shapes.frames), *relative(poses), strict=True
+            )
+        ]
+        return fox.FrameTransforms(transforms=transforms).encode()
+
+    def _entity(
+        self,
+        time: fox.Timestamp,
+        name: str,
+        link: str,
+        paint: fox.Color,
+        *,
+        spheres: list[fox.SpherePrimitive] | None = None,
+        texts: list[fox.TextPrimitive] | None = None,
+    ) -> fox.SceneEntity:
+        return fox.SceneEntity(
+            timestamp=time,
+            frame_id=link,
+            id=name,
+            lifetime=SHOWN,
+            frame_locked=True,
+            cylinders=[_primitive(each, paint) for each in self._shapes.cylinders(link)],
+            spheres=spheres or [],
+            texts=texts or [],
+        )
+
+    @staticmethod
+    def _text(total: float, highest: float) -> fox.TextPrimitive:
+        return fox.TextPrimitive(
+            pose=fox.Pose(position=fox.Vector3(z=highest + TEXT_ABOVE)),
+            billboard=True,
+            font_size=TEXT_HEIGHT,
+            color=WHITE,
+            text=f"{total:.0f} W",
+        )
+
+
+def _primitive(cylinder: Cylinder, paint: fox.Color) -> fox.CylinderPrimitive:
+    width = 2.0 * SHELL * cylinder.radius
+    return fox.CylinderPrimitive(
+        pose=fox.Pose(position=_vector(cylinder.place), orientation=_quaternion(cylinder.turn)),
+        size=fox.Vector3(x=width, y=width, z=cylinder.length),
+        bottom_scale=1.0,
+        top_scale=1.0,
+        color=paint,
+    )
+
+
+def _vector(values: Array) -> fox.Vector3:
+    x, y, z = values.tolist()
+    return fox.Vector3(x=x, y=y, z=z)
+
+
+def _quaternion(values: Array) -> fox.Quaternion:
+    x, y, z, w = values.tolist()
+    return fox.Quaternion(x=x, y=y, z=z, w=w)
+
+
+JOINTS = bag_topic(topics.ENERGY_JOINTS, DYNAMIC_JOINT_STATE)
+DIAGNOSTICS = bag_topic(topics.DIAGNOSTICS, DIAGNOSTIC_ARRAY)
+ROBOT_DESCRIPTION = bag_topic(topics.ROBOT_DESCRIPTION, STRING)
+SCENE = bag_topic(topics.ENERGY_MARKERS, foxglove_type(fox.SceneUpdate))
+FRAMES = BagTopic("/tf", foxglove_type(fox.FrameTransforms))
+
+
+class ReadingMessages:
+    """Encodes the readings of one estimator, whose arm may change."""
+
+    def __init__(self) -> None:
+        self._arm: _Arm | None = None
+        self._summarising = Decimator(SUMMARY_RATE)
+
+    def of_reading(self, reading: ArmReading) -> list[Messages]:
+        """All messages of a reading; the URDF only where the arm is new."""
+        messages = []
+        if self._arm is None or not self._arm.fits(reading):
+            known = None if self._arm is None else self._arm.robot
+            self._arm = _Arm(reading)
+            if self._arm.scene is not None and self._arm.robot is not known:
+                text = encode_text(self._arm.scene.urdf)
+                messages.append(Messages.single(ROBOT_DESCRIPTION, reading.stamp, text))
+        messages += self._arm.messages(reading, summary=self._summarising.due(reading.stamp * 1e-9))
+        return messages
+
+
+class _Arm:
+    """Encodes the readings of one arm with one model."""
+
+    def __init__(self, reading: ArmReading) -> None:
+        self.robot, self._joints, self._model = reading.robot, reading.joints, reading.model
+        self._energy = EnergyMessages(reading.joints, reading.model)
+        groups = joint_interfaces(reading.snapshot, reading.joints)
+        self._interfaces = dynamic_joint_state_template(
+            {joint: tuple(values) for joint, values in groups.items()}
+        )
+        self.scene: ArmScene | None = None
+        if self.robot is not None:
+            self.scene = ArmScene(self.robot, reading.joints)
+
+    def fits(self, reading: ArmReading) -> bool:
+        """Whether a reading is of this arm and this model."""
+        known = (self._joints, self._model)
+        return self.robot is reading.robot and known == (reading.joints, reading.model)
+
+    def messages(self, reading: ArmReading, *, summary: bool) -> list[Messages]:
+        """All messages of a reading but the URDF."""
+        stamp, snapshot = reading.stamp, reading.snapshot
+        self._energy.keep(snapshot, stamp)
+        if summary:
+            self._energy.keep_summary(snapshot, stamp)
+        for cycle in reading.cycles:
+            self._energy.keep_cycle(cycle, snapshot, stamp)
+        messages = self._energy.take()
+        groups = joint_interfaces(snapshot, self._joints)
+        values = np.array([[value for each in groups.values() for value in each.values()]])
+        stamps = np.array([stamp])
+        messages.append(Messages(JOINTS, stamps, self._interfaces.encode(stamps, values)))
+        if summary:
+            health = encode_diagnostics(stamp, [source_status(reading.arm, reading.link)])
+            messages.append(Messages.single(DIAGNOSTICS, stamp, health))
+        if self.scene is not None and snapshot.q is not None:
+            columns, power = snapshot.channels, snapshot.power
+            joints = power[columns.per_joint["electrical_power"]]
+            total = float(power[columns.arm["total"]])
+            frames, scene = self.scene.messages(stamp, snapshot.q, joints, total)
+            messages.append(Messages.single(FRAMES, stamp, frames))
+            messages.append(Messages.single(SCENE, stamp, scene))
+        return messages
+
+
+def source_status(arm: str, link: LinkStatus) -> Status:
+    """State of the connection to an arm, for diagnostics."""
+    values = {
+        "reconnects": link.reconnects,
+        "samples_lost": link.lost,
+        "lost_s": link.lost_seconds,
+        "duplicates": link.duplicates,
+        "last_error": link.last_error or "none",
+    }
+    level = ERROR if link.problem else WARN if link.lost else OK
+    text = link.problem or ("samples were lost" if link.lost else "samples arrive")
+    return Status(f"{arm}: source", level, text, values)
+
+
+# An MCAP file with the messages that the Foxglove server sends.
+
+CHUNK_SECONDS = 1.0
+"""Time between writes: what a killed process loses at most."""
+MOST_CHUNKS = 3600
+"""Chunks of a file, an hour: the index of a file is in memory until the file is complete."""
+
+
+def mcap_sink(path: Path) -> QueuedSink:
+    """An MCAP file as a sink.
+
+    Raises:
+        InputError: the file exists already, or its folder does not.
+    """
+    if path.exists():
+        raise InputError(path, "exists already", "name another file")
+    if not path.parent.is_dir():
+        raise InputError(path.parent, "is not a folder", "make it, or name another one")
+    return QueuedSink(McapDelivery(path))
+
+
+class McapDelivery:
+    """Writes readings into files; see queued_sink.Delivery.
+
+    A file is complete after every chunk: every reader opens it while it grows, and after a crash.
+
+    Args:
+        path: of the first file. Each hour, and after a failure, another one follows: its name has
+            the next free number, such as live_1.mcap after live.mcap.
+    """
+
+    clients = None
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._messages = ReadingMessages()
+        self._waiting = ExtraMessages()
+        self._file: McapWriter | None = None
+        self._written = 0
+
+    @property
+    def name(self) -> str:
+        """Kind and file."""
+        return f"mcap {self.path if self._file is None else self._file.path}"
+
+    def open(self) -> None:
+        """Create the next file.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        # Every file begins with the URDF and defines its channels.
+        self._messages, self._waiting = ReadingMessages(), ExtraMessages()
+        for number in count():
+            path = self.path
+            if number:
+                path = path.with_name(f"{path.stem}_{number}{path.suffix}")
+            try:
+                self._file = McapWriter(path, profile="")
+            except FileExistsError:
+                continue
+            return
+
+    def deliver(self, reading: ArmReading) -> None:
+        """Keep one reading, and write what waits once a second.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        for messages in self._messages.of_reading(reading):
+            self._waiting.append(messages)
+        if not 0 <= reading.stamp - self._written < CHUNK_SECONDS * 1e9:
+            self._write()
+            self._written = reading.stamp
+        if self._file is not None and len(self._file.summary.chunks) >= MOST_CHUNKS:
+            self.close()
+            self.open()
+
+    def close(self) -> None:
+        """Write what waits, and complete the file.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        file = self._file
+        if file is None:
+            return
+        try:
+            self._write()
+            file.close()
+        finally:
+            file.abandon()
+            self._file = None
+
+    def _write(self) -> None:
+        if self._file is not None and self._waiting:
+            blocks = self._waiting.blocks(self._file, self._file.summary.end_time)
+            self._file.write_chunk(blocks)
+            self._waiting.confirm()

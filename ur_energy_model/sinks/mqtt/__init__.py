@@ -1,1 +1,0 @@
-"""Sparkplug B edge node on MQTT, with plain JSON topics as an option."""

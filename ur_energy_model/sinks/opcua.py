@@ -1,0 +1,357 @@
+"""An OPC UA server as a sink: its thread, users and certificate."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import socket
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from asyncua import Server, ua
+from asyncua.crypto.cert_gen import (
+    dump_private_key_as_pem,
+    generate_private_key,
+    generate_self_signed_app_certificate,
+)
+from asyncua.crypto.permission_rules import SimpleRoleRuleset, User, UserRole
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.files import new_file, xdg_folder
+from ur_energy_model.sinks.opcua_nodes import MachineNodes
+from ur_energy_model.sinks.opcua_types import CompanionTypes
+from ur_energy_model.sinks.options import (
+    Address,
+    OpcuaCredentials,
+    SinkOptions,
+    listening_address,
+    read_credentials,
+)
+from ur_energy_model.sinks.queued_sink import QueuedSink
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+    from pathlib import Path
+
+    from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
+
+# Who may do what on the OPC UA server: anonymous clients read, users also write and call.
+
+_FORBIDDEN = (
+    ua.ObjectIds.WriteRequest_Encoding_DefaultBinary,
+    ua.ObjectIds.CallRequest_Encoding_DefaultBinary,
+)
+"""Requests that anonymous clients may not make."""
+
+
+class Users:
+    """Users with passwords, in the form that asyncua asks for.
+
+    Args:
+        passwords: by name.
+        anonymous: whether clients without a name may read.
+    """
+
+    def __init__(self, passwords: Mapping[str, str], *, anonymous: bool) -> None:
+        self._passwords = {name: word.encode() for name, word in passwords.items()}
+        self._anonymous = anonymous
+
+    def get_user(
+        self,
+        iserver: Any,
+        username: str | None = None,
+        password: str | None = None,
+        certificate: Any = None,
+    ) -> User | None:
+        """The user, None to refuse the client."""
+        if username is None:
+            return User(UserRole.Anonymous) if self._anonymous else None
+        expected = self._passwords.get(username)
+        # Compared also for an unknown name, so that the time does not tell which names exist.
+        right = hmac.compare_digest((password or "").encode(), expected or b"\0")
+        return User(UserRole.User, username) if right and expected is not None else None
+
+
+class ReadingForAnonymous(SimpleRoleRuleset):
+    """Users do what asyncua allows them; anonymous clients only what changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        allowed = self._permission_dict[UserRole.User]
+        forbidden = {ua.NodeId(number) for number in _FORBIDDEN}
+        self._permission_dict[UserRole.Anonymous] = allowed - forbidden
+
+
+# The server's certificate: the user's, or one of its own that is made at the first start.
+
+DAYS = 3650
+"""Validity of a certificate that is made here."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Files of a certificate (DER or PEM) and its private key (PEM)."""
+
+    certificate: Path
+    key: Path
+
+
+def application_uri(host: str | None = None) -> str:
+    """Name of the server among all applications; the certificate has it too (OPC 10000-6, 6.2)."""
+    return f"urn:{host or socket.gethostname()}:ur_energy_model"
+
+
+def server_certificate(
+    credentials: OpcuaCredentials, *, option: str, folder: Path | None = None
+) -> Certificate:
+    """The certificate of the server.
+
+    Args:
+        credentials: may state one.
+        option: that asks for the server, for messages.
+        folder: of one made here, default ur_energy/opcua in the user's state folder
+            ($XDG_STATE_HOME or ~/.local/state).
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    if credentials.certificate is not None and credentials.key is not None:
+        return Certificate(credentials.certificate, credentials.key)
+    found = xdg_folder("XDG_STATE_HOME", "~/.local/state") / "opcua" if folder is None else folder
+    own = Certificate(found / "certificate.der", found / "key.pem")
+    if not (own.certificate.is_file() and own.key.is_file()):
+        try:
+            _make(own)
+        except OSError as error:
+            raise InputError(
+                option,
+                f"no certificate can be made in {found} ({error.strerror})",
+                "state certificate and key of opcua in the file of --credentials",
+            ) from error
+    return own
+
+
+def _make(own: Certificate) -> None:
+    host = socket.gethostname()
+    key = generate_private_key()
+    certificate = generate_self_signed_app_certificate(
+        key,
+        f"ur_energy on {host}"[:64],
+        {},
+        [
+            x509.UniformResourceIdentifier(application_uri(host)),
+            x509.DNSName(host),
+            x509.DNSName("localhost"),
+        ],
+        [ExtendedKeyUsageOID.SERVER_AUTH],
+        DAYS,
+    )
+    own.key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with new_file(own.key, "wb") as file:
+        file.write(dump_private_key_as_pem(key))
+    own.key.chmod(0o600)
+    with new_file(own.certificate, "wb") as file:
+        file.write(certificate.public_bytes(Encoding.DER))
+
+
+# OpcuaDelivery: an OPC UA server in a thread with an event loop of its own.
+
+LONGEST_START, LONGEST_WRITE = 60.0, 10.0
+"""Longest times for the start and for a reading [s]; a loop that takes longer hangs."""
+MOST_CLIENTS = 20
+"""Connections that are accepted at once."""
+SILENCE = 5.0
+"""Time without readings after which the values of an arm are marked as old [s]."""
+SIGNED = [
+    ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
+    ua.SecurityPolicyType.Basic256Sha256_Sign,
+]
+T = TypeVar("T")
+
+
+class OpcuaDelivery:
+    """A Delivery that is a server.
+
+    Args:
+        address: where it listens; on loopback anonymous clients may read, also unencrypted.
+        path: of its URL.
+        users: passwords by name.
+        certificate: of the server.
+        actions: what clients may ask of the estimator, None for nothing.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        path: str,
+        users: dict[str, str],
+        certificate: Certificate,
+        actions: ArmActions | None,
+    ) -> None:
+        self.name = f"opc.tcp://{address}{path}"
+        self._address, self._users, self._certificate = address, users, certificate
+        self._actions = actions
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._server: Server | None = None
+        self._types: CompanionTypes | None = None
+        self._machines: dict[str, MachineNodes] = {}
+        self._seen: dict[str, float] = {}
+        self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def clients(self) -> int | None:
+        """Number of connections."""
+        server = self._server
+        if server is None or server.bserver is None:
+            return None
+        return len(server.bserver.clients)
+
+    def open(self) -> None:
+        """Start the server."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=f"{self.name} loop", daemon=True
+        )
+        self._thread.start()
+        self._run(self._start(), LONGEST_START)
+
+    def deliver(self, reading: ArmReading) -> None:
+        """Write the values of a reading, or mark them as old where the arm is lost."""
+        self._run(self._take(reading), LONGEST_WRITE)
+
+    def close(self) -> None:
+        """Stop the server and its thread."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        try:
+            with suppress(Exception):  # it may not have started
+                self._run(self._stop(), LONGEST_WRITE)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(LONGEST_WRITE)
+            if not thread.is_alive():
+                loop.close()
+            self._loop = self._thread = self._server = None
+            self._machines.clear()
+            self._seen.clear()
+
+    def _run(self, work: Coroutine[Any, Any, T], longest: float) -> T:
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(longest)
+
+    async def _start(self) -> None:
+        server = Server(user_manager=Users(self._users, anonymous=self._address.is_loopback))
+        await server.init()
+        await server.set_application_uri(application_uri())
+        server.set_server_name("ur_energy")
+        server.application_type = ua.ApplicationType.Server
+        server.iserver.max_connections = MOST_CLIENTS
+        server.set_endpoint(self.name)
+        await server.load_certificate(self._certificate.certificate)
+        await server.load_private_key(self._certificate.key)
+        policies, tokens = list(SIGNED), [ua.UserNameIdentityToken]
+        if self._address.is_loopback:
+            policies.append(ua.SecurityPolicyType.NoSecurity)
+            tokens.append(ua.AnonymousIdentityToken)
+        server.set_security_policy(policies, ReadingForAnonymous())
+        server.set_identity_tokens(tokens)
+        self._types = CompanionTypes(server)
+        await self._types.add()
+        await server.start()
+        self._server = server
+        self._watch = asyncio.create_task(self._watch_arms())
+
+    async def _stop(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        try:
+            if self._server is not None:
+                await self._server.stop()
+        finally:  # the library leaves tasks of subscriptions behind
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+    async def _take(self, reading: ArmReading) -> None:
+        assert self._server is not None
+        assert self._types is not None
+        machine = self._machines.get(reading.arm)
+        if machine is None:
+            machine = MachineNodes(self._server, self._types, reading.arm)
+            await machine.add(reading, self._actions)
+            self._machines[reading.arm] = machine
+        await machine.write(reading)
+        if reading.link.connected and reading.link.problem is None:
+            self._seen[reading.arm] = time.monotonic()
+        else:
+            self._seen.pop(reading.arm, None)
+            await machine.lose()
+
+    async def _watch_arms(self) -> None:
+        """Mark the values of arms that send nothing."""
+        while True:
+            await asyncio.sleep(1.0)
+            limit = time.monotonic() - SILENCE
+            for arm in [arm for arm, seen in self._seen.items() if seen < limit]:
+                del self._seen[arm]
+                await self._machines[arm].lose()
+
+
+OPTION = "--opcua"
+PORT = 4840
+"""Registered with IANA for OPC UA."""
+_FORM = "state opc.tcp://ADDRESS[:PORT][/PATH]"
+
+
+def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> Sink:
+    """The sink of a server.
+
+    Args:
+        url: opc.tcp://ADDRESS[:PORT][/PATH].
+        options: credentials and allow_network.
+        actions: what clients may ask of the estimator, None for nothing.
+
+    Raises:
+        InputError: the URL or the credentials cannot be used, or other machines would reach a
+            server without users.
+        MissingPackageError: asyncua is not installed.
+    """
+    address, path = _address(url, allow_network=options.allow_network)
+    credentials = read_credentials(options.credentials).opcua
+    if not (address.is_loopback or credentials.users):
+        raise InputError(
+            OPTION,
+            f"{address} can be reached from other machines, and there are no users",
+            "state opcua: users: in the file of --credentials",
+        )
+    # Without a handler, its warnings about clients would appear between the lines of the terminal.
+    logging.getLogger("asyncua").addHandler(logging.NullHandler())
+    certificate = server_certificate(credentials, option=OPTION)
+    users = dict(credentials.users)
+    return QueuedSink(OpcuaDelivery(address, path, users, certificate, actions))
+
+
+def _address(url: str, *, allow_network: bool) -> tuple[Address, str]:
+    """Where the server listens, and the path of its URL."""
+    if "@" in url:
+        raise InputError(
+            OPTION,
+            "a URL must not hold a user name or password, which all users of this machine can read",
+            "put users into the file of --credentials",
+        )
+    parts = urlsplit(url)
+    if parts.scheme != "opc.tcp" or not parts.netloc or parts.query or parts.fragment:
+        raise InputError(OPTION, f"'{url}' is not the URL of an OPC UA server", _FORM)
+    address = listening_address(OPTION, parts.netloc, port=PORT, allow_network=allow_network)
+    return address, "" if parts.path == "/" else parts.path

@@ -1,0 +1,454 @@
+"""Sparkplug B: the messages of an edge node whose devices are arms, and their store."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from array import array
+from collections import deque
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import lru_cache
+from itertools import groupby, islice
+from typing import TYPE_CHECKING
+
+from pysparkplug import (
+    DataType,
+    DBirth,
+    DData,
+    DDeath,
+    MessageType,
+    Metadata,
+    Metric,
+    NBirth,
+    NDeath,
+    Topic,
+)
+from pysparkplug._protobuf import Payload
+
+from ur_energy_model.energy.powers import ArmState
+from ur_energy_model.energy.topics import number_topics
+from ur_energy_model.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ur_energy_model.sinks.sink import ArmReading
+
+# StoredReading: what a reading needs to be published later, in few bytes.
+
+NANOSECONDS = 1_000_000
+"""In one millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCycle:
+    """A completed cycle: its number, energy [J], duration [s], largest total power [W], program."""
+
+    number: int
+    energy: float
+    duration: float
+    peak_power: float
+    program: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReading:
+    """One reading of one arm.
+
+    Attributes:
+        arm: its name.
+        stamp: host time of the sample [ms since 1970, UTC].
+        names: of the values, as the ROS topics'; one tuple is shared by all readings.
+        values: W and J.
+        state: of the arm, in lower case.
+        lost: number of samples lost so far.
+        cycle: that ended last, None before the first.
+    """
+
+    arm: str
+    stamp: int
+    names: tuple[str, ...]
+    values: array[float]
+    state: str
+    lost: int
+    cycle: StoredCycle | None = None
+
+
+class ReadingCompressor:
+    """Makes StoredReadings that share the tuple of their names, and the last cycle of their arm."""
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+        self._cycles: dict[str, StoredCycle] = {}
+        self._states = {state: state.name.lower() for state in ArmState}
+
+    def __call__(self, reading: ArmReading) -> StoredReading:
+        """The part of a reading that is published."""
+        numbers = reading.numbers()
+        names = tuple(numbers)
+        if names != self._names:
+            self._names = names
+        total = reading.snapshot.channels.arm["total"]
+        for cycle in reading.cycles[-1:]:
+            self._cycles[reading.arm] = StoredCycle(
+                cycle.number,
+                float(cycle.reading.net[total]),
+                cycle.duration,
+                cycle.peak_power,
+                cycle.program,
+            )
+        return StoredReading(
+            reading.arm,
+            reading.stamp // NANOSECONDS,
+            self._names,
+            array("d", numbers.values()),
+            self._states[reading.snapshot.state],
+            reading.link.lost,
+            self._cycles.get(reading.arm),
+        )
+
+
+# Metrics of an arm by name: those of the ROS topics, and a few about state and cycles.
+
+Value = float | int | str | None
+"""None where a number is unknown."""
+
+OTHERS: dict[str, str] = {
+    "state": "state of the arm: off, braked, standstill, moving, protective_stop",
+    "samples_lost": "samples lost so far on the way from the controller",
+    "energy/cycle/number": "number of the cycle that ended last",
+    "energy/cycle/energy": "energy of the whole arm in that cycle [J]",
+    "energy/cycle/duration": "its duration [s]",
+    "energy/cycle/peak_power": "largest power of the whole arm in it [W]",
+    "energy/cycle/program": "name of the program that was loaded",
+}
+"""Descriptions of the metrics that are no ROS topics of numbers."""
+INTEGERS = ("samples_lost", "energy/cycle/number")
+TEXTS = ("state", "energy/cycle/program")
+"""Metrics that are not floating-point numbers."""
+NO_CYCLE: dict[str, Value] = {name: None for name in OTHERS if name.startswith("energy/cycle/")}
+
+
+def values_of(reading: StoredReading) -> dict[str, Value]:
+    """All metrics of a reading."""
+    values: dict[str, Value] = {
+        name: value if math.isfinite(value) else None
+        for name, value in zip(reading.names, reading.values, strict=True)
+    }
+    values["state"] = reading.state
+    values["samples_lost"] = reading.lost
+    values |= NO_CYCLE
+    if (cycle := reading.cycle) is not None:
+        ended = (cycle.number, cycle.energy, cycle.duration, cycle.peak_power, cycle.program)
+        values.update(zip(NO_CYCLE, ended, strict=True))
+    return values
+
+
+@lru_cache(maxsize=256)
+def description_of(name: str) -> str:
+    """What a metric is, with its unit."""
+    if name in OTHERS:
+        return OTHERS[name]
+    joint = name.removeprefix("energy/").rpartition("/")[0]
+    return next(topic.description for topic in number_topics([joint]) if topic.name == name)
+
+
+# ReadingStore: readings that the broker does not have yet, bounded.
+
+MOST_STORED = 36_000
+"""Readings kept while the broker is away: an hour at 10 a second, 15 MB."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Readings to send.
+
+    Attributes:
+        readings: the oldest ones, in order.
+        newest: newest reading of each arm at the same moment.
+        mark: number of readings ever stored up to the last of these.
+    """
+
+    readings: tuple[StoredReading, ...]
+    newest: Mapping[str, StoredReading]
+    mark: int
+
+
+class ReadingStore:
+    """A queue from which readings are removed only once the broker has them.
+
+    Any thread may add; one thread sends.
+
+    Args:
+        most: length at which the oldest is dropped for a new one.
+    """
+
+    def __init__(self, most: int = MOST_STORED) -> None:
+        self._most = most
+        self._readings: deque[StoredReading] = deque()
+        self._lock = threading.Lock()
+        self._removed = 0
+        self.newest: dict[str, StoredReading] = {}
+        """The newest reading of each arm, also once the broker has it."""
+        self.delivered = self.dropped = 0
+        """Number of readings that the broker has, and of those lost because the store was full."""
+
+    def __len__(self) -> int:
+        return len(self._readings)
+
+    def add(self, reading: StoredReading) -> None:
+        """Keep a reading; the oldest is dropped if the store is full."""
+        with self._lock:
+            if len(self._readings) >= self._most:
+                self._readings.popleft()
+                self._removed += 1
+                self.dropped += 1
+            self._readings.append(reading)
+            self.newest[reading.arm] = reading
+
+    def oldest(self, most: int) -> Batch:
+        """The oldest readings, at most this number."""
+        with self._lock:
+            readings = tuple(islice(self._readings, most))
+            return Batch(readings, dict(self.newest), self._removed + len(readings))
+
+    def confirm(self, batch: Batch) -> None:
+        """Remove the readings of a batch: the broker has them."""
+        with self._lock:
+            while self._removed < batch.mark:  # some may have been dropped meanwhile
+                self._readings.popleft()
+                self._removed += 1
+                self.delivered += 1
+
+
+# The public NCmd refuses a metric without datatype, which a command need not have (6.4.6).
+
+
+REBIRTH = "Node Control/Rebirth"
+STATES = "spBv1.0/STATE/"
+"""Beginning of the topics on which host applications publish that they are online."""
+_LONGEST_STATE, _MOST_HOSTS = 1000, 64
+SEQUENCE = 256
+"""seq and bdSeq count from 0 to 255."""
+_TYPES = {
+    **dict.fromkeys(INTEGERS, DataType.INT64),
+    **dict.fromkeys(TEXTS, DataType.STRING),
+}
+"""Of metrics that are not Double."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message to publish; retain is never set.
+
+    Attributes:
+        topic, payload: as published.
+        qos: 0, or 1 for an NDEATH.
+    """
+
+    topic: str
+    payload: bytes
+    qos: int = 0
+
+
+@dataclass
+class _Device:
+    """What hosts know of an arm in the present session.
+
+    Attributes:
+        born: stamp of the reading in the DBIRTH [ms]; it is not published again.
+        values: as published last.
+    """
+
+    born: int
+    values: dict[str, Value]
+
+
+class EdgeNode:
+    """Makes messages in the order in which they must be published.
+
+    Args:
+        group: group ID of the topics.
+        node: edge node ID of the topics.
+
+    Raises:
+        InputError: an ID is empty or contains /, + or #.
+    """
+
+    def __init__(self, group: str, node: str) -> None:
+        for option, name in (("mqtt_group", group), ("mqtt_node", node)):
+            if not name or set(name) & set("/+#\0"):
+                raise InputError(
+                    option, f"'{name}' cannot be a part of a topic", "use a name without / + #"
+                )
+        self.group, self.node = group, node
+        self._births = -1
+        self._sequence = 0
+        self._devices: dict[str, _Device] = {}
+        self._hosts: dict[str, int] = {}
+        """Time at which each host application has come online, by topic [ms]."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """To subscribe to: commands to this node, and the states of host applications."""
+        return self._topic(MessageType.NCMD), f"{STATES}+"
+
+    def will(self, now: int) -> Message:
+        """NDEATH, the last will of the next connection, which gets the next bdSeq.
+
+        Args:
+            now: time of sending [ms since 1970]; so in all methods.
+        """
+        self._births = (self._births + 1) % SEQUENCE
+        self._devices.clear()
+        return self.death(now)
+
+    def death(self, now: int) -> Message:
+        """NDEATH of the present connection, to be sent before it is closed in order."""
+        payload = NDeath(now, self._birth_sequence(now))
+        return Message(self._topic(MessageType.NDEATH), payload.encode(), qos=1)
+
+    def birth(self, now: int, newest: Mapping[str, StoredReading]) -> list[Message]:
+        """NBIRTH, and a DBIRTH of every arm that is alive.
+
+        Args:
+            now: time [ms].
+            newest: reading of each arm.
+        """
+        self._sequence = SEQUENCE - 1
+        payload = NBirth(
+            now,
+            self._next(),
+            (
+                self._birth_sequence(now),
+                Metric(now, REBIRTH, DataType.BOOLEAN, value=False),
+            ),
+        )
+        out = [Message(self._topic(MessageType.NBIRTH), payload.encode())]
+        return out + [self._device_birth(newest[arm], now) for arm in self._devices]
+
+    def data(self, batch: Batch, now: int) -> list[Message]:
+        """DDATA of readings, and a DBIRTH where hosts do not know an arm or one of its metrics.
+
+        All but the newest reading of an arm are historical. The DBIRTH holds the newest, which is
+        not published again.
+        """
+        out = []
+        for arm, group in groupby(batch.readings, lambda reading: reading.arm):
+            readings, last = list(group), batch.newest[arm]
+            device = self._devices.get(arm)
+            if device is None or not device.values.keys() >= values_of(last).keys():
+                out.append(self._device_birth(last, now))
+                device = self._devices[arm]
+            metrics = _metrics(device, readings, last)
+            if metrics:
+                payload = DData(now, self._next(), metrics)
+                out.append(Message(self._topic(MessageType.DDATA, arm), payload.encode()))
+        return out
+
+    def device_death(self, arm: str, now: int) -> list[Message]:
+        """DDEATH of an arm that hosts believe alive; nothing for another one."""
+        if self._devices.pop(arm, None) is None:
+            return []
+        payload = DDeath(now, self._next())
+        return [Message(self._topic(MessageType.DDEATH, arm), payload.encode())]
+
+    def needs_birth(self, topic: str, payload: bytes, *, retained: bool) -> bool:
+        """Whether births must be sent again: a command asks for it, or a host has come online.
+
+        A host that was online before the connection has had the births of the connection.
+
+        Args:
+            topic: of a received message, one of `topics`.
+            payload: its content; anything that is neither is ignored.
+            retained: whether it was published before the subscription.
+        """
+        try:
+            if not topic.startswith(STATES):
+                metrics = Payload.FromString(payload).metrics
+                return any(each.name == REBIRTH and each.boolean_value for each in metrics)
+            state = json.loads(payload[:_LONGEST_STATE])
+            stamp, online = int(state["timestamp"]), state["online"] is True
+        except Exception:  # whatever a foreign client sends
+            return False
+        known = self._hosts.get(topic)
+        if not online or stamp == known or (known is None and len(self._hosts) >= _MOST_HOSTS):
+            return False
+        self._hosts[topic] = stamp
+        return not retained
+
+    def _device_birth(self, reading: StoredReading, now: int) -> Message:
+        """DBIRTH with the values of a reading."""
+        values = values_of(reading)
+        self._devices[reading.arm] = _Device(reading.stamp, values)
+        metrics = tuple(
+            _metric(name, value, reading.stamp, metadata=Metadata(description=description_of(name)))
+            for name, value in values.items()
+        )
+        payload = DBirth(now, self._next(), metrics)
+        return Message(self._topic(MessageType.DBIRTH, reading.arm), payload.encode())
+
+    def _birth_sequence(self, now: int) -> Metric:
+        return Metric(now, "bdSeq", DataType.INT64, value=max(self._births, 0))
+
+    def _next(self) -> int:
+        self._sequence = (self._sequence + 1) % SEQUENCE
+        return self._sequence
+
+    def _topic(self, kind: MessageType, arm: str | None = None) -> str:
+        return str(Topic(self.group, kind, self.node, arm))
+
+
+def _metrics(
+    device: _Device, readings: Sequence[StoredReading], newest: StoredReading
+) -> tuple[Metric, ...]:
+    """Metrics of readings of one arm: what changed of the newest, everything of older ones."""
+    out = []
+    for reading in readings:
+        if reading.stamp == device.born:
+            continue
+        values, historical = values_of(reading), reading is not newest
+        if not historical:
+            changed = {name: v for name, v in values.items() if device.values[name] != v}
+            device.values.update(values)
+            values = changed
+        out += [_metric(name, value, reading.stamp, historical) for name, value in values.items()]
+    return tuple(out)
+
+
+def _metric(
+    name: str,
+    value: Value,
+    stamp: int,
+    historical: bool = False,
+    metadata: Metadata | None = None,
+) -> Metric:
+    return Metric(
+        stamp,
+        name,
+        _TYPES.get(name, DataType.DOUBLE),
+        metadata=metadata,
+        value=value,
+        is_historical=historical,
+        is_null=value is None,
+    )
+
+
+# Readings as plain JSON, for clients that do not read Sparkplug payloads.
+
+
+def json_messages(group: str, node: str, batch: Batch) -> list[Message]:
+    """One message per reading on GROUP/NODE/ARM/energy; numbers that are unknown are null."""
+    out = []
+    for reading in batch.readings:
+        time = datetime.fromtimestamp(reading.stamp / 1000.0, timezone.utc)
+        content = {
+            "time": time.isoformat(timespec="milliseconds"),
+            "historical": reading is not batch.newest[reading.arm],
+            **values_of(reading),
+        }
+        topic = f"{group}/{node}/{reading.arm}/energy"
+        out.append(Message(topic, json.dumps(content, separators=(",", ":")).encode()))
+    return out

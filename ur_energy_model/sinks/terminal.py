@@ -1,0 +1,578 @@
+"""The live view: on a terminal until the user quits, or one line a second."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections import deque
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console, ConsoleDimensions, Group
+from rich.live import Live
+from rich.text import Text
+
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.errors import one_line, span, unsigned_zeros
+from ur_energy_model.sinks.estimator_reading import LiveState, joint_rows, part_rows
+from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.yaml_reader import plain
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ur_energy_model.energy.live import Snapshot
+    from ur_energy_model.typing import Self
+
+# PowerHistory: total and bus power of the last minutes, one value a second.
+
+SECONDS = 300
+"""Length of the history; no terminal shows more."""
+
+
+class PowerHistory:
+    """Mean powers of each second, and the largest power of a joint.
+
+    Attributes:
+        largest: magnitude of a joint's power [W].
+    """
+
+    def __init__(self) -> None:
+        self._total: deque[float] = deque(maxlen=SECONDS)
+        self._bus: deque[float] = deque(maxlen=SECONDS)
+        self.largest = 0.0
+
+    @property
+    def total(self) -> Sequence[float]:
+        """Total power of each second [W], oldest first."""
+        return tuple(self._total)
+
+    @property
+    def bus(self) -> Sequence[float]:
+        """Bus power of each second [W], NaN where it is not measured."""
+        return tuple(self._bus)
+
+    def add(self, state: LiveState) -> None:
+        """Add a state whose powers are means over a second; nothing while no samples arrive."""
+        reading = state.reading
+        if reading is None or state.silence is not None:
+            return
+        snapshot = reading.snapshot
+        arm = snapshot.channels.arm
+        self._total.append(float(snapshot.power[arm["total"]]))
+        self._bus.append(float(snapshot.power[arm["bus"]]) if snapshot.bus_measured else np.nan)
+
+    def observe(self, power: float) -> None:
+        """Include the magnitude of a joint's power [W] in `largest`."""
+        self.largest = max(self.largest, abs(power))
+
+
+# Bars and sparklines made of characters.
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+
+
+def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
+    """A horizontal bar, padded to its width.
+
+    Args:
+        share: of the width that is filled, cut to 0 to 1.
+        width: in columns.
+        ascii_only: whether the terminal has no block characters.
+    """
+    share = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
+    if ascii_only:
+        return ("#" * round(share * width)).ljust(width)
+    whole, eighths = divmod(round(8 * share * width), 8)
+    return ("█" * whole + (_EIGHTHS[eighths] if eighths else "")).ljust(width)
+
+
+def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) -> str:
+    """The last values as columns between zero and their maximum, padded on the left."""
+    last = values[-width:] if width > 0 else ()
+    top = max((value for value in last if math.isfinite(value)), default=0.0)
+    heights = "_.-=+*%#" if ascii_only else _HEIGHTS
+
+    def column(value: float) -> str:
+        if not math.isfinite(value):
+            return " "
+        share = min(max(value / top, 0.0), 1.0) if top > 0.0 else 0.0
+        return heights[round(share * (len(heights) - 1))]
+
+    return "".join(map(column, last)).rjust(width)
+
+
+def end_of_scale(value: float) -> float:
+    """The smallest of 1, 2, 5, 10, 20, ... that is not below a value; 1 at least."""
+    decade = 10.0 ** math.floor(math.log10(max(value, 1.0)))
+    return next(step * decade for step in _STEPS if step * decade >= value or step == _STEPS[-1])
+
+
+# Quantities as short text of bounded width.
+
+UNKNOWN = "-"
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def watts(value: float) -> str:
+    """A power, such as "123.4 W"."""
+    return unsigned_zeros(f"{value:.1f} W") if math.isfinite(value) else UNKNOWN
+
+
+def joules(value: float) -> str:
+    """An energy with four digits or more, such as "1,234 J" or "123.4 kJ"."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    if abs(value) < 1e4:
+        return unsigned_zeros(f"{value:,.0f} J")
+    factor, prefix = next(each for each in _PREFIXES if abs(value) >= each[0])
+    digits = 2 if abs(value) < 1e2 * factor else 1
+    return f"{value / factor:.{digits}f} {prefix}J"
+
+
+def percent(share: float) -> str:
+    """A share, such as "71 %"."""
+    return unsigned_zeros(f"{100.0 * share:.0f} %") if math.isfinite(share) else UNKNOWN
+
+
+def degrees(value: float | None) -> str:
+    """A temperature, such as "35 °C"."""
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f} °C"
+
+
+# LiveView: the lines of the live view for a terminal of any size.
+
+LEAST_ENERGY = 1.0
+"""Electrical energy from which on an efficiency is shown [J]."""
+NAME, POWER, ENERGY, SMALL = 20, 9, 11, 7
+"""Widths of columns."""
+LEAST_BAR = 4
+WIDEST = 120
+"""Columns that are used of a wider terminal."""
+FOOTER = "q or Ctrl-C: quit"
+
+
+@dataclass
+class LiveView:
+    """Lays out what a live view shows.
+
+    Attributes:
+        ascii_only: whether the terminal has no block characters.
+        history: of the powers.
+    """
+
+    ascii_only: bool = False
+    history: PowerHistory = field(default_factory=PowerHistory)
+
+    def lines(self, state: LiveState, width: int, height: int) -> list[Text]:
+        """At most `height` lines of at most `width` columns.
+
+        Blank lines are left out first, then the lines about sinks become one.
+        """
+        width = min(width, WIDEST)
+        blocks = [
+            list(self._head(state, width)),
+            list(self._arm(state.reading, width)),
+            list(self._joints(state, width)),
+            list(_below(state)),
+            list(_sinks(state.sinks)),
+        ]
+        shown = _joined([block for block in blocks if block], Text())
+        if len(shown) > height - 1:
+            shown = _joined([block for block in blocks if block])
+        if len(shown) > height - 1:
+            blocks[-1] = [_sinks_together(state.sinks)] if state.sinks else []
+            shown = _joined([block for block in blocks if block])
+        shown = [*shown[: max(height - 1, 1)], Text(FOOTER, "dim")][:height]
+        for line in shown:
+            line.truncate(width, overflow="crop" if self.ascii_only else "ellipsis")
+        return shown
+
+    def _head(self, state: LiveState, width: int) -> Iterator[Text]:
+        reading = state.reading
+        if reading is None:
+            text = one_line(f"waiting for {state.source}: {state.silence}")
+            yield from (Text(line, "yellow") for line in wrap(text, width))
+            return
+        robot = "" if reading.robot is None else f"{reading.robot.name} "
+        if robot.strip() == reading.arm:  # an arm without serial number is called as its type
+            robot = ""
+        left = Text.assemble((one_line(robot + reading.arm), "bold"), "  ")
+        if state.silence is None:
+            left.append(reading.snapshot.state.name.lower().replace("_", " "), "green")
+        else:
+            left.append(f"no samples: {one_line(state.silence)}", "bold red")
+        model = f"model: {one_line(reading.model)}"
+        room = width - left.cell_len - 2
+        if room >= len(model):
+            left.append(model.rjust(room + 2), "dim")
+        elif room > 20:
+            left.append("  " + "…" + model[-(room - 1) :], "dim")
+        yield left
+
+    def _arm(self, reading: ArmReading | None, width: int) -> Iterator[Text]:
+        if reading is None:
+            return
+        snapshot = reading.snapshot
+        arm, net = snapshot.channels.arm, snapshot.since_reset.net
+        half = CONFIDENCE * snapshot.channels.deviations(net)[1]
+        energy = f"{joules(float(net[arm['total']]))} ± {joules(half)}"
+        power = float(snapshot.power[arm["total"]])
+        yield self._supply(("total", power, energy), self.history.total, width)
+        if snapshot.bus_measured:
+            energy = f"{joules(float(net[arm['bus']]))} measured"
+            power = float(snapshot.power[arm["bus"]])
+            yield self._supply(("bus", power, energy), self.history.bus, width)
+        line = Text.assemble("standby".ljust(NAME), watts(snapshot.standby).rjust(POWER))
+        line.append("  measured" if snapshot.standby_measured is not None else "  of the model")
+        if snapshot.bus_measured:
+            residual = f"  residual {watts(snapshot.residual_mean)}"
+            line.append(f"{residual} ± {watts(snapshot.residual_std)}")
+        if snapshot.drifting:
+            line.append("  drifting", "bold yellow")
+        yield line
+
+    def _supply(self, values: tuple[str, float, str], past: Sequence[float], width: int) -> Text:
+        """Name, power and energy of the whole arm, and the power of the past seconds."""
+        name, power, energy = values
+        line = Text.assemble((name.ljust(NAME), "bold"), watts(power).rjust(POWER), "  ")
+        room = width - line.cell_len - max(len(energy), 22) - 2
+        if room >= LEAST_BAR:
+            line.append(sparkline(past, room, ascii_only=self.ascii_only) + "  ", "cyan")
+        line.append(energy)
+        return line
+
+    def _joints(self, state: LiveState, width: int) -> Iterator[Text]:
+        if state.reading is None:
+            return
+        rows = joint_rows(state.reading)
+        for row in rows:
+            self.history.observe(row.power)
+        fixed = NAME + POWER + ENERGY + 2
+        small = SMALL if width >= fixed + 2 * SMALL + LEAST_BAR else 0  # columns may be left out
+        room = max(width - fixed - 2 * small, LEAST_BAR)
+        scale = end_of_scale(self.history.largest)
+        quiet = "dim" if state.silence is not None else ""
+        limits = f"0 to {scale:,.0f} W" if room >= 12 else ""
+        cells = ["joint".ljust(NAME), "power".rjust(POWER), "  ", limits.ljust(room)]
+        cells += [
+            "energy".rjust(ENERGY),
+            *(name.rjust(small) for name in ("effic.", "temp.") if small),
+        ]
+        yield Text("".join(cells), "dim")
+        for row in (*rows, *part_rows(state.reading)):
+            ratio = percent(row.efficiency) if abs(row.energy) >= LEAST_ENERGY else UNKNOWN
+            name = one_line(row.name)[1 - NAME :]  # a prefix may be cut, the joint not
+            line = Text(name.ljust(NAME) + watts(row.power).rjust(POWER) + "  ", quiet)
+            filled = bar(abs(row.power) / scale, room, ascii_only=self.ascii_only)
+            line.append(filled, "green" if row.power < 0.0 else "cyan")
+            line.append(joules(row.energy).rjust(ENERGY))
+            if small:
+                line.append(ratio.rjust(small) + degrees(row.temperature).rjust(small))
+            yield line
+
+
+def _joined(blocks: Sequence[Sequence[Text]], between: Text | None = None) -> list[Text]:
+    """The lines of all blocks, with a blank line between them if there is one."""
+    out: list[Text] = []
+    for block in blocks:
+        if out and between is not None:
+            out.append(between.copy())
+        out.extend(line.copy() for line in block)
+    return out
+
+
+def _below(state: LiveState) -> Iterator[Text]:
+    """Cycle, counters and connection."""
+    reading, cycle, link = state.reading, state.cycle, state.link
+    if reading is not None:
+        if cycle is not None:
+            energy = float(cycle.reading.net[reading.snapshot.channels.arm["total"]])
+            program = "" if cycle.program is None else f" of {one_line(cycle.program)}"
+            yield Text(
+                f"cycle {cycle.number}{program}: {joules(energy)} in {span(cycle.duration)}, "
+                f"peak {watts(cycle.peak_power)}"
+            )
+        else:
+            yield Text("cycle: none completed yet", "dim")
+        lost = f"{link.lost:,} samples lost"
+        if link.lost_seconds > 0.0:
+            lost += f" in {span(link.lost_seconds)}"
+        interruptions = f"{link.reconnects} interruption{'' if link.reconnects == 1 else 's'}"
+        style = "yellow" if link.lost or link.reconnects else "dim"
+        yield Text(f"{one_line(state.source)}: {lost}, {interruptions}", style)
+    if state.arm_warning is not None:
+        yield Text(one_line(state.arm_warning), "yellow")
+    if state.disk_problem is not None:
+        yield Text(one_line(state.disk_problem), "bold red")
+
+
+def _sinks(sinks: Sequence[SinkStatus]) -> Iterator[Text]:
+    for sink in sinks:
+        parts, style = [f"{sink.delivered:,} sent"], ""
+        if sink.clients is not None:
+            parts.insert(0, f"{sink.clients} client{'' if sink.clients == 1 else 's'}")
+        if sink.problem is not None:
+            parts, style = [one_line(sink.problem), f"{sink.waiting:,} waiting"], "bold red"
+        if sink.dropped:
+            parts, style = [*parts, f"{sink.dropped:,} dropped"], style or "yellow"
+        if sink.problem == NOT_OPEN:
+            style = "dim"
+        yield Text(f"{one_line(sink.name)}: {', '.join(parts)}", style)
+
+
+def _sinks_together(sinks: Sequence[SinkStatus]) -> Text:
+    """All sinks in one line, for small terminals."""
+    bad = [sink.name for sink in sinks if sink.problem not in (None, NOT_OPEN)]
+    if bad:
+        return Text(f"sinks with a problem: {one_line(', '.join(bad))}", "bold red")
+    dropped = sum(sink.dropped for sink in sinks)
+    return Text(f"{len(sinks)} sinks: {dropped:,} readings dropped", "yellow" if dropped else "dim")
+
+
+PERIOD = 0.25
+"""Time between two pictures [s]."""
+PICTURES_A_SECOND = round(1.0 / PERIOD)
+
+
+class Screen:
+    """Fills the terminal with the live view; `q` quits.
+
+    Args:
+        console: of the terminal.
+        state: the state for a viewer of this name, powers since its previous one.
+        stop: set by signals.
+
+    Attributes:
+        period: time between two updates [s].
+    """
+
+    period = PERIOD
+
+    def __init__(
+        self, console: Console, state: Callable[[str], LiveState], stop: threading.Event
+    ) -> None:
+        self._console, self._state, self._stop = console, state, stop
+        self._view = LiveView(ascii_only=console.options.ascii_only)
+        self._live = Live(Text(), console=console, screen=True, auto_refresh=False)
+        self._held = ExitStack()
+        self._pictures = 0
+        self._keyboard: int | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stdin is not None and sys.stdin.isatty():
+            keyboard = sys.stdin.fileno()
+            before = termios.tcgetattr(keyboard)
+            self._held.callback(termios.tcsetattr, keyboard, termios.TCSADRAIN, before)
+            tty.setcbreak(keyboard)
+            self._keyboard = keyboard
+        self._held.enter_context(self._live)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._held.close()
+
+    def update(self) -> None:
+        """Draw the present state."""
+        if self._pictures % PICTURES_A_SECOND == 0:
+            self._view.history.add(self._state("second"))
+        self._pictures += 1
+        # Not what COLUMNS and LINES say: a shell may have exported them before a resize.
+        size = ConsoleDimensions(*os.get_terminal_size(self._console.file.fileno()))
+        self._console.size = size
+        lines = self._view.lines(self._state("picture"), size.width, size.height)
+        self._live.update(Group(*lines), refresh=True)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a time or a key; returns whether to quit."""
+        if self._keyboard is None or self._stop.is_set():
+            return self._stop.wait(seconds)
+        if not select.select([self._keyboard], [], [], max(seconds, 0.0))[0]:
+            return self._stop.is_set()
+        keys = b""
+        with suppress(OSError):
+            keys = os.read(self._keyboard, 64)
+        if not keys:  # the keyboard is gone
+            self._keyboard = None
+        return b"q" in keys.lower() or self._stop.is_set()
+
+
+# Lines: the live view where there is no terminal, one line a second.
+
+
+class Lines:
+    """Prints one line a second on stdout, and problems on stderr as they begin.
+
+    Args:
+        state: the state for a viewer of this name, powers since its previous one.
+        stop: set by signals.
+        line: text of a state.
+        notice: receives each problem when it begins.
+        patience: time between two lines while no samples come [s]; `line` then states why, and
+            `notice` does not.
+
+    Attributes:
+        period: time between two updates [s].
+    """
+
+    period = 1.0
+
+    def __init__(
+        self,
+        state: Callable[[str], LiveState],
+        stop: threading.Event,
+        line: Callable[[LiveState], str],
+        notice: Callable[[str], None],
+        patience: float = 0.0,
+    ) -> None:
+        self._state, self._stop, self._line, self._notice = state, stop, line, notice
+        self._told: frozenset[str] = frozenset()
+        self._patience = patience
+        self._silent_line = float("-inf")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        return
+
+    def update(self) -> None:
+        """Print the present state."""
+        state = self._state("second")
+        now = time.monotonic()
+        if state.silence is None:
+            self._silent_line = float("-inf")
+        if now >= self._silent_line + self._patience:
+            print(self._line(state), flush=True)
+            if state.silence is not None:
+                self._silent_line = now
+        # The line of a silent source states it already.
+        texts = state.problems[bool(self._patience) and state.silence is not None :]
+        problems = dict(zip(map(_subject, texts), texts, strict=True))
+        for subject, problem in problems.items():
+            if subject not in self._told:
+                self._notice(problem)
+        self._told = frozenset(problems)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a time; returns whether to quit."""
+        return self._stop.wait(seconds)
+
+
+def text_line(state: LiveState) -> str:
+    """A state as a line for people."""
+    reading = state.reading
+    if reading is None:
+        return one_line(f"{_clock(None)} waiting for {state.source}: {state.silence}")
+    snapshot = reading.snapshot
+    columns = [snapshot.channels.arm[name] for name in ("total", "bus")]
+    parts = [
+        f"{energy} at {watts(float(snapshot.power[column]))}"
+        for column, energy in zip(columns, _energies(snapshot), strict=False)
+    ]
+    powers = " ".join(f"{row.power:.1f}" for row in joint_rows(reading))
+    others = ", ".join(f"{row.name} {row.power:.1f}" for row in part_rows(reading))
+    parts.append(f"joints from the base {powers}, {others} W")
+    if state.link.lost:
+        parts.append(f"{state.link.lost:,} samples lost")
+    doing = snapshot.state.name.lower().replace("_", " ")
+    if state.silence is not None:
+        doing = f"no samples ({state.silence})"
+    return one_line(f"{_clock(reading.stamp)} {reading.arm} {doing}: {', '.join(parts)}")
+
+
+def last_text_line(state: LiveState) -> str:
+    """What was counted up to the end, as a line for people."""
+    reading = state.reading
+    if reading is None:
+        return text_line(state)
+    snapshot = reading.snapshot
+    energies, lost = _energies(snapshot), state.link.lost
+    return one_line(
+        f"{_clock(reading.stamp)} {reading.arm}: {', '.join(energies)} in "
+        f"{span(snapshot.since_reset.accounted)}, {lost:,} samples lost"
+    )
+
+
+def last_json_line(state: LiveState) -> str:
+    """The state after the last sample as one line of JSON, `ended` being true."""
+    return json_line(state, ended=True)
+
+
+def json_line(state: LiveState, *, ended: bool = False) -> str:
+    """A state as one line of JSON; energies in J, powers in W, temperatures in °C."""
+    reading, link = state.reading, state.link
+    content: dict[str, Any] = {
+        "time": _moment(None if reading is None else reading.stamp).isoformat(),
+        "source": state.source,
+        "ended": ended,
+        "connected": state.silence is None,
+        "problem": state.silence,
+        "samples_lost": link.lost,
+        "seconds_lost": link.lost_seconds,
+        "interruptions": link.reconnects,
+        "disk_problem": state.disk_problem,
+        "warnings": [] if state.arm_warning is None else [state.arm_warning],
+        "sinks": [asdict(sink) for sink in state.sinks],
+    }
+    if reading is not None:
+        snapshot = reading.snapshot
+        channels, net = snapshot.channels, snapshot.since_reset.net
+        content |= {
+            "arm": reading.arm,
+            "robot": None if reading.robot is None else reading.robot.name,
+            "model": reading.model,
+            "state": snapshot.state.name.lower(),
+            "samples": snapshot.samples,
+            "accounted_s": snapshot.since_reset.accounted,
+            "unaccounted_s": snapshot.since_reset.unaccounted,
+            "values": reading.numbers(),
+            "total_energy_std": channels.deviations(net)[1],
+            "joints": [asdict(row) for row in joint_rows(reading)],
+            "reset_time": snapshot.reset_time,
+        }
+        cycle = state.cycle
+        content["cycle"] = (
+            None
+            if cycle is None
+            else {"number": cycle.number, "program": cycle.program, **cycle.summary(channels)}
+        )
+    return json.dumps(plain(content), allow_nan=False)
+
+
+def _energies(snapshot: Snapshot) -> list[str]:
+    """Energy of the arm with its 95 % interval, and that of the bus if it is measured."""
+    arm, net = snapshot.channels.arm, snapshot.since_reset.net
+    half = CONFIDENCE * snapshot.channels.deviations(net)[1]
+    total = f"total {joules(float(net[arm['total']]))} ± {joules(half)}"
+    bus = [f"bus {joules(float(net[arm['bus']]))}"] if snapshot.bus_measured else []
+    return [total, *bus]
+
+
+def _moment(stamp: int | None) -> datetime:
+    """Host time of a sample [ns], or now."""
+    nanoseconds = HOST_CLOCK.stamp() if stamp is None else stamp
+    return datetime.fromtimestamp(nanoseconds * 1e-9, timezone.utc)
+
+
+def _clock(stamp: int | None) -> str:
+    return _moment(stamp).astimezone().strftime("%H:%M:%S")
+
+
+def _subject(problem: str) -> str:
+    """What a problem is about: its numbers may change with time."""
+    return "".join(each for each in problem if not each.isdigit())

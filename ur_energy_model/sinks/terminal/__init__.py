@@ -1,1 +1,0 @@
-"""The live view in a terminal, and lines for pipes."""

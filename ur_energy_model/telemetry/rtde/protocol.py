@@ -1,0 +1,477 @@
+"""RTDE on the wire: frames, messages, and the recipe that lays out data packages."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.errors import ProtocolError
+from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ur_energy_model.typing import Array
+
+HEADER = struct.Struct(">HB")
+MAX_FRAME = 0xFFFF
+
+
+class PacketType(IntEnum):
+    """The type byte of a packet; requests and replies share it."""
+
+    REQUEST_PROTOCOL_VERSION = ord("V")
+    GET_CONTROLLER_VERSION = ord("v")
+    TEXT_MESSAGE = ord("M")
+    DATA_PACKAGE = ord("U")
+    SETUP_OUTPUTS = ord("O")
+    SETUP_INPUTS = ord("I")
+    START = ord("S")
+    PAUSE = ord("P")
+
+
+class Frame(NamedTuple):
+    """One packet: its type byte (perhaps one that PacketType lacks) and its payload."""
+
+    kind: int
+    payload: bytes
+
+
+def frame(kind: int, payload: bytes = b"") -> bytes:
+    """A packet on the wire: size (header included), type, payload.
+
+    Raises:
+        ValueError: the payload does not fit the 16-bit size.
+    """
+    size = HEADER.size + len(payload)
+    if size > MAX_FRAME:
+        raise ValueError(f"a packet of {size} bytes does not fit its 16-bit size")
+    return HEADER.pack(size, kind) + payload
+
+
+@dataclass
+class FrameReader:
+    """Cuts a byte stream into packets.
+
+    The 16-bit size bounds every packet, and so the part of a packet that must be kept.
+
+    Attributes:
+        peer: address for error messages.
+        buffer: bytes that were fed and not yet taken.
+    """
+
+    peer: str = "peer"
+    buffer: bytearray = field(default_factory=bytearray)
+
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
+        """Append received bytes."""
+        self.buffer += data
+
+    def __len__(self) -> int:
+        """Number of bytes that were fed and not yet taken."""
+        return len(self.buffer)
+
+    def take_frame(self) -> Frame | None:
+        """The next packet, None if it is incomplete.
+
+        Raises:
+            ProtocolError: the size is smaller than the header: later packets cannot be found.
+        """
+        if len(self.buffer) < HEADER.size:
+            return None
+        size, kind = HEADER.unpack_from(self.buffer)
+        if size < HEADER.size:
+            raise ProtocolError(
+                self.peer,
+                f"sent a packet of size {size}, smaller than its header",
+                "check that the address is a UR controller's RTDE port",
+            )
+        if len(self.buffer) < size:
+            return None
+        payload = bytes(self.buffer[HEADER.size : size])
+        del self.buffer[:size]
+        return Frame(kind, payload)
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes, which must be whole packets."""
+        data = bytes(self.buffer[:size])
+        del self.buffer[:size]
+        return data
+
+    def put_back(self, data: bytes) -> None:
+        """Insert whole packets in front of the buffer."""
+        self.buffer[:0] = data
+
+
+# Recipe: the layout of RTDE data packages; Subscription: a recipe agreed with a controller.
+
+NUMBER: dict[ValueKind, str] = {
+    "BOOL": "u1", "UINT8": "u1", "UINT32": ">u4", "UINT64": ">u8", "INT32": ">i4",
+    "DOUBLE": ">f8", "VECTOR3D": ">f8", "VECTOR6D": ">f8",
+    "VECTOR6INT32": ">i4", "VECTOR6UINT32": ">u4",
+}  # fmt: skip
+"""numpy type of a number of each RTDE type; vectors repeat it."""
+Records: TypeAlias = NDArray[np.void]
+"""Structured array [n] of the values of data packages."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The layout of data packages: names and types, in order.
+
+    Attributes:
+        names: RTDE names.
+        kinds: RTDE type of each.
+        recipe_id: 1..255, or None in protocol version 1.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[ValueKind, ...]
+    recipe_id: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.kinds):
+            raise ValueError(f"{len(self.names)} names but {len(self.kinds)} types")
+        for name, kind in zip(self.names, self.kinds, strict=True):
+            if kind not in NUMBER:
+                raise ValueError(f"{name}: RTDE has no type {kind!r}")
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Packed, big-endian record of the values; a repeated name gets its position appended."""
+        keys: dict[str, None] = {}
+        for i, name in enumerate(self.names):
+            keys[f"{name}#{i}" if name in keys else name] = None
+        entries = [
+            (key, NUMBER[kind], (WIDTH[kind],) if WIDTH[kind] > 1 else ())
+            for key, kind in zip(keys, self.kinds, strict=True)
+        ]
+        return np.dtype(entries)
+
+    @cached_property
+    def prefix(self) -> bytes:
+        """The constant first bytes of each data package: size, type and recipe number."""
+        number = b"" if self.recipe_id is None else bytes([self.recipe_id])
+        size = HEADER.size + len(number) + self.dtype.itemsize
+        if size > MAX_FRAME:
+            raise ValueError(f"a data package of {size} bytes does not fit its 16-bit size")
+        return HEADER.pack(size, PacketType.DATA_PACKAGE) + number
+
+    @cached_property
+    def frame_size(self) -> int:
+        """Bytes of a whole data package."""
+        return len(self.prefix) + self.dtype.itemsize
+
+    def pack(self, values: Mapping[str, Any]) -> bytes:
+        """A whole data package.
+
+        Args:
+            values: number or array for each name; other entries are ignored.
+
+        Raises:
+            KeyError: a name has no value.
+        """
+        record = np.empty((), self.dtype)
+        for key, name in zip(cast("Sequence[str]", self.dtype.names), self.names, strict=True):
+            record[key] = values[name]
+        return self.prefix + record.tobytes()
+
+    def unpack_many(self, packages: bytes | bytearray | memoryview) -> Records:
+        """Records of consecutive whole data packages; their headers are not checked.
+
+        Returns:
+            Structured array [n] of `dtype`, a view of `packages`.
+        """
+        return cast("Records", np.frombuffer(packages, self._framed)["values"])
+
+    @cached_property
+    def _framed(self) -> np.dtype[Any]:
+        """A record with its prefix in front."""
+        return np.dtype([("prefix", f"V{len(self.prefix)}"), ("values", self.dtype)])
+
+    @cached_property
+    def _blocks(self) -> tuple[np.dtype[Any], tuple[tuple[str, int, int, int], ...]]:
+        """Adjacent fields of one number type as one, and (name, block, start, width) of each."""
+        formats: list[tuple[str, int]] = []
+        places = []
+        for name, kind in zip(self.names, self.kinds, strict=True):
+            number, width = NUMBER[kind], WIDTH[kind]
+            if not formats or formats[-1][0] != number:
+                formats.append((number, 0))
+            start = formats[-1][1]
+            places.append((name, len(formats) - 1, start, width))
+            formats[-1] = (number, start + width)
+        blocks = [(str(i), number, (width,)) for i, (number, width) in enumerate(formats)]
+        return np.dtype(blocks), tuple(places)
+
+    def columns(self, records: Records) -> dict[str, Array]:
+        """Values of records [n] by name: contiguous float64 [n], or [n, width] for vectors."""
+        dtype, places = self._blocks
+        view = records.view(dtype)
+        blocks = [view[name].astype(np.float64) for name in dtype.names or ()]
+        columns = {}
+        for name, block, start, width in places:
+            values = blocks[block]
+            part = values[:, start] if width == 1 else values[:, start : start + width]
+            columns[name] = part if len(view) == 1 else np.ascontiguousarray(part)
+        return columns
+
+    def join(self, parts: Sequence[Records]) -> Records:
+        """Records [n] of several batches as one; np.concatenate would change their byte order."""
+        if len(parts) == 1:
+            return parts[0]
+        return np.frombuffer(b"".join(part.tobytes() for part in parts), self.dtype)
+
+    def take_records(self, reader: FrameReader) -> Records | None:
+        """Take the data packages of this recipe that come next from a reader.
+
+        Returns:
+            Records [n >= 1], None if the next packet is another one or incomplete.
+        """
+        count = self.leading(reader.buffer)
+        return self.unpack_many(reader.take(count * self.frame_size)) if count else None
+
+    def leading(self, buffer: bytes | bytearray | memoryview) -> int:
+        """Number of whole packages of this recipe at the beginning of a buffer."""
+        size, start = self.frame_size, len(self.prefix)
+        count = len(buffer) // size
+        if count <= 1:
+            return int(count == 1 and buffer[:start] == self.prefix)
+        heads = np.frombuffer(buffer, np.uint8, count * size).reshape(count, size)[:, :start]
+        same = (heads == np.frombuffer(self.prefix, np.uint8)).all(axis=1)
+        return count if same.all() else int(np.argmin(same))
+
+
+def in_type_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Fields of the table with those of one number type side by side, floating point first.
+
+    Neighbours of one type are decoded together, see `Recipe.columns`.
+    """
+    place = {name: i for i, name in enumerate(FIELDS)}
+
+    def order(name: str) -> tuple[bool, str, int]:
+        number = NUMBER[FIELDS[name].kind]
+        return number != ">f8", number, place[name]
+
+    return tuple(sorted(names, key=order))
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """What a controller agreed to send.
+
+    Attributes:
+        recipe: layout of its data packages.
+        missing: fields asked for that it does not have.
+        rate: sample rate [Hz].
+        version: of its software: major, minor, bugfix, build.
+        protocol_version: 2, or 1 for old controllers.
+    """
+
+    recipe: Recipe
+    missing: tuple[str, ...]
+    rate: float
+    version: tuple[int, int, int, int]
+    protocol_version: int
+
+    @property
+    def version_text(self) -> str:
+        """Software version such as "5.11.1.108318"."""
+        return ".".join(map(str, self.version))
+
+
+def controller_rate(version: Sequence[int]) -> float:
+    """Rate of a controller's real-time loop [Hz], by its software version."""
+    return 500.0 if version[0] >= 5 else 125.0
+
+
+def effective_rate(base: float, wanted: float | None) -> float:
+    """Rate [Hz] that a controller sends at when asked for another: it leaves out whole cycles."""
+    if wanted is None:
+        return base
+    return base / max(1, int(base / wanted + 1e-9))
+
+
+# Payloads of RTDE requests and replies, encoded and decoded.
+#
+# Both protocol versions are covered: version 1 has no frequency in the output setup, and no recipe
+# number in its reply or in data packages. All numbers are big-endian. Source: Universal Robots'
+# RTDE guide.
+
+PROTOCOL_VERSIONS = (2, 1)
+NOT_FOUND, IN_USE = "NOT_FOUND", "IN_USE"
+"""In place of the type of a field that cannot be sent or set."""
+
+
+class TextMessage(NamedTuple):
+    """A text message of the controller; level 0 exception, 1 error, 2 warning, 3 information."""
+
+    text: str
+    source: str
+    level: int
+
+
+class SetupReply(NamedTuple):
+    """Reply to a setup request: recipe number (None in version 1) and a type for each name."""
+
+    recipe_id: int | None
+    kinds: tuple[str, ...]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether every name was accepted."""
+        return self.recipe_id != 0 and all(kind in NUMBER for kind in self.kinds)
+
+
+def encode_names(names: Iterable[str]) -> bytes:
+    """Names or types as the comma-separated list of setup packets."""
+    return ",".join(names).encode()
+
+
+def decode_names(payload: bytes, peer: str = "peer") -> tuple[str, ...]:
+    """Names or types; empty ones (from a trailing comma) are left out.
+
+    Raises:
+        ProtocolError: not text.
+    """
+    try:
+        text = payload.decode("ascii")
+    except UnicodeDecodeError:
+        raise _malformed(peer, "a list of names that is not ASCII") from None
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def encode_output_setup(names: Sequence[str], frequency: float | None) -> bytes:
+    """Payload of an output setup request; frequency [Hz] is None in protocol version 1."""
+    head = b"" if frequency is None else struct.pack(">d", frequency)
+    return head + encode_names(names)
+
+
+def decode_output_setup(
+    payload: bytes, version: int = 2, peer: str = "peer"
+) -> tuple[float | None, tuple[str, ...]]:
+    """Frequency [Hz] (None in version 1) and names of an output setup request.
+
+    Raises:
+        ProtocolError: too short, or not text.
+    """
+    if version == 1:
+        return None, decode_names(payload, peer)
+    if len(payload) < 8:
+        raise _malformed(peer, "an output setup without frequency")
+    return struct.unpack_from(">d", payload)[0], decode_names(payload[8:], peer)
+
+
+def encode_setup_reply(reply: SetupReply) -> bytes:
+    """Payload of the reply to an output or input setup."""
+    head = b"" if reply.recipe_id is None else bytes([reply.recipe_id])
+    return head + encode_names(reply.kinds)
+
+
+def decode_setup_reply(payload: bytes, *, numbered: bool = True, peer: str = "peer") -> SetupReply:
+    """Reply to a setup request.
+
+    Args:
+        payload: of the packet.
+        numbered: False for the reply to an output setup in protocol version 1.
+        peer: address for error messages.
+
+    Raises:
+        ProtocolError: empty, or not text.
+    """
+    if not numbered:
+        return SetupReply(None, decode_names(payload, peer))
+    if not payload:
+        raise _malformed(peer, "an empty reply to a setup request")
+    return SetupReply(payload[0], decode_names(payload[1:], peer))
+
+
+def encode_version_request(version: int) -> bytes:
+    """Payload of a protocol version request."""
+    return struct.pack(">H", version)
+
+
+def decode_version_request(payload: bytes, peer: str = "peer") -> int:
+    """Requested protocol version.
+
+    Raises:
+        ProtocolError: wrong length.
+    """
+    if len(payload) != 2:
+        raise _malformed(peer, "a protocol version request of wrong length")
+    return int(struct.unpack(">H", payload)[0])
+
+
+def encode_flag(accepted: bool) -> bytes:
+    """Payload of a yes-or-no reply."""
+    return bytes([accepted])
+
+
+def decode_flag(payload: bytes, peer: str = "peer") -> bool:
+    """Yes-or-no reply.
+
+    Raises:
+        ProtocolError: wrong length.
+    """
+    if len(payload) != 1:
+        raise _malformed(peer, "a yes-or-no reply of wrong length")
+    return payload[0] != 0
+
+
+def encode_controller_version(version: Sequence[int]) -> bytes:
+    """Payload of the controller version reply: major, minor, bugfix, build."""
+    return struct.pack(">4I", *version)
+
+
+def decode_controller_version(payload: bytes, peer: str = "peer") -> tuple[int, int, int, int]:
+    """Major, minor, bugfix and build (0 if the controller leaves it out).
+
+    Raises:
+        ProtocolError: wrong length.
+    """
+    if len(payload) not in (12, 16):
+        raise _malformed(peer, "a controller version of wrong length")
+    major, minor, bugfix, *build = struct.unpack(f">{len(payload) // 4}I", payload)
+    return major, minor, bugfix, build[0] if build else 0
+
+
+def encode_text_message(message: TextMessage, version: int = 2) -> bytes:
+    """Payload of a text message, without source in version 1; long texts are cut."""
+    text = message.text.encode()
+    if version == 1:
+        return bytes([message.level]) + text
+    text, source = text[:255], message.source.encode()[:255]
+    return bytes([len(text)]) + text + bytes([len(source)]) + source + bytes([message.level])
+
+
+def decode_text_message(payload: bytes, version: int = 2, peer: str = "peer") -> TextMessage:
+    """Text message; bytes that are not UTF-8 are replaced.
+
+    Raises:
+        ProtocolError: the lengths do not fit the payload.
+    """
+    if version == 1:
+        if not payload:
+            raise _malformed(peer, "an empty text message")
+        return TextMessage(payload[1:].decode(errors="replace"), "", payload[0])
+    try:
+        middle = 1 + payload[0]
+        end = middle + 1 + payload[middle]
+        if len(payload) != end + 1:
+            raise IndexError
+        text, source, level = payload[1:middle], payload[middle + 1 : end], payload[end]
+    except IndexError:
+        raise _malformed(peer, "a text message whose lengths do not fit") from None
+    return TextMessage(text.decode(errors="replace"), source.decode(errors="replace"), level)
+
+
+def _malformed(peer: str, what: str) -> ProtocolError:
+    return ProtocolError(
+        peer, f"sent {what}", "check that the address is a UR controller's RTDE port"
+    )

@@ -1,0 +1,657 @@
+"""YAML files that people edit: parsed in bounded memory, refused with the line to fix."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import numpy as np
+import yaml
+
+from ur_energy_model.files import open_regular
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ur_energy_model.errors import InputError
+    from ur_energy_model.typing import Array
+
+# Nodes of a YAML text with their lines, parsed in bounded time and memory.
+#
+# Only plain data is accepted: mappings, lists and scalars. Tags, anchors and aliases (which can
+# expand a few lines to gigabytes), a second document and duplicate keys are refused. The limits:
+#
+# | | files of this package | metadata.yaml of a bag | |---|---|---| | size | 4 MB | 16 MB | |
+# values, keys included | 100 000 | 200 000 | | levels | 20 | 20 |
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's parser if PyYAML includes it: twenty times faster."""
+
+
+@dataclass(frozen=True)
+class ReadingLimits:
+    """Largest size of a file in bytes, values (keys included) and levels."""
+
+    size: int = 4_000_000
+    values: int = 100_000
+    depth: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """Text of a scalar and its line (None without a file); a plain scalar may be a number."""
+
+    line: int | None
+    text: str
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list and its line."""
+
+    line: int | None
+    values: list[Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A mapping and its line; keys are in the order of the file."""
+
+    line: int | None
+    values: list[tuple[Node, Node]]
+
+
+Node = Scalar | Items | Entries
+
+
+class UnreadableError(Exception):
+    """A text that cannot be read.
+
+    Attributes:
+        problem: what is wrong.
+        line: of the problem; None if it has none.
+    """
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        self.problem, self.line = problem, line
+        super().__init__(problem)
+
+
+def read_bytes(path: Path, limits: ReadingLimits) -> bytes:
+    """Content of a regular file of bounded size.
+
+    Raises:
+        OSError: the file cannot be read, or is a device, a pipe or a folder.
+        UnreadableError: too large.
+    """
+    with open_regular(path) as file:
+        raw = file.read(limits.size + 1)
+    if len(raw) > limits.size:
+        raise UnreadableError(f"is larger than {limits.size} bytes")
+    return raw
+
+
+def parse(raw: bytes, limits: ReadingLimits) -> Node:
+    """Root node of a YAML text.
+
+    Raises:
+        UnreadableError: not plain YAML, or beyond the limits.
+    """
+    if b"\0" in raw:
+        raise UnreadableError("is not UTF-8 text")
+    if b"%TAG" in raw:  # libyaml compares each of these lines with all before it
+        where = raw[: raw.index(b"%TAG")].count(b"\n") + 1
+        raise UnreadableError("tag directives are not accepted", where)
+    try:
+        return _build(_events(raw), limits)
+    except yaml.reader.ReaderError as error:
+        where = raw[: error.position].count(b"\n") + 1
+        raise UnreadableError(f"is not YAML ({error.reason})", where) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        last = raw.rstrip().count(b"\n")
+        if mark is not None and mark.line > last:  # at the end: the cause is an unclosed structure
+            mark = getattr(error, "context_mark", None)
+        problem = getattr(error, "problem", None) or "it cannot be parsed"
+        line = None if mark is None else mark.line + 1
+        raise UnreadableError(f"is not YAML ({problem})", line) from None
+
+
+def node_of(value: Any) -> Node:
+    """Node of plain data."""
+    if isinstance(value, dict):
+        return Entries(None, [(node_of(key), node_of(each)) for key, each in value.items()])
+    if isinstance(value, list):
+        return Items(None, [node_of(each) for each in value])
+    if isinstance(value, str):
+        return Scalar(None, value, plain=False)
+    return Scalar(None, "null" if value is None else repr(value), plain=True)
+
+
+def _events(raw: bytes) -> Iterator[Any]:
+    yield from yaml.parse(raw, Loader=_LOADER)
+
+
+def _build(events: Iterator[Any], limits: ReadingLimits) -> Node:
+    """Tree of an event stream, built with a stack instead of recursion."""
+    root: list[Node] = []
+    open_lists: list[list[Node]] = [root]
+    starts: list[tuple[int | None, bool]] = []
+    values = 0
+    for event in events:
+        if isinstance(event, yaml.CollectionEndEvent):
+            children = open_lists.pop()
+            line, is_list = starts.pop()
+            pairs = zip(children[::2], children[1::2], strict=True) if not is_list else ()
+            open_lists[-1].append(Items(line, children) if is_list else Entries(line, list(pairs)))
+            continue
+        if isinstance(event, yaml.DocumentStartEvent) and root:
+            raise UnreadableError("contains a second document", _line(event))
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        line_number = _line(event)
+        _check_plain(event, line_number)
+        values += 1
+        if values > limits.values:
+            raise UnreadableError(f"contains more than {limits.values} values", line_number)
+        if isinstance(event, yaml.ScalarEvent):
+            plain = not event.style and event.tag is None
+            open_lists[-1].append(Scalar(line_number, event.value, plain))
+            continue
+        if len(starts) == limits.depth:
+            raise UnreadableError(f"is nested deeper than {limits.depth} levels", line_number)
+        starts.append((line_number, isinstance(event, yaml.SequenceStartEvent)))
+        open_lists.append([])
+    if not root:
+        raise UnreadableError("is empty")
+    return root[0]
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+def _check_plain(event: Any, line: int) -> None:
+    """Refuse anchors, aliases and tags."""
+    if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+        raise UnreadableError("anchors and aliases are not accepted, write the values out", line)
+    # "!" marks a scalar as text; some writers add it to quoted text
+    if event.tag is not None and not (isinstance(event, yaml.ScalarEvent) and event.tag == "!"):
+        raise UnreadableError("tags are not accepted", line)
+
+
+# YamlTree: a node of a YAML file, read as the type it must have; errors name line and key.
+
+LIMITS = ReadingLimits()
+_NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,29})")
+_NOT_FINITE = {".nan", ".inf", "-.inf", "+.inf", "nan", "inf", "-inf", "+inf"}
+_LOGICAL = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_NULL = {"", "~", "null"}
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The file that is read, and the error for problems in it.
+
+    Attributes:
+        file: path.
+        error: class of the error.
+        remedy: what the user can do.
+    """
+
+    file: Path
+    error: type[InputError]
+    remedy: str
+
+    def refusal(
+        self, problem: str, line: int | None, key: str = "", remedy: str | None = None
+    ) -> InputError:
+        """Error for a place in the file."""
+        place = "" if line is None else f"line {line}"
+        if key:
+            place = f"{place}: {excerpt(key)}" if place else excerpt(key)
+        return self.error(self.file, problem, remedy or self.remedy, field=place or None)
+
+
+@dataclass(frozen=True)
+class YamlTree:
+    """One node of a YAML file.
+
+    Attributes:
+        origin: the file.
+        node: its content.
+        key: dotted key of the node, "" for the root.
+        key_line: line of its key.
+    """
+
+    origin: Origin
+    node: Node
+    key: str = ""
+    key_line: int | None = None
+
+    @classmethod
+    def read(
+        cls, path: str | Path, error: type[InputError], remedy: str, limits: ReadingLimits = LIMITS
+    ) -> YamlTree:
+        """Root of a YAML file, which must be a mapping.
+
+        Raises:
+            InputError: (of class `error`) the file is unreadable, not plain YAML or beyond the
+                limits.
+        """
+        origin = Origin(Path(path), error, remedy)
+        try:
+            tree = cls(origin, parse(read_bytes(origin.file, limits), limits))
+        except OSError as cause:
+            raise error(path, f"cannot be read ({cause.strerror})", "check the path") from None
+        except UnreadableError as cause:
+            raise origin.refusal(cause.problem, cause.line) from None
+        tree.mapping()
+        return tree
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any], origin: Origin) -> YamlTree:
+        """Root of plain data from a file of another format."""
+        return cls(origin, node_of(content))
+
+    def refuse(self, problem: str, remedy: str | None = None) -> InputError:
+        """Error that names this node's line and key."""
+        return self.origin.refusal(problem, self.node.line, self.key, remedy)
+
+    @property
+    def is_null(self) -> bool:
+        """Whether this is an explicit null."""
+        node = self.node
+        return isinstance(node, Scalar) and node.plain and node.text.lower() in _NULL
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether this is a single value."""
+        return isinstance(self.node, Scalar)
+
+    def mapping(self) -> dict[str, YamlTree]:
+        """Children by key, in order."""
+        if not isinstance(self.node, Entries):
+            raise self.refuse("must be a mapping of keys to values")
+        out: dict[str, YamlTree] = {}
+        for key, value in self.node.values:
+            if not isinstance(key, Scalar):
+                raise self.origin.refusal("a key must be plain text", key.line, self.key)
+            if key.text in out:
+                problem = f"key '{excerpt(key.text)}' occurs twice"
+                raise self.origin.refusal(problem, key.line, self.key)
+            dotted = f"{self.key}.{key.text}" if self.key else key.text
+            out[key.text] = YamlTree(self.origin, value, dotted, key.line)
+        return out
+
+    def items(self, length: int | None = None) -> list[YamlTree]:
+        """Elements of a list; of the given length, if any."""
+        if not isinstance(self.node, Items):
+            raise self.refuse("must be a list")
+        if length is not None and len(self.node.values) != length:
+            raise self.refuse(f"has {len(self.node.values)} values, {length} are needed")
+        return [
+            YamlTree(self.origin, child, f"{self.key}[{i}]", self.key_line)
+            for i, child in enumerate(self.node.values)
+        ]
+
+    def written(self) -> str:
+        """The characters of a single value, of any type."""
+        return self._scalar().text
+
+    def text(self) -> str:
+        """Text; numbers, and words such as `no`, must be quoted."""
+        node = self._scalar()
+        if node.plain and not isinstance(_meaning(node.text), str):
+            raise self.refuse(f"{excerpt(node.text) or 'nothing'} must be text, put it in quotes")
+        return node.text
+
+    def number(self) -> float:
+        """Finite number, also `1e-5`, which is text in YAML 1.1."""
+        value = self._plain_value()
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self._wrong("is not a number")
+        if not math.isfinite(value):
+            self._wrong("is not a finite number")
+        return float(value)
+
+    def integer(self) -> int:
+        """Whole number."""
+        value = self._plain_value()
+        if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            self._wrong("must be a whole number")
+        return value
+
+    def plain(self) -> Any:
+        """Whole subtree as dicts, lists and plain values."""
+        if isinstance(self.node, Entries):
+            return {name: child.plain() for name, child in self.mapping().items()}
+        if isinstance(self.node, Items):
+            return [child.plain() for child in self.items()]
+        value = self._plain_value()
+        if isinstance(value, float) and not math.isfinite(value):
+            self._wrong("is not a finite number")
+        return value
+
+    def _scalar(self) -> Scalar:
+        if not isinstance(self.node, Scalar):
+            raise self.refuse("must be a single value")
+        return self.node
+
+    def _plain_value(self) -> Any:
+        """Text, integer, float (possibly not finite), boolean or None."""
+        node = self._scalar()
+        return _meaning(node.text) if node.plain else node.text
+
+    def _wrong(self, problem: str) -> NoReturn:
+        node = self._scalar()
+        value = excerpt(node.text) if node.plain else f"'{excerpt(node.text)}'"
+        raise self.refuse(f"{value or 'nothing'} {problem}")
+
+
+def excerpt(text: str) -> str:
+    """Text for a message: short, and without control characters."""
+    text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def _meaning(text: str) -> Any:
+    """Value of a plain scalar."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if len(text) < _SHOWN and _NUMBER.fullmatch(text):
+        return float(text)
+    low = text.lower()
+    if low in _NOT_FINITE:
+        return math.nan if "nan" in low else math.inf
+    if low in _NULL:
+        return None
+    return _LOGICAL.get(low, text)
+
+
+# Record: a mapping in a file, read key by key, that refuses unknown keys.
+#
+# with Record(tree) as keys: ...
+#
+# A key is known once the block has asked for it. At the end of the block, an unknown key is
+# refused with a suggestion of the most similar known key, so a misspelt key is never ignored.
+
+T = TypeVar("T")
+D = TypeVar("D")
+Reader = Callable[[YamlTree], T]
+"""Reads a value from a node of a file; raises InputError for one that it does not accept."""
+
+_MOST_NAMED = 30
+"""Most keys that a message lists."""
+
+
+class Record:
+    """A mapping that is being read.
+
+    Args:
+        tree: its node.
+
+    Raises:
+        InputError: not a mapping; at the end of the block, an unknown key.
+    """
+
+    def __init__(self, tree: YamlTree) -> None:
+        self._tree = tree
+        self._children = tree.mapping()
+        self._known: dict[str, None] = {}
+
+    def __enter__(self) -> Record:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            for name in self._unread():
+                raise self._unknown(name)
+
+    def get(self, name: str) -> YamlTree | None:
+        """Node of an optional key; None if it is missing or null."""
+        self._known[name] = None
+        child = self._children.get(name)
+        return None if child is None or child.is_null else child
+
+    def __getitem__(self, name: str) -> YamlTree:
+        """Node of a required key."""
+        self._known[name] = None
+        child = self._children.get(name)
+        if child is not None:
+            return child
+        # A misspelt key is the likely cause; keys that are read later are less similar than that.
+        for slip in get_close_matches(name, self._unread(), n=1, cutoff=0.75):
+            raise self._unknown(slip)
+        raise self._tree.refuse(f"key '{excerpt(name)}' is missing")
+
+    def read(self, name: str, reader: Reader[T], default: D) -> T | D:
+        """Value of an optional key; the default if it is missing or null."""
+        child = self.get(name)
+        return default if child is None else reader(child)
+
+    def expect(self, names: Iterable[str]) -> None:
+        """Declare similar keys, such as joint names, so that none is taken for a misspelt one."""
+        self._known.update(dict.fromkeys(names))
+
+    def remaining(self) -> dict[str, YamlTree]:
+        """Nodes of all keys not read yet, for mappings whose keys are names."""
+        out = {name: self._children[name] for name in self._unread()}
+        self._known.update(dict.fromkeys(out))
+        return out
+
+    def schema(self, newest: int, default: int | None = None) -> None:
+        """Check the key `schema`; files of a later version are refused.
+
+        Args:
+            newest: schema that this version reads.
+            default: schema of files without the key; None makes the key required.
+        """
+        node = self["schema"] if default is None else self.get("schema")
+        number = default if node is None else node.integer()
+        if number == newest or node is None:
+            return
+        problem = f"schema {number} cannot be read by this version, which reads schema {newest}"
+        newer = number is not None and number > newest
+        raise node.refuse(problem, "update ur_energy_model" if newer else None)
+
+    def _unread(self) -> list[str]:
+        return [name for name in self._children if name not in self._known]
+
+    def _unknown(self, name: str) -> InputError:
+        child = self._children[name]
+        absent = [each for each in self._known if each not in self._children]
+        like = get_close_matches(name, absent or list(self._known), n=1, cutoff=0.6)
+        known = ", ".join(excerpt(name) for name in list(self._known)[:_MOST_NAMED])
+        hint = f"did you mean '{excerpt(like[0])}'?" if like else f"known here: {known}"
+        return self._tree.origin.refusal(
+            f"unknown key '{excerpt(name)}' ({hint})", child.key_line, child.key
+        )
+
+
+SMALLEST = 1e-9
+"""Of a positive quantity, in its unit."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Reader of a physical quantity, with the range of its possible values.
+
+    Attributes:
+        unit: SI, as written in messages and model files.
+        low, high: the range.
+        positive: whether zero is impossible, and what divides like it: less than SMALLEST.
+    """
+
+    unit: str
+    low: float
+    high: float
+    positive: bool = False
+
+    def __call__(self, tree: YamlTree) -> float:
+        """Read a number in this range."""
+        value = tree.number()
+        self.check(tree, value)
+        return value
+
+    def check(self, tree: YamlTree, value: float, low: float | None = None) -> None:
+        """Refuse a value out of range; `low` replaces the lower end."""
+        low = self.low if low is None else low
+        if self.positive and value <= 0:
+            raise tree.refuse(f"{value:g} must be positive")
+        if self.low == 0 and value < low:
+            raise tree.refuse(f"{value:g} must not be negative")
+        low = max(low, SMALLEST) if self.positive else low
+        if not low <= value <= self.high:
+            unit = "" if self.unit == "1" else f" {self.unit}"
+            least = SMALLEST if self.positive and self.low == 0 else self.low
+            raise tree.refuse(
+                f"{value:g}{unit} is impossible, expected {least:g} to {self.high:g}{unit}"
+            )
+
+
+def text(tree: YamlTree) -> str:
+    """Text that is not empty."""
+    value = tree.text()
+    if not value.strip():
+        raise tree.refuse("must not be empty")
+    return value
+
+
+def choice(names: Iterable[str]) -> Reader[str]:
+    """One of these words."""
+    known = tuple(names)
+
+    def read(tree: YamlTree) -> str:
+        value = tree.text()
+        if value in known:
+            return value
+        raise tree.refuse(f"'{excerpt(value)}' must be one of {with_suggestion(value, known)}")
+
+    return read
+
+
+def with_suggestion(name: str, known: Sequence[str]) -> str:
+    """The known names, with the one most similar to a wrong name."""
+    like = get_close_matches(name, known, n=1)
+    return ", ".join(known) + (f" (did you mean '{like[0]}'?)" if like else "")
+
+
+def integer(low: int, high: int) -> Reader[int]:
+    """A whole number in this range."""
+
+    def read(tree: YamlTree) -> int:
+        value = tree.integer()
+        if not low <= value <= high:
+            raise tree.refuse(f"{value} must be {low} to {high}")
+        return value
+
+    return read
+
+
+def list_of(reader: Reader[T], length: int | None = None) -> Reader[list[T]]:
+    """A list that is not empty; of the given length, if any."""
+
+    def read(tree: YamlTree) -> list[T]:
+        items = tree.items(length)
+        if not items:
+            raise tree.refuse("must not be empty")
+        return [reader(item) for item in items]
+
+    return read
+
+
+def array(quantity: Reader[float], *shape: int, unknown: bool = False) -> Reader[Array]:
+    """Array of this shape; with `unknown`, null entries are NaN."""
+
+    def nested(tree: YamlTree, left: Sequence[int]) -> Any:
+        if unknown and tree.is_null:
+            return np.full(left, np.nan)
+        if not left:
+            return quantity(tree)
+        return [nested(item, left[1:]) for item in tree.items(left[0])]
+
+    def read(tree: YamlTree) -> Array:
+        return np.array(nested(tree, shape), dtype=float).reshape(shape)
+
+    return read
+
+
+def unique_names(tree: YamlTree) -> list[str]:
+    """Different names."""
+    names: dict[str, None] = {}
+    for item in tree.items():
+        name = text(item)
+        if name in names:
+            raise item.refuse(f"'{excerpt(name)}' occurs twice")
+        names[name] = None
+    if not names:
+        raise tree.refuse("must be a list of names")
+    return list(names)
+
+
+def mapping_of(
+    readers: Mapping[str, Reader[Any]], optional: Mapping[str, Reader[Any]] | None = None
+) -> Reader[dict[str, Any]]:
+    """A mapping with these keys, and possibly the optional ones, as a dict."""
+
+    def read(tree: YamlTree) -> dict[str, Any]:
+        with Record(tree) as keys:
+            keys.expect(readers)
+            out = {name: reader(keys[name]) for name, reader in readers.items()}
+            for name, reader in (optional or {}).items():
+                child = keys.get(name)
+                if child is not None:
+                    out[name] = reader(child)
+        return out
+
+    return read
+
+
+# Values for JSON and YAML.
+
+
+def plain(value: Any, *, digits: int | None = None) -> Any:
+    """Convert values to those that JSON has.
+
+    Arrays become lists, numbers of numpy those of Python, NaN and infinity None, dates and times
+    ISO 8601 text, durations seconds, and bytes hexadecimal text.
+
+    Args:
+        value: mappings and sequences of any depth.
+        digits: significant digits of numbers to keep; None for all.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, digits=digits) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item, digits=digits) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist(), digits=digits)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        return value if digits is None else float(f"{value:.{digits}g}")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal):
+        return plain(float(value), digits=digits)
+    return value.hex() if isinstance(value, bytes) else value
