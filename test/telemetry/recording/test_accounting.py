@@ -352,7 +352,8 @@ def test_a_restart_does_not_make_a_bag_longer(tmp_path, source):
         assert recorder.wait(10.0)
         status = recorder.status
     assert status.samples == len(read_bag(tmp_path / "bag"))
-    assert status.samples + status.lost == pytest.approx(5000, abs=250)
+    # 10 s at 500 Hz, less what this test took beside other processes; not 1500 samples more
+    assert 4000 < status.samples + status.lost < 5250
 
 
 def test_a_defect_in_writing_ends_the_bag_and_not_the_recorder(tmp_path, source, monkeypatch):
