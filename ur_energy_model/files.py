@@ -133,18 +133,23 @@ def open_regular(path: str | Path) -> BinaryIO:
     Raises:
         OSError: it cannot be opened, or is a device, a pipe, a socket or a folder.
     """
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    return open(path, "rb", opener=_open_regular)
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Opener of `open`, which closes the file from then on, also if Ctrl-C comes between."""
+    file = os.open(path, flags | os.O_NONBLOCK)
     try:
         kind = os.fstat(file).st_mode
         if stat.S_ISDIR(kind):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if not stat.S_ISREG(kind):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
+            raise OSError(errno.EINVAL, "not a regular file", path)
         os.pread(file, 1, 0)  # such as /proc/kmsg is regular, and has nothing to read yet
-        return os.fdopen(file, "rb")
     except BaseException:
         os.close(file)
         raise
+    return file
 
 
 def cell_text(text: str) -> str:
