@@ -69,7 +69,7 @@ def _known_words(action: argparse.Action) -> tuple[str, ...] | None:
     """Words to offer for an option that accepts others too."""
     from ur_energy_model.model.friction import LAWS
     from ur_energy_model.model.robots import available_robots
-    from ur_energy_model.telemetry.csv.open_csv import LAYOUTS
+    from ur_energy_model.telemetry.csv.layouts import LAYOUTS
 
     return {
         "robot": available_robots(),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import note, print_json, print_table, progress
 from ur_energy_model.files import real_path
-from ur_energy_model.telemetry.csv.open_csv import LAYOUTS
+from ur_energy_model.telemetry.csv.layouts import LAYOUTS
 
 if TYPE_CHECKING:
     import argparse

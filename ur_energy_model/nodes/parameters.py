@@ -13,7 +13,7 @@ import yaml
 
 from ur_energy_model.model.friction import LAWS
 from ur_energy_model.sinks.options import READINGS_PER_SECOND
-from ur_energy_model.telemetry.rtde.connection import is_address
+from ur_energy_model.telemetry.rtde.address import is_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

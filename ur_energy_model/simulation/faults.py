@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.simulation.control_box import OWN_FIELDS
+from ur_energy_model.simulation.rtde_inputs import OWN_FIELDS
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 from ur_energy_model.telemetry.fields import FIELDS
 

@@ -10,7 +10,8 @@ from test.telemetry.csv.test_reader import table, write
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.csv.open_csv import LAYOUTS, CsvOptions
+from ur_energy_model.telemetry.csv.layouts import LAYOUTS
+from ur_energy_model.telemetry.csv.open_csv import CsvOptions
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.fields import FIELDS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ur_energy_model.telemetry.rtde.connection import is_address
+from ur_energy_model.telemetry.rtde.address import is_address
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy as np
 
 from ur_energy_model.errors import ControllerError, ProtocolError, printable
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
+from ur_energy_model.telemetry.rtde.address import is_address
 from ur_energy_model.telemetry.rtde.protocol import (
     IN_USE,
     NOT_FOUND,
@@ -39,15 +40,6 @@ if TYPE_CHECKING:
     from ur_energy_model.typing import Self
 
 # Addresses of controllers: what can be one, before anything is connected.
-
-
-def is_address(text: str) -> bool:
-    """Whether a text can be the address or the name of a host, as "192.168..10" cannot."""
-    try:
-        text.encode("idna")
-    except UnicodeError:
-        return False
-    return text.isprintable() and text != "" and not any(map(str.isspace, text))
 
 
 PORT = 30004
