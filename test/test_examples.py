@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +18,6 @@ from test.optimization.simulated_cycle import arm_model
 from test.report.conftest import explained_recording
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.telemetry.bag.writer import BagWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -6,11 +6,12 @@ import csv
 import os
 import re
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -42,9 +43,6 @@ from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.csv.rows import CsvText
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.plan import read_plan
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "robot": load_robot,

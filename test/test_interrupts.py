@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +17,6 @@ import pytest
 from test.identification.exact_arm import ExactArm
 from test.interrupting import assert_quiet, interrupted
 from ur_energy_model import interrupts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_repeated_signals_of_one_interrupt_raise_nothing():

@@ -10,18 +10,15 @@ import stat
 import subprocess
 import sys
 import zipfile
+from email.message import Message
 from email.parser import Parser
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import IN_UBUNTU, NAMES_ON_PYPI
-
-if TYPE_CHECKING:
-    from email.message import Message
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = f"ur_energy_model-{__version__}.data/data"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,11 +19,9 @@ from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
+from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.named_motions import named_motion
-
-if TYPE_CHECKING:
-    from ur_energy_model.simulation.parameters import ArmParameters
 
 ARMS = (("ur5e", 1), ("ur5e", 2), ("ur5e", 3), ("ur10e", 1), ("ur3e", 1))
 FIT, JUDGE = 60.0, 300.0

@@ -11,8 +11,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mcap.exceptions import McapError
 from rosbags.rosbag2 import ReaderError
@@ -40,11 +40,7 @@ from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
 from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE, TOPICS
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 CUT = 0.6
 """Part of a file that is left after truncation."""

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +24,9 @@ from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.drift_filter import DriftFilter
 from ur_energy_model.learning.friction_clock import NOISE
+from ur_energy_model.learning.history import Change
 from ur_energy_model.learning.minute import MINUTE, Minute
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, gravity_of_mounting
 from ur_energy_model.simulation.arm_options import ArmOptions
@@ -33,10 +34,6 @@ from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.named_motions import Planner
-
-if TYPE_CHECKING:
-    from ur_energy_model.learning.history import Change
-    from ur_energy_model.model.energy_model import EnergyModel
 
 ARM, SEED, RATE = "ur5e", 21, 125.0
 SESSION_MINUTES, CHANGE_MINUTE = 40, 20

@@ -18,22 +18,18 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from ur_energy_model.energy.live import LiveEstimator, Snapshot
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 SECONDS = 20.0
 WARM_UP = 20.0

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.plant.fleet.recorded_fleet import ARM, record
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.fleet import Fleet
 from ur_energy_model.plant.identify_arms import fleet_arm, identify_arms
 from ur_energy_model.simulation.parameters import draw_parameters
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 SEEDS = (7100, 7200, 7300)
 ARMS = 5

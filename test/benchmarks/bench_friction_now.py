@@ -7,10 +7,10 @@ as identified and with the friction that learning states at that time; truth is 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,18 +21,14 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.identification.filtered_motion import MotionStream
 from ur_energy_model.learning.changes import ChangeMonitor
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.trajectory.plan import Plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 ARM = "ur5e"
 SEEDS = (6101, 6102, 6103)

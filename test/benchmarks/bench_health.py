@@ -8,21 +8,17 @@ itself works for some minutes in each of some sessions, and its telemetry takes 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from test.plant.health.simulated_days import simulated_minutes
 from test.plant.health.surrogate_health import ELBOW, JOINTS, elbow, health_table, minutes_of
 from ur_energy_model.plant.plant_health import ArmHealth, arm_health
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pyarrow as pa
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 FIRST_SEED = 60_000
 """CERTAIN was chosen with seeds below 50000."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import resource
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MINUTES = 10
 PROMISED = 150_000.0

@@ -11,18 +11,15 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING
 
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MINUTES = (1, 10, 30)
 RATE = 500.0

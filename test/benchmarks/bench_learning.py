@@ -16,7 +16,6 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,11 +24,9 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.recording_energy import EnergySummary, summarise
 from ur_energy_model.learning.learner import Learner, first_model
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.writer import BagWriter
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
 
 ARMS = (
     ("ur5e", 101), ("ur3e", 102), ("ur10e", 103), ("ur16e", 105),

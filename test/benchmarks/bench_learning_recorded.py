@@ -7,8 +7,6 @@ from measured currents and from the motion alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from test.conftest import SHARED
@@ -17,12 +15,10 @@ from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import Method, PowerOptions
 from ur_energy_model.energy.recording_energy import EnergySummary, summarise
 from ur_energy_model.learning.learner import Learner, first_model
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 TIMES = (0.0, 10.0, 20.0, 30.0, 60.0)
 LEAST_REST = 3.0

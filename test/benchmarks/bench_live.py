@@ -17,8 +17,8 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from test.benchmarks.bench_estimator import fresh_host, model, resident, send, spent_by
 from test.energy.known_arm import motion, packets
@@ -31,9 +31,6 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, Outlets, open_sinks
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 WARM_UP, SECONDS = 15.0, 20.0
 MOST_CPU, MOST_MEMORY = 20.0, 250.0

@@ -13,10 +13,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,11 +28,7 @@ from ur_energy_model.telemetry.recording.reception import SampleQueue
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.typing import Array, Self
+from ur_energy_model.typing import Array, Self
 
 HOST = "127.0.10.41"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))

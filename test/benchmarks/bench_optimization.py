@@ -8,8 +8,8 @@ trajectory and the limits of its samples.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -17,18 +17,14 @@ from scipy.optimize import Bounds, differential_evolution, minimize
 
 from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.energy.prediction import predict_energy
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.path import PathLimits
 from ur_energy_model.optimization.plan_optimization import optimize_plan
 from ur_energy_model.trajectory.motions import move
 from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.trajectory.plan import Plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 SEEDS = (3, 4, 5)
 FACTORS = (1.3, 2.0, 4.0)

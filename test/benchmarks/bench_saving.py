@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.optimize import optimize_cycle
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.plan_optimization import TimedMoves
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.named_motions import MotionLimits, Planner, named_motion
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
-    from ur_energy_model.trajectory.motions import Motion
 
 ARMS = (("ur5e", 41), ("ur5e", 42), ("ur3e", 43), ("ur10e", 44))
 """Types and seeds of the arms."""

@@ -11,15 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 HOST = "127.0.11.60"

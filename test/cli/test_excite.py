@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from ur_energy_model.files import config_file
 from ur_energy_model.learning.history import NEEDS, Need
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.trajectory.fourier import load_trajectory
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # The genetic search has no time limit, so its result is the same on every machine.
 QUICK = (

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from ur_energy_model.cli.excite_options import request_of
 from ur_energy_model.cli.main import build_parser
 from ur_energy_model.errors import InputError
-
-if TYPE_CHECKING:
-    from ur_energy_model.experiment.design_problem import DesignRequest
+from ur_energy_model.experiment.design_problem import DesignRequest
 
 
 def request(*arguments: str) -> DesignRequest:

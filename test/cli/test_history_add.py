@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +19,6 @@ from test.plant.history.made_up_bags import HOUR, MODEL, NOON, Session, estimate
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.learning.state import file_digest
 from ur_energy_model.model.model_file import save_model
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

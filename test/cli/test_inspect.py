@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +15,6 @@ from ur_energy_model.cli.main import main
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_bag(path: Path, made: Telemetry) -> Path:

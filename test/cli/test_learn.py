@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from test.cli.conftest import Capture, printed, refused
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.model.model_file import load_model
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,9 +28,6 @@ from test.sinks.waiting import until
 from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.model.model_file import save_model
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Host = Callable[[], str]
 Simulate = Callable[..., "subprocess.Popen[str]"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import socket
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +15,6 @@ from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import main
 from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 NOBODY = "127.0.15.97"
 """An address at which nothing listens."""

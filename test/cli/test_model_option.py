@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from test.cli.conftest import Capture, refused
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.files import config_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WORDS = "generic ur5e, not identified"
 PLAN = "time,q_0,q_1,q_2,q_3,q_4,q_5\n0,0,-1,1,0,0,0\n2,1,-1.5,1,0,0,0\n"

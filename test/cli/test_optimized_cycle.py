@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +16,6 @@ from ur_energy_model.experiment.cycle_exports import PREDICTION, PROGRAM, SHEET
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.plan import read_plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

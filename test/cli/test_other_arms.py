@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +14,6 @@ from test.identification.conftest import made_up_recording
 from ur_energy_model.cli.main import main
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import read_bag
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 INERTIA = np.linspace(0.6, 0.1, 7)
 """Joint side, kg m^2: motors of these arms are not published."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from test.cli.conftest import Capture
 from ur_energy_model.cli.output import WIDTH, print_table
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
-
-if TYPE_CHECKING:
-    from test.cli.conftest import Capture
 
 
 def test_numbers_of_a_wide_table_are_whole(capsys: Capture) -> None:

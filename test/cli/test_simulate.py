@@ -8,16 +8,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from ur_energy_model.cli.main import main
 from ur_energy_model.simulation.faults import FAULTS
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Host = Callable[[], str]
 Simulate = Callable[..., "subprocess.Popen[str]"]

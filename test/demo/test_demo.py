@@ -8,17 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from ur_energy_model.demo.run import MARK, ChildError, Processes, _fresh_folder, true_energy
 from ur_energy_model.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEMO = (sys.executable, "-m", "ur_energy_model.cli.main", "demo", "--seed", "7")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +13,7 @@ from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
 RATE = 500.0

@@ -7,7 +7,7 @@ change payload and speed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,15 +25,11 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.report.analysis import recording_powers
 from ur_energy_model.report.shift import read_shift
 from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.simulation.parameters import ArmParameters
 
 ROBOT = load_robot("ur5e")
 TRUTH = "actual_robot_energy_consumed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,15 +17,11 @@ from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.energy.telemetry_checks import doubt_about_arm, model_of_arm
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, on_another_arm
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import RecordingInfo
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
 
 VARIANTS = {
     "currents": PowerOptions(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +13,6 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import ArmState, PowerOptions
 from ur_energy_model.model.generic import generic_models
 from ur_energy_model.telemetry.csv.reader import read_csv
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEED = 611
 VARIANTS = ("bus", "no bus", "10 Hz", "motion")

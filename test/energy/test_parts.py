@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
 from ur_energy_model.energy.powers import Channels, PowerOptions
@@ -29,22 +31,16 @@ from ur_energy_model.energy.topics import (
     summary_statuses,
     total_numbers,
 )
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.layout import energy_table
 from ur_energy_model.sinks import prometheus_metrics as metrics
 from ur_energy_model.sinks.estimator_reading import joint_rows, part_rows
 from ur_energy_model.sinks.opcua_types import MAIN, SUM, metering_points
 from ur_energy_model.sinks.prometheus import ArmMetrics
 from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from ur_energy_model.energy.cycles import Cycle
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 JOINTS = ROBOT.joint_names
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.powers import Method, PowerOptions
@@ -23,13 +24,8 @@ from ur_energy_model.energy.telemetry_checks import (
 )
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.energy.cycles import Trigger
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
 REAL = (
     "ur10e_excitation_loaded_2.805kg_56s",

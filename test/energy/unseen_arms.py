@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tools.generic_models import ASSUMED_CONSTANT, ASSUMED_RESISTANCE
 from ur_energy_model.demo.run import TrueEnergy, true_energy
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
+from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.energy.recording_energy import EnergySummary, summarise
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -19,12 +20,7 @@ from ur_energy_model.simulation.parameters import motor_constants
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import Planner, named_motion
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.energy.powers import PowerOptions
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 REAL = (
     "ur5e_pick_place_50hz_24s",

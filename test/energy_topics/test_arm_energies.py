@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
@@ -19,9 +17,7 @@ from ur_energy_model.energy.topics import (
     total_numbers,
 )
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 JOINTS = tuple(f"left_{joint}" for joint in ROBOT.joint_names)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +16,8 @@ from test.energy.known_arm import ROBOT, electrical, known_model, motion, total
 from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.topics import energy_names
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.topics_and_services import live_topics
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.telemetry.samples import Telemetry
 
 MESSAGES: Any = get_typestore(Stores.ROS2_JAZZY)
 EPOCH = 1_700_000_000_000_000_000

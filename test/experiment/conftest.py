@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
 from ur_energy_model.model.robots import load_robot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from scipy.signal import lfilter
@@ -15,9 +15,6 @@ from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TORQUE_CONSTANT = np.array([0.105, 0.103, 0.107, 0.080, 0.078, 0.081])
 

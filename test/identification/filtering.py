@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from ur_energy_model.identification.filtered_motion import FilteredMotion, MotionStream
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 
 def filtered_motions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +11,8 @@ import pytest
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import write_bag
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
 
 ARMS = ("gen3", "fr3", "ur5", "ur10")
 INERTIA = {6: [1.9, 2.0, 1.8, 0.25, 0.2, 0.22], 7: [0.6, 0.5, 0.4, 0.35, 0.3, 0.2, 0.15]}

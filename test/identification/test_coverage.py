@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,11 +12,9 @@ from ur_energy_model.energy.joint_powers import SpeedAlignment
 from ur_energy_model.energy.meter import CONFIDENCE, bridged_steps
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.friction import OperatingPoint
 from ur_energy_model.model.robots import load_robot
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.drives import JointModel
 
 ARMS = 10
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,15 +13,11 @@ from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 BARE = ("actual_q", "actual_qd", "actual_current")
 INERTIA = {"ur10": [4.0, 4.5, 2.0, 0.7, 0.5, 0.6], "gen3": [0.6, 0.5, 0.4, 0.35, 0.3, 0.2, 0.1]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,15 +12,11 @@ from test.benchmarks.peers.methods import PerJoint, twenty_lines
 from test.benchmarks.peers.recorded import Recorded
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import FrictionCurve, friction_curve
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.csv.reader import read_csv
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
 
 DAYS = (
     "ur10e_excitation_50s",

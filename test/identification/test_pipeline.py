@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,9 +25,6 @@ from ur_energy_model.identification.pipeline import Identification, Identificati
 from ur_energy_model.model.friction import LAWS
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.telemetry.csv.reader import read_csv
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

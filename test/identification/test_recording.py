@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +16,6 @@ from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_rows_come_back_in_order_and_more_than_once() -> None:

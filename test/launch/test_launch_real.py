@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -18,9 +18,6 @@ from test.nodes.conftest import Cell
 from test.nodes.driver import Driver
 from tools.launch_files import LAUNCH_FILES, declared_arguments, launch_file
 from ur_energy_model.model.model_file import save_model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
 

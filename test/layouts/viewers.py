@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as Xml
 
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 STORE: Any = get_typestore(Stores.ROS2_JAZZY)
 STORE.register(

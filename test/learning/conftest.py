@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from test.identification.exact_arm import ExactArm
+from ur_energy_model.learning.history import Attempt
 from ur_energy_model.learning.learner import Learner, first_model
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.learning.history import Attempt
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.telemetry.samples import Telemetry
 
 WORK = 62.0
 """Work of the arm [s]."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.identification.conftest import smooth_motion
 from ur_energy_model.files import config_file
 from ur_energy_model.identification.filtered_motion import FilteredMotion
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
 
 ROBOT = load_robot("ur5e")
 N = ROBOT.dof

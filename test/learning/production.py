@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import commands
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain, Hold, Segment
 from ur_energy_model.trajectory.named_motions import (
     MotionLimits,
@@ -20,12 +21,7 @@ from ur_energy_model.trajectory.named_motions import (
     home_position,
     straight_line,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 GRIPPER = Payload(1.0, np.array([0.0, 0.0, 0.05]))
 PART_MASS = (0.3, 1.5)

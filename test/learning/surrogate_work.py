@@ -7,8 +7,8 @@ program, noise) has the spreads that minutes of the simulated arm show (bench_dr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +16,7 @@ from ur_energy_model.learning.minute import MINUTE, Minute
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm_options import SimulatedSession, draw_session
 from ur_energy_model.simulation.parameters import draw_parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 DAY = 86400.0
 SPEED_SHARE = 0.5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,10 +13,8 @@ from test.learning.surrogate_work import DAY, SurrogateWork
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.history import Change, change_from_json
 from ur_energy_model.learning.minute import StandbyMinutes
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
 
 SEED = 41
 

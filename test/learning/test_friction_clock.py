@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,11 +11,9 @@ from test.learning.made_up_motion import N, generic, motion
 from test.learning.surrogate_work import DAY, SurrogateWork
 from ur_energy_model.energy.session import WITHIN_SESSION
 from ur_energy_model.learning.changes import ChangeMonitor
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 SEED = 4711
 

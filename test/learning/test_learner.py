@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,12 +13,10 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.errors import InputError
 from ur_energy_model.learning.history import Attempt
 from ur_energy_model.learning.learner import Learner, LearningOptions
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
 
 Learned = tuple[Learner, tuple[Attempt, ...]]
 

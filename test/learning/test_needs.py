@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from ur_energy_model.learning.needs import (
     needs,
     next_needed,
 )
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.energy_model import EnergyModel
 
 
 def work(top: dict[int, float] | None = None) -> Coverage:

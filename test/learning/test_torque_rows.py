@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from test.identification.exact_arm import ExactArm
 from ur_energy_model.learning.information import TorqueRows
-
-if TYPE_CHECKING:
-    from test.identification.exact_arm import ExactArm
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 
 def filled(work: Telemetry, times: int) -> TorqueRows:

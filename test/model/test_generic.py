@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from test.model.made_up import made_up_model
 from tools.generic_models import ARMS, make
 from ur_energy_model.errors import ModelFileError, RobotFileError
 from ur_energy_model.model.document import document
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import (
     GENERIC,
     generic_model,
@@ -24,9 +24,6 @@ from ur_energy_model.model.generic import (
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.yaml_reader import plain
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
 
 Leaves = dict[str, object]
 

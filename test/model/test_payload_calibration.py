@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +14,6 @@ from ur_energy_model.model.energy_model import PayloadCalibration
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def some_calibration() -> PayloadCalibration:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +12,6 @@ from ur_energy_model.errors import RobotFileError
 from ur_energy_model.files import config_file
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import available_robots, load_robot
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UNIVERSAL = ["ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30"]
 

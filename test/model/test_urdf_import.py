@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -15,9 +15,6 @@ from ur_energy_model.model import urdf_import
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_urdf(path: Path, axes: list[str], *, extra: str = "", seed: int = 0) -> Path:

@@ -12,7 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import rclpy
@@ -26,12 +28,7 @@ from std_srvs.srv import Trigger
 from test.energy.known_arm import known_model
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_arguments import node_command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.managed_node import ManagedNode
 
 PATIENCE = 60.0
 """Longest wait for a condition [s]."""

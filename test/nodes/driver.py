@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import rclpy
 from rclpy.context import Context
@@ -14,9 +14,6 @@ from sensor_msgs.msg import JointState
 
 from test.energy.known_arm import ROBOT
 from ur_energy_model.nodes.ros import time_message
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 START = 1_700_000_000_000_000_000
 """Stamp of the first message [ns]."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +10,7 @@ from test.energy.known_arm import motion
 from test.learning.fake_learner import ORDER
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Self
+from ur_energy_model.typing import Self
 
 SAMPLES = 10
 PERIOD = 0.02

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,9 +25,6 @@ from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 NAMESPACE, PREFIX = "/cell/left", "left_"
 JOINTS = tuple(PREFIX + joint for joint in ROBOT.joint_names)

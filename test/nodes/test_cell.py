@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from rclpy.parameter import Parameter
 from rosbags.rosbag2 import Reader
 
+from test.conftest import Simulate
 from test.energy.known_arm import known_model
 from test.nodes.conftest import PATIENCE, Cell
 from ur_energy_model.model.model_file import save_model
@@ -20,11 +21,6 @@ from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.node_process import begin
 from ur_energy_model.telemetry.bag.reader import read_bag
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from test.conftest import Simulate
 
 
 def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callable[[], str]) -> None:

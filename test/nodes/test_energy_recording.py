@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 import pytest
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
+from test.nodes.conftest import Cell
+from ur_energy_model import topics_and_services as topics
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.logger_topics import MOST_AWAY_NS, EnergyRecording
 from ur_energy_model.nodes.ros import WARN, time_message
 from ur_energy_model.telemetry.clock import HOST_CLOCK
-
-if TYPE_CHECKING:
-    from test.nodes.conftest import Cell
-    from ur_energy_model import topics_and_services as topics
 
 
 class Subscription:

@@ -7,8 +7,10 @@ import os
 import re
 import shutil
 import signal
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,10 +31,6 @@ from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.ros import time_message
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 JOINTS = ROBOT.joint_names
 

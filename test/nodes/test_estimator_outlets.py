@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from test.nodes.conftest import Cell
 from test.nodes.test_estimator import bag, ended
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.nodes.estimator import EstimatorNode
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from test.nodes.conftest import Cell
 
 __all__ = ["bag"]
 

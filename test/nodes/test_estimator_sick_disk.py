@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from test.energy.known_arm import known_model, motion
+from test.nodes.conftest import Cell
 from test.small_disk import SmallDisk, small_disk
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.telemetry.bag.writer import BagWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from test.nodes.conftest import Cell
 
 ENERGY = "/energy/total/energy"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -12,9 +12,6 @@ from ur_energy_model.model.model_file import load_model
 from ur_energy_model.nodes.identification import IdentificationNode
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.telemetry.bag.reader import read_bag
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], str]) -> None:

@@ -7,7 +7,9 @@ import os
 import random
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rclpy.qos import ReliabilityPolicy
@@ -17,10 +19,6 @@ from test.nodes.conftest import PATIENCE, Cell
 from test.nodes.driver import START, Driver
 from ur_energy_model.files import share_directory
 from ur_energy_model.nodes.estimator import EstimatorNode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 PERIOD = 2_000_000
 """Of the driver [ns]."""

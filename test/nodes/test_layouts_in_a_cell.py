@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from test.energy.known_arm import ROBOT, known_model
 from test.layouts.viewers import (
@@ -14,14 +15,9 @@ from test.layouts.viewers import (
     plotjuggler_series,
     plotjuggler_subscriptions,
 )
+from test.nodes.conftest import Cell
 from ur_energy_model.layouts.files import ArmTopics, layout_files
 from ur_energy_model.model.model_file import save_model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from test.nodes.conftest import Cell
 
 TYPES = {
     "/cell1/energy": "sensor_msgs/JointState",

@@ -6,7 +6,9 @@ import functools
 import os
 import re
 import signal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from rclpy.parameter import Parameter
 
 from test.energy.known_arm import STANDBY, known_model
 from test.learning.fake_learner import DIE, FIRST_STANDBY, FRICTION, LEARN, NOTICE
+from test.nodes.conftest import Cell
 from test.nodes.moving_arm import MovingArm
 from ur_energy_model.learning import process
 from ur_energy_model.learning.background import BackgroundLearning
@@ -21,12 +24,6 @@ from ur_energy_model.learning.state import kept_path
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes import estimated_arm as model_learning
 from ur_energy_model.nodes.estimator import EstimatorNode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from test.nodes.conftest import Cell
 
 ENERGY = "/energy/total/energy"
 OFF = Parameter("learn", value="off")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -15,9 +15,6 @@ from ur_energy_model.simulation.commands import ProgramState
 from ur_energy_model.simulation.simulated_controller import CONTROL_PORT
 from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SCRIPT_PORT = 30002
 JOINTS = ROBOT.joint_names

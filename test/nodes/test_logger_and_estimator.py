@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -30,12 +31,8 @@ from ur_energy_model.files import config_file
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.ros import seconds_of
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.topics_and_services import SERVICES, live_topics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ur_energy_model.telemetry.samples import Telemetry
 
 JOINTS = ROBOT.joint_names
 

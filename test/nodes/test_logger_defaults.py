@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from test.nodes.conftest import Cell
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.telemetry.bag.files import stored_files
 from ur_energy_model.telemetry.bag.reader import read_bag
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from test.nodes.conftest import Cell
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, motion
+from test.nodes.conftest import Cell
 from test.optimization.hand_made import HOME, sampled
 from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.model.model_file import save_model
@@ -16,11 +17,6 @@ from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.ros import duration_message, plan_of, seconds_of
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.motions import move
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from test.nodes.conftest import Cell
 
 ORDER = [3, 4, 5, 0, 1, 2]
 """Of the joints in the request."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from test.energy.known_arm import ROBOT
+from test.nodes.conftest import Cell
 from test.nodes.driver import Driver
 from ur_energy_model.nodes import logger_topics as other_publishers
 from ur_energy_model.nodes.logger import LoggerNode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from test.nodes.conftest import Cell
 
 JOINTS = ROBOT.joint_names
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from rclpy.parameter import Parameter as RosParameter
@@ -18,10 +17,8 @@ from ur_energy_model.model.friction import LAWS
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.identification import IdentificationNode
 from ur_energy_model.nodes.launch_arguments import node_command
+from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.parameters import NODES, Parameter, Value, ignored
-
-if TYPE_CHECKING:
-    from ur_energy_model.nodes.managed_node import ManagedNode
 
 
 @pytest.mark.parametrize("name", files())

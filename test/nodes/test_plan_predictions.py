@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model, motion
+from test.nodes.conftest import Cell
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.plan_predictions import LARGEST_MESSAGE
 from ur_energy_model.telemetry.bag.writer import BagWriter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from test.nodes.conftest import Cell
 
 JOINTS = ROBOT.joint_names
 

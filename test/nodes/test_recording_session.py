@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from ur_energy_model.nodes.logger import RecordingSession
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.recording.reception import RecorderOptions
 from ur_energy_model.telemetry.source import LinkStatus
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Make = Callable[..., RecordingSession]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.files import config_file
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.estimated_arm import WatchedModel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PERIOD = 1e-9
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +20,7 @@ from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner, St
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Motion, move
 from ur_energy_model.trajectory.named_motions import home_position
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
 FAST, SLOW = (1.5, 3.0), (0.6, 1.5)

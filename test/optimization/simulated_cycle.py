@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Chain, move
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROBOT = load_robot("ur5e")
 STANDBY = 30.0

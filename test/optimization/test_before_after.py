@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ from ur_energy_model.cli.main import main
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.optimization.before_after import Production, compare, recorded_production
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STANDBY, PERIOD = 30.0, 10.0
 """W, s."""

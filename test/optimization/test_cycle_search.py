@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +17,6 @@ from ur_energy_model.optimization.recorded_motion import (
     read_motion,
 )
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def found(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +13,8 @@ from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError, WrongRobotError
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import optimize_cycle
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.trajectory.plan import Plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 
 KEYS = {
     "start", "duration", "new_duration", "energy", "new_energy", "kind", "speed", "acceleration",

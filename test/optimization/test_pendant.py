@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,21 +23,17 @@ from test.optimization.typed_program import (
 )
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import optimize_cycle
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.pendant import sheet_csv
 from ur_energy_model.simulation.kinematics import ArmKinematics
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.trajectory.named_motions import home_position, named_motion
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 ARM = "ur5"
 """A CB3 arm: its controller's cycle is four times as long, and so is what the test takes."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.yaml_reader import YamlTree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def tree(content: str, tmp_path: Path) -> YamlTree:

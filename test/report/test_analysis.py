@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,13 +12,11 @@ from ur_energy_model.energy.meter import integrate
 from ur_energy_model.energy.session import ANCHORED_STD
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification import filtered_motion as motion_stream
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import FOCUS_SECONDS, analyse, recording_powers
 from ur_energy_model.report.chart import LineChart
 from ur_energy_model.report.recording_charts import recording_charts
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
 
 
 def test_an_exact_model_has_no_errors(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,13 +10,11 @@ import pytest
 from test.report.conftest import MakeBag, explained_recording
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.chart import LineChart
 from ur_energy_model.report.shift import cycle_table, read_shift, shift_charts, shift_table
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
 
 
 def test_energy_is_that_of_the_bus_and_split_by_state(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from ur_energy_model.identification.quality import Motion
 from ur_energy_model.report.verdict import judge
-
-if TYPE_CHECKING:
-    from ur_energy_model.identification.quality import Motion
 
 JOINTS = ("base", "elbow")
 

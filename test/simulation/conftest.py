@@ -6,13 +6,15 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.commands import (
     Command,
     PowerCommand,
@@ -36,12 +38,7 @@ from ur_energy_model.telemetry.rtde.protocol import (
     encode_version_request,
     frame,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ur_energy_model.model.setup import Payload
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 
 @dataclass

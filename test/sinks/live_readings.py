@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from test.energy.known_arm import ROBOT, known_model, motion
 from ur_energy_model.energy.cycles import Cycle
@@ -11,9 +11,6 @@ from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.telemetry.source import LinkStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 START = 1_750_000_000_000_000_000
 """Time of the first sample [ns]."""

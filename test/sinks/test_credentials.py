@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks.options import ENVIRONMENT, Credentials, read_credentials
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = """
 mqtt:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,12 +20,7 @@ from ur_energy_model.sinks.sink import ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ur_energy_model.typing import Self
+from ur_energy_model.typing import Self
 
 ARM = RecordingInfo(source="script", robot="ur5e", serial="2019 1/2", rate=500.0)
 SECONDS = 2.0

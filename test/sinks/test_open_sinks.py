@@ -5,16 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from ur_energy_model.errors import InputError, MissingPackageError
 from ur_energy_model.sinks.live_arm import open_sinks
 from ur_energy_model.sinks.options import SinkOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PACKAGES = ("asyncua", "foxglove", "paho", "prometheus_client", "pysparkplug")
 

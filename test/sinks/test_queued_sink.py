@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from ur_energy_model.sinks import queued_sink
 from ur_energy_model.sinks.queued_sink import QueuedSink
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks.sink import ArmReading
 
 
 class Recorder:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+
+import pytest
 
 from ur_energy_model.telemetry import clock as host_clock
-
-if TYPE_CHECKING:
-    import pytest
 
 
 class SystemClock:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from ur_energy_model.telemetry.source import Decimator
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 
 def moments(rate: float, times: np.ndarray) -> list[float]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from ur_energy_model.telemetry.bag.cdr import CdrBuilder, Template
 from ur_energy_model.telemetry.joint_states import AHEAD, CLOCK_SET_AFTER, JointStateStream
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
 JOINTS = ("left_a", "left_b")
 NAMES = ("left_b", "finger", "left_a")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,9 +11,7 @@ from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry import source as module
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import Consumer, LinkStatus, SharedSource
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Self
+from ur_energy_model.typing import Self
 
 
 class Numbers:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from test.plant.history.made_up_bags import HOUR, NOON, Session, file_count, rows
 from test.torture.case import Case, Family, Verdict
 from test.torture.surroundings import PATIENCE, Surroundings, command
 from test.torture.watched import Watched
 from ur_energy_model.plant.store import HistoryStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BAGS = 6
 ADDED_AGAIN = 60.0

@@ -7,15 +7,12 @@ import io
 import re
 import shutil
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
 
 from test.test_hostile_files import valid
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op, record, text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from random import Random
 
 NUMBERS = (
     "nan", ".nan", ".inf", "-1", "0", "1e300", "1e999", "null", "true", "[]", "{}", "'1'", "1:30",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from test.torture.hostile_scripts import hostile_script
 from ur_energy_model.telemetry.fields import FIELDS
@@ -13,10 +14,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     encode_output_setup,
     frame,
 )
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator
 
 PORTS = (29998, 29999, 30001, 30002, 30003, 30004)
 """Control port, dashboard, client interfaces and RTDE."""

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from test.torture.accounting import Recorded, check_counts
+from test.torture.case import Case, Verdict
 from test.torture.recordings import readable_times
 from test.torture.ros_client import ros_client
 from test.torture.surroundings import PATIENCE
 from test.torture.watched import Watched
 from ur_energy_model.nodes.launch_arguments import node_command
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from test.torture.case import Case, Verdict
-    from ur_energy_model.nodes.parameters import Value
+from ur_energy_model.nodes.parameters import Value
 
 STOP_SECONDS = 20.0
 """Longest time for the end of a recording [s], on a busy machine and a sick disk."""

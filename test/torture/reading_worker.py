@@ -12,9 +12,10 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +27,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.trajectory.fourier import load_trajectory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 
 def _iterate(path: Path) -> None:

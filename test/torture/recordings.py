@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +13,7 @@ from test.torture.watched import Watched
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 FIELDS = "actual_q,actual_qd,actual_current,actual_robot_voltage,actual_robot_current,robot_mode"
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.trajectory.plan import CHUNK, LONGEST, MOST_POINTS, Plan
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 
 def random_points(points: int) -> tuple[Array, Array, Array, Array]:

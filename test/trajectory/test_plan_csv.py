@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +10,6 @@ import pytest
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.trajectory.plan import Plan, read_plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = load_robot("ur5e").joint_names
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -19,12 +20,7 @@ from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 FRICTION_SPEED = 0.5
 """Joint speed at which frictions are compared [rad/s]."""

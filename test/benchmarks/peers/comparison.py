@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,14 +26,9 @@ from test.benchmarks.peers.methods import (
 from test.benchmarks.peers.ours import command, current_std, estimated, friction_at
 from test.benchmarks.peers.recorded import Recorded, recorded, still
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 OURS = "this package"
 SAME_SESSION = "simulated, same session"

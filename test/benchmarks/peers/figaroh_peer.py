@@ -5,20 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from test.benchmarks.peers.methods import SMOOTHING, same_mounting, torque_per_ampere
+from test.benchmarks.peers.recorded import Part, Recorded
 from ur_energy_model.identification.base_parameters import snapped_to_axis
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from test.benchmarks.peers.recorded import Part, Recorded
 
 Array = NDArray[np.float64]
 

@@ -6,20 +6,16 @@ payload and the filters that our identification worked out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from test.benchmarks.peers.recorded import Part, Recorded
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
 from ur_energy_model.identification.power_structures import PowerRows, power_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from test.benchmarks.peers.recorded import Part, Recorded
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.typing import Array
 
 SMOOTHING = 1e-3
 """Coulomb friction as tanh(qd / 0.001 rad/s) (Raviola et al. 2021) [rad/s]."""

@@ -6,20 +6,17 @@ import csv
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from test.benchmarks.peers.recorded import Part
 from ur_energy_model.cli.main import main
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from test.benchmarks.peers.recorded import Part
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 
 class CommandError(UrEnergyError):

@@ -6,7 +6,7 @@ import json
 import struct
 import zlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from ur_energy_model.energy.counters import StateFile
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def estimator(folder: Path) -> LiveEstimator:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +12,6 @@ from test.small_disk import SmallDisk, small_disk
 from ur_energy_model.energy.cycles import Cycle, CycleLog
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import Channels
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 CHANNELS = Channels(("a_joint", "b_joint"))
 

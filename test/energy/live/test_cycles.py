@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +19,6 @@ from ur_energy_model.files import config_file
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Chain, Motion, move
 from ur_energy_model.trajectory.named_motions import named_motion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SIGNALS: dict[Trigger, tuple[str, list[float], list[int]]] = {
     "program": ("runtime_state", [2, 2, 1, 2, 2, 4, 2], [3, 6]),

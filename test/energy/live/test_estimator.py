@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,9 +26,6 @@ from ur_energy_model.energy.powers import ArmState, PowerOptions
 from ur_energy_model.errors import MissingFieldError, WrongRobotError
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def fed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -20,9 +20,6 @@ from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 START = np.array([0.0, -1.2, 1.0, -1.0, 0.3, 0.0])
 WAY = np.array([0.8, -0.3, 0.4, 0.0, 0.0, 1.0])

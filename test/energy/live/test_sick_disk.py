@@ -6,7 +6,7 @@ import csv
 import errno
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from test.energy.known_arm import ROBOT, known_model, motion, packets
 from test.small_disk import SmallDisk, small_disk
 from ur_energy_model.energy import counters as state_file
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Fault = Callable[[bool], None]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -25,10 +24,8 @@ from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.named_motions import MotionLimits, Planner
-
-if TYPE_CHECKING:
-    from ur_energy_model.trajectory.motions import Motion
 
 ROBOT = load_robot("ur5e")
 SLOW = Need(4, "speed", (0.4, 3.0), 1.8, "wrist_2_joint has not moved faster than 0.4 rad/s")

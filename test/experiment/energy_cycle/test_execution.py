@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from ur_energy_model.experiment.limits import SafetyLimits
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.telemetry.bag.reader import read_bag
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_run_on_the_simulated_controller(simulate, fresh_host, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,9 +28,6 @@ from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.urscript import calls_of
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.plan import Plan, read_plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPTIMIZED = hand_made_cycle()
 MOTION = new_motion(OPTIMIZED)

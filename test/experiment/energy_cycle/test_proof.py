@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,9 +20,7 @@ from ur_energy_model.experiment.limits import SafetyLimits, check
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 OPTIMIZED = hand_made_cycle()
 REST = 0.537

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,9 +25,6 @@ from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory, save_trajectory
 from ur_energy_model.trajectory.named_motions import home_position
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RATE = 500.0
 

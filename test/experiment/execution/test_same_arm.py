@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,15 +25,11 @@ from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.simulation.kinematics import compose
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import home_position, named_motion
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
 MINE, OTHER = "20195500123", "20195500124"

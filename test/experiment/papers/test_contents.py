@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.papers.page import papers
 from ur_energy_model.papers.stages import PROTOCOLS, STAGES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NUMBERED = {"s0": ("Table", 8, "Fig.", 15), "s1": ("Table", 0, "Fig.", 4),
             "s2": ("Table", 2, "Fig.", 5), "s4": ("Table", 9, "Fig.", 18)}  # fmt: skip

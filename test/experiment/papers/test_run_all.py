@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,11 +19,7 @@ from ur_energy_model.papers.page import (
     run_stages,
     side_by_side,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.papers.stages import Stage
+from ur_energy_model.papers.stages import Stage
 
 PAPER = Paper(
     "s1",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ur_energy_model.papers.page import HTML, MARKDOWN, UNPLACED, run_papers
 from ur_energy_model.papers.stages import STAGES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_pages_of_a_quick_run(tmp_path: Path) -> None:

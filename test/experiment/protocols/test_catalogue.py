@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,14 +19,10 @@ from ur_energy_model.papers import s1 as friction_campaign
 from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, Row
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
 from ur_energy_model.papers.stages import PROTOCOLS, SimulatedCell, run_protocol
+from ur_energy_model.report.chart import Chart
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
 from ur_energy_model.yaml_reader import plain
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.report.chart import Chart
 
 ROBOT = load_robot("ur5")
 """Its controller has the lowest rate, which makes these tests fast."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ur_energy_model.papers.page import papers
+from ur_energy_model.papers.protocol import Outcome
 from ur_energy_model.papers.stages import Stage
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.papers.protocol import Outcome
 
 pytestmark = pytest.mark.timeout(400)  # the first test of each fixture runs a whole protocol
 PLACES = {paper.key: {item.place for item in paper.items if not item.reason} for paper in papers()}

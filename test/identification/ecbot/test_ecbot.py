@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +13,7 @@ from test.identification.exact_arm import write_bag
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.ecbot import Ecbot, EcbotErrors, FreePowerModel
 from ur_energy_model.model.robots import load_robot
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 STANDBY, RESISTANCE, BACK_EMF, DRIVER = 30.0, 0.5, 9.0, 0.25
 BARE = ("actual_q", "actual_qd", "actual_current")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +12,6 @@ from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import write_bag
 from ur_energy_model.identification.base_parameter_bags import PointErrors, identify_base_parameters
 from ur_energy_model.model.robots import load_robot
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_squares_of_all_joints_over_the_number_of_points() -> None:

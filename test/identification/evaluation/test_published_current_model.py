@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +17,6 @@ from ur_energy_model.identification.published_current_model import (
     fit_current_model,
     published_errors,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_columns_of_the_four_quadrants() -> None:

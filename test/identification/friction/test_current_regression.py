@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
@@ -15,9 +13,7 @@ from ur_energy_model.identification.friction_fit import CurrentRegression
 from ur_energy_model.identification.torque_constants import JointEstimate, with_shared_sizes
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.friction import LAWS
-
-if TYPE_CHECKING:
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 
 def fitted(recordings: list[Telemetry], arm: ExactArm, friction: str = "auto") -> CurrentRegression:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,14 +14,10 @@ from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.identification.assembly import spread_between_sessions
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
 
 SCALES = (0.85, 1.0, 1.15)
 STANDBY = (24.0, 26.0, 30.0)

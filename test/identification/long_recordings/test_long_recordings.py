@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +16,6 @@ from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.writer import BagWriter
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RATE, MINUTES = 50.0, 9
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,9 +37,6 @@ from ur_energy_model.model.setup import COUNT, Payload, Setup
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Extra = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +17,6 @@ from ur_energy_model.identification.pipeline import Identification, Identificati
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOTHING = Payload()
 

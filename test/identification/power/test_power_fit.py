@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,9 +17,7 @@ from ur_energy_model.identification.power_structures import (
     expected_resistance,
 )
 from ur_energy_model.model.robots import load_robot
-
-if TYPE_CHECKING:
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 
 def accumulated(arm: ExactArm, *recordings: Telemetry) -> PowerFit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +14,9 @@ from test.model.made_up import ROBOT, N, made_up_model, motion, with_tensors
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.document import document
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.sessions import SessionSpread
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
 
 
 def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:

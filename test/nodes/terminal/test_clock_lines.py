@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from test.nodes.terminal.made_up_clock import Clock
 from test.telemetry.system_clock import SystemClock
 from ur_energy_model.nodes.lines import ClockLines, Level
 from ur_energy_model.telemetry.clock import HostClock
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_steps_are_told_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

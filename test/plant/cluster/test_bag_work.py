@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.many_bags import in_this_process
 from ur_energy_model.plant import cluster as module
 from ur_energy_model.plant.cluster import bag_work
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def bags_of(folder: Path, count: int, size: int) -> list[Path]:

@@ -6,9 +6,9 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,9 +23,6 @@ from ur_energy_model.plant.cluster import (
     run_task,
     running_cluster,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytest.importorskip("distributed")
 BAGS = [Path(name) for name in ("a", "bb", "bad", "cccc", "ddddd")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from test.plant.health.simulated_days import FIELDS
 from ur_energy_model.files import config_file
@@ -12,12 +12,8 @@ from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.fourier import load_trajectory
+from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.named_motions import Planner
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.trajectory.motions import Motion
 
 ARM, RATE = "ur5e", 125.0
 EXCITATION, SHORT = 15.0, 8.0

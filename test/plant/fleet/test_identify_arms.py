@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,9 +22,6 @@ from ur_energy_model.plant.identify_arms import (
     save_in,
 )
 from ur_energy_model.simulation.parameters import draw_parameters
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ALIKE, OTHER = 2900, 2907
 """Seeds of the arms that are alike, and of another one."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.learning.learner import first_model
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.plant_health import ArmMinutes, arm_minutes
 from ur_energy_model.plant.rows import HealthMeter, HealthRow, health_table
 from ur_energy_model.plant.schema import SourceKeys
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import Planner
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.telemetry.samples import Telemetry
 
 ARM, RATE = "ur5e", 125.0
 RUN_IN = 40

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from test.learning.surrogate_work import DAY, SurrogateWork
+from ur_energy_model.plant.arm_health import MinuteLevels
 from ur_energy_model.plant.plant_health import ArmMinutes, arm_minutes
 from ur_energy_model.plant.schema import arrow_schema
 from ur_energy_model.typing import Array
-
-if TYPE_CHECKING:
-    from ur_energy_model.plant.arm_health import MinuteLevels
 
 BEGIN = 1_767_225_600.0  # 2026-01-01
 JOINTS = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,6 @@ from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
 from ur_energy_model.plant.add import Added, BagWork, HistoryOptions, add_bags
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SERIAL = "20235512345"
 NOON = int(datetime(2026, 5, 4, 12, tzinfo=timezone.utc).timestamp()) * 10**9

@@ -6,7 +6,8 @@ import json
 import os
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from ur_energy_model.plant.places import StoreError
 from ur_energy_model.plant.schema import TABLES
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.summary import summarise
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLOSE: dict[str, Any] = {"rel": 1e-9, "abs": 1e-6}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated,
 from ur_energy_model.plant.add import BagFolder
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_bags_are_taken_once_they_do_not_change(tmp_path: Path) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated, rows, work_for
 from ur_energy_model.plant.add import add_bags
 from ur_energy_model.plant.cluster import bag_work
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_two_workers_make_the_store_that_one_process_makes(tmp_path: Path) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from ur_energy_model.plant.database import Period, export_csv
 from ur_energy_model.plant.store import HistoryStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("table", ["seconds", "cycles"])

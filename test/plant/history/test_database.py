@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,9 +11,6 @@ import pytest
 
 from ur_energy_model.plant.database import HistoryDatabase, SqlError, unique
 from ur_energy_model.plant.store import HistoryStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def ask(store: Path, sql: str) -> list[dict[str, object]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,9 +13,6 @@ from test.plant.history.synthetic_plant import Arm, Work, write_plant
 from ur_energy_model.plant.database import HistoryDatabase, Period
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.summary import Anomaly, FleetDays, find_anomalies, read_fleet_days
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ARMS = [Arm(f"A{k}", motion_power=60.0 + 15 * k, bus=k != 1) for k in range(4)]
 MONTH = Work(days=30, seconds=1200, seed=5)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +14,6 @@ from test.plant.history.made_up_bags import HOUR, NOON, Session
 from ur_energy_model.cli.main import main
 from ur_energy_model.errors import printable
 from ur_energy_model.plant import store as holdings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 Capture = pytest.CaptureFixture[str]
 BAGS = ("monday", "tuesday", "new")

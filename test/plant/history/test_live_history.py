@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,10 +32,6 @@ from ur_energy_model.plant import live_history as live_hours
 from ur_energy_model.plant.live_history import LiveHistory
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.telemetry.samples import Telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def live(store: Path, period: float = 1e3) -> LiveHistory:

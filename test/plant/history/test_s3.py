@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,9 +12,6 @@ from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated
 from ur_energy_model.plant import places as s3_place
 from ur_energy_model.plant.places import S3Place, StoreError
 from ur_energy_model.plant.store import HistoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BUCKET = "energy-of-arms"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,9 +14,6 @@ from ur_energy_model.plant.database import HistoryDatabase, Period, shift_starts
 from ur_energy_model.plant.places import StoreError
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.summary import PARTS, SUMS, Summary, summarise
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BERLIN = Period.from_text(zone="Europe/Berlin")
 SHIFTS = shift_starts("06:00,14:00,22:00")

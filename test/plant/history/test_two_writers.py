@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,9 +25,6 @@ from test.plant.history.made_up_bags import (
 )
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.plant.store import HistoryStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BAGS = 6
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from test.report.conftest import MakeBag, explained_recording
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.report.figures import save_chart, save_figures
 from ur_energy_model.report.recording_charts import (
@@ -18,12 +19,7 @@ from ur_energy_model.report.recording_charts import (
     recording_charts,
     stack_chart,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 PAPER_FIGURES = {
     "motion", "path", "torque", "torque_error", "current", "current_error", "power", "energy",

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from test.report.conftest import explained_recording
 from test.report.page.browser import Browser, find_browser
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.layout import report_page
 from ur_energy_model.report.page import render
 from ur_energy_model.report.report import make_report
 from ur_energy_model.telemetry.bag.writer import BagWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
 
 PANELS = "document.querySelectorAll('figure:not([hidden]) .panel').length"
 AXIS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,9 +25,6 @@ from ur_energy_model.report.optimization import (
 )
 from ur_energy_model.report.page import render
 from ur_energy_model.report.tariff import Tariff
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MEASURED = MeasuredSaving(410.0, 350.0, 14.6, (13.9, 15.3), 6, np.full((2, 6), 33.3))
 

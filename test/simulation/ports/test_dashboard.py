@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
 from ur_energy_model.simulation.client_interfaces import DashboardSession
 from ur_energy_model.simulation.commands import SafetyCommand
+from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
-
-if TYPE_CHECKING:
-    from ur_energy_model.simulation.control_box import ControlBox
 
 
 @pytest.fixture

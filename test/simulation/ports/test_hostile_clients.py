@@ -6,12 +6,13 @@ import random
 import socket
 import struct
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from test.simulation.conftest import Connect, Serve, StandInArm
 from test.torture.hostile_packets import PORTS, junk
 from test.torture.hostile_scripts import ONE_LINERS, hostile_script
 from ur_energy_model.simulation import control_box
@@ -25,11 +26,6 @@ from ur_energy_model.simulation.control_box import MESSAGE_LENGTH, ControlBox
 from ur_energy_model.simulation.simulation import Simulation
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.rtde.protocol import Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from test.simulation.conftest import Connect, Serve, StandInArm
 
 LONGEST_CYCLE = 2.0
 """Bound of one call [s], for busy machines; the worst measured is 0.06 s."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from ur_energy_model.errors import ProtocolError
 from ur_energy_model.simulation.commands import SpeedSlider
+from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.faults import Faults
 from ur_energy_model.simulation.rtde_session import Packer, RtdeSession
 from ur_energy_model.telemetry.fields import FIELDS, ValueKind
@@ -28,9 +27,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     encode_version_request,
     frame,
 )
-
-if TYPE_CHECKING:
-    from ur_energy_model.simulation.control_box import ControlBox
 
 
 class Client:

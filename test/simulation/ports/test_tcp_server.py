@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from ur_energy_model.simulation.tcp_server import Listener, TcpServer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class KeepingSession:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory  # type: ignore[import-untyped]
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-if TYPE_CHECKING:
-    from ur_energy_model.telemetry.bag.extra_messages import Messages
-    from ur_energy_model.telemetry.bag.message_encoder import MessageType
+from ur_energy_model.telemetry.bag.extra_messages import Messages
+from ur_energy_model.telemetry.bag.message_encoder import MessageType
 
 
 def decoded(messages: Messages) -> list[dict[str, Any]]:

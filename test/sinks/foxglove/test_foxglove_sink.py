@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 pytest.importorskip("foxglove")
+
+from collections.abc import Iterator
 
 import foxglove
 
@@ -22,12 +24,8 @@ from ur_energy_model.sinks import queued_sink
 from ur_energy_model.sinks.foxglove import FoxgloveDelivery, foxglove_sink
 from ur_energy_model.sinks.foxglove_messages import ReadingMessages
 from ur_energy_model.sinks.options import Address
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.sinks.queued_sink import QueuedSink
-    from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks.queued_sink import QueuedSink
+from ur_energy_model.sinks.sink import ArmReading
 
 ANY_PORT = Address("127.0.0.1", 0)
 TOTAL = "/energy/total/power"

@@ -13,7 +13,8 @@ import pytest
 
 pytest.importorskip("foxglove")
 
-from typing import TYPE_CHECKING
+
+from pathlib import Path
 
 from mcap.reader import make_reader
 from mcap.records import Schema
@@ -24,12 +25,8 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import foxglove_messages as module
 from ur_energy_model.sinks import queued_sink
 from ur_energy_model.sinks.foxglove_messages import McapDelivery, ReadingMessages, mcap_sink
+from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.sinks.sink import ArmReading
 
 WRITER = """
 import sys, time

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,12 +20,10 @@ from test.sinks.live_readings import START, live_readings
 from ur_energy_model.energy.topics import PARTS
 from ur_energy_model.layouts.files import ArmTopics, layout_files
 from ur_energy_model.sinks.foxglove_messages import ReadingMessages, source_status
+from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.bag.cdr import ERROR, OK
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.topics_and_services import live_topics
-
-if TYPE_CHECKING:
-    from ur_energy_model.sinks.sink import ArmReading
 
 GOLDEN = Path(__file__).with_name("golden.json")
 NOT_OF_READINGS = {"/energy/prediction", "/energy/optimized_trajectory"}

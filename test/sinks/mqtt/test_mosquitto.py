@@ -12,7 +12,9 @@ import pytest
 pytest.importorskip("paho.mqtt.client")
 pytest.importorskip("pysparkplug")
 
-from typing import TYPE_CHECKING
+
+from collections.abc import Iterator
+from pathlib import Path
 
 from test.sinks.made_up_reading import LOST, made_up_reading
 from test.sinks.mqtt.gate import Gate
@@ -24,13 +26,8 @@ from ur_energy_model.sinks import mqtt as mqtt_sink
 from ur_energy_model.sinks.live_arm import open_sinks
 from ur_energy_model.sinks.mqtt import MqttSink
 from ur_energy_model.sinks.options import SinkOptions
+from ur_energy_model.sinks.sink import Sink
 from ur_energy_model.sinks.sparkplug import EdgeNode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ur_energy_model.sinks.sink import Sink
 
 pytestmark = needs_program("mosquitto")
 NAME = "energy/total/energy"

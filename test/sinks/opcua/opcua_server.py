@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 from asyncua import Client
 
@@ -12,10 +14,6 @@ from test.sinks.waiting import until
 from ur_energy_model.sinks.opcua import opcua_sink
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
 INTERVAL = {"accounted_s": 2.0, "unaccounted_s": 0.0, "total_J": 5.0, "bus_J": None, "joints": {}}
 

@@ -7,11 +7,13 @@ import os
 import socket
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 pytest.importorskip("asyncua")
+
+from collections.abc import Iterator
 
 from asyncua import Client, Node, ua
 from asyncua.crypto.cert_gen import setup_self_signed_certificate
@@ -27,9 +29,6 @@ from ur_energy_model.sinks import opcua_types as spec
 from ur_energy_model.sinks import queued_sink
 from ur_energy_model.sinks.opcua import opcua_sink, server_certificate
 from ur_energy_model.sinks.options import Address, OpcuaCredentials, SinkOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

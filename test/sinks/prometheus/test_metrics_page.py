@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,11 +21,7 @@ from ur_energy_model.sinks import prometheus as prometheus_sink
 from ur_energy_model.sinks.options import Address
 from ur_energy_model.sinks.prometheus import MetricsPage
 from ur_energy_model.sinks.prometheus_metrics import METRICS, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.sinks.queued_sink import QueuedSink
+from ur_energy_model.sinks.queued_sink import QueuedSink
 
 SUFFIXES = ("_watts", "_joules", "_celsius", "_seconds")
 REQUIRED = {

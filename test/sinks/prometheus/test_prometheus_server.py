@@ -8,9 +8,11 @@ import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,10 +24,6 @@ from ur_energy_model.layouts.grafana import panels, scrape_configuration
 from ur_energy_model.sinks import prometheus as prometheus_sink
 from ur_energy_model.sinks.options import Address
 from ur_energy_model.sinks.prometheus import MetricsPage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = needs_program("prometheus")
 JOINT = "shoulder_pan_joint"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import pytest
 
 from test.sinks.terminal.live_states import away, full, state, waiting
+from ur_energy_model.sinks.estimator_reading import LiveState
 from ur_energy_model.sinks.terminal import (
     Lines,
     json_line,
@@ -15,11 +17,6 @@ from ur_energy_model.sinks.terminal import (
     last_text_line,
     text_line,
 )
-
-if TYPE_CHECKING:
-    import pytest
-
-    from ur_energy_model.sinks.estimator_reading import LiveState
 
 
 def test_json_has_the_values_of_the_topics() -> None:

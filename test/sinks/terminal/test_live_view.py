@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from test.sinks.terminal.live_states import away, full, state, waiting
+from ur_energy_model.sinks.estimator_reading import LiveState
 from ur_energy_model.sinks.terminal import FOOTER, WIDEST, LiveView
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.sinks.estimator_reading import LiveState
 
 SIZES = [(80, 24), (120, 40), (60, 20), (40, 12), (20, 5), (300, 100), (1, 1), (80, 1), (80, 2)]
 STATES: dict[str, Callable[[], LiveState]] = {

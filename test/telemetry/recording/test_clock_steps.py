@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,9 +13,7 @@ from test.telemetry.system_clock import SystemClock
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.recorder import Recorder
-
-if TYPE_CHECKING:
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 HOUR = 3600.0
 

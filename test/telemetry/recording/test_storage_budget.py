@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +21,6 @@ from ur_energy_model.telemetry.recording.reception import RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
 from ur_energy_model.telemetry.samples import Event
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIELDS = ("actual_q",)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     encode_setup_reply,
     frame,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 START_TIME = 1000.0
 

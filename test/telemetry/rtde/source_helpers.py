@@ -3,16 +3,13 @@
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from test.telemetry.rtde.rtde_peer import START_TIME
 from ur_energy_model.telemetry.rtde import source as rtde
 from ur_energy_model.telemetry.rtde.source import LinkOptions, RtdeSource
-
-if TYPE_CHECKING:
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 FIELDS = ("actual_q", "payload", "payload_cog", "robot_mode")
 
