@@ -9,7 +9,7 @@ from importlib.metadata import requires
 
 import pytest
 
-from ur_energy_model.errors import EXTRAS, MissingPackageError, needed_here
+from ur_energy_model.errors import EXTRAS, MissingPackageError, optional_import
 
 ABSENT = ("clarabel", "lz4", "numba", "rosbags", "rtde_control", "shtab", "typing_extensions")
 """Without a rosdep key; numba, which only the simulated arm needs; too old on Ubuntu 22.04."""
@@ -73,7 +73,7 @@ def test_packages_of_extras_are_named_with_their_extra(extra: str) -> None:
 def test_message_names_the_top_package() -> None:
     with (
         pytest.raises(MissingPackageError, match=r"'absent_package' is not installed") as raised,
-        needed_here(),
+        optional_import(),
     ):
         importlib.import_module("absent_package.of.nobody")
     assert raised.value.package == "absent_package"

@@ -174,7 +174,7 @@ class MissingPackageError(UrEnergyError):
 
 
 @contextmanager
-def needed_here() -> Iterator[None]:
+def optional_import() -> Iterator[None]:
     """For imports inside functions: packages that only one option needs.
 
     Raises:

@@ -1,6 +1,6 @@
 """Work on many bags: what runs it, here or on a cluster, and what it returns for each bag.
 
-The rooms that work on bags take a `ForEachBag`; plant/cluster has one that uses Dask.
+The rooms that work on bags take a `BagExecutor`; plant/cluster has one that uses Dask.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BagResult(Generic[Result]):
     reason: str | None = None
 
 
-class ForEachBag(Protocol):
+class BagExecutor(Protocol):
     """Runs the same work on every bag.
 
     A bag that fails does not end the others. Results come in the order of the bags, whatever the
@@ -67,7 +67,7 @@ def in_this_process(
     progress: Progress | None = None,
     given: Sequence[Any] | None = None,
 ) -> Iterator[BagResult[Result]]:
-    """One bag after the other, in this process: the ForEachBag that needs nothing else."""
+    """One bag after the other, in this process: the BagExecutor that needs nothing else."""
     for number, bag in enumerate(bags):
         if progress is not None:
             progress(number / len(bags), f"{bag.name}: {number + 1} of {len(bags)} bags")

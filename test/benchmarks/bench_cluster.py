@@ -19,14 +19,14 @@ from test.benchmarks.bench_identification import long_bag
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.many_bags import ForEachBag
+from ur_energy_model.many_bags import BagExecutor
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.plant.cluster import local_workers
 
 BAGS = 8
 MINUTES = 2
 
-Job = Callable[[ForEachBag, list[Path]], object]
+Job = Callable[[BagExecutor, list[Path]], object]
 
 
 def jobs() -> dict[str, Job]:

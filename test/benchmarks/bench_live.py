@@ -28,7 +28,7 @@ from test.sinks.servers import free_port, program
 from test.sinks.test_live_arm import Played
 from ur_energy_model.energy.live import LiveOptions
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, Outlets, open_sinks
+from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, SinkGroup, open_sinks
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -137,7 +137,7 @@ def at_500_hz() -> None:
     )
 
 
-def minutes(outlets: Outlets, sizes: list[float]) -> Iterator[Telemetry]:
+def minutes(outlets: SinkGroup, sizes: list[float]) -> Iterator[Telemetry]:
     """A day of samples, ten a second, as fast as the sinks take readings."""
     whole = motion(60.0)
     columns = {name: values[::50] for name, values in whole.columns.items()}
@@ -161,7 +161,7 @@ def day() -> None:
             rate=1.0,
         )
         sizes: list[float] = []
-        outlets = Outlets(open_sinks(options), options.rate)
+        outlets = SinkGroup(open_sinks(options), options.rate)
         arm = LiveArm(
             "a day",
             lambda: Played(minutes(outlets, sizes)),

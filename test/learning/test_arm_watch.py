@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from test.learning.made_up_motion import N, generic
-from ur_energy_model.learning.changes import ArmWatch
+from ur_energy_model.learning.changes import ChangeDetector
 from ur_energy_model.learning.history import NEEDS
 from ur_energy_model.learning.needs import Coverage, needs
 from ur_energy_model.model.robots import load_robot
@@ -21,7 +21,7 @@ def test_the_needs_are_those_of_the_model_in_use() -> None:
     second = replace(
         first, joints=joints, setup=replace(first.setup, gravity=np.array([0.0, -9.82, 0.0]))
     )
-    watch = ArmWatch(load_robot(first.robot), first)
+    watch = ChangeDetector(load_robot(first.robot), first)
     assert watch.needs() == needs(first, Coverage(N))
     model = watch.use_model(second)
     assert watch.needs() == needs(second, Coverage(N)) != needs(first, Coverage(N))

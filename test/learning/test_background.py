@@ -16,7 +16,7 @@ import pytest
 from test.energy.known_arm import ROBOT, known_model
 from test.learning.fake_learner import COMPUTE, DIE, FIRST_STANDBY, LEARN, NOTICE, ORDER, RAISE
 from ur_energy_model.learning import process
-from ur_energy_model.learning.background import BackgroundLearning, LearningNews
+from ur_energy_model.learning.background import BackgroundLearning, LearningUpdate
 from ur_energy_model.learning.state import StateStore
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
@@ -55,10 +55,12 @@ def make() -> Iterator[Make]:
 
 
 def wait(
-    learning: BackgroundLearning, condition: Callable[[], object], news: LearningNews | None = None
-) -> LearningNews:
+    learning: BackgroundLearning,
+    condition: Callable[[], object],
+    news: LearningUpdate | None = None,
+) -> LearningUpdate:
     """Look for news until a condition is true; returns all news together."""
-    total = LearningNews() if news is None else news
+    total = LearningUpdate() if news is None else news
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         found = learning.look()
@@ -79,7 +81,7 @@ def begun(learning: BackgroundLearning, serial: str | None = "A1") -> None:
     wait(learning, lambda: learning.pid is not None)
 
 
-def learned(learning: BackgroundLearning, version: int) -> LearningNews:
+def learned(learning: BackgroundLearning, version: int) -> LearningUpdate:
     """Let it learn a better model."""
     learning.offer(batch(LEARN))
     return wait(learning, lambda: learning.version == version)
@@ -139,7 +141,7 @@ def test_another_arm_at_the_address_is_learned_apart(make: Make, tmp_path: Path)
     begun(learning)
     learned(learning, 1)
     learning.offer(batch(serial="B2"))
-    news = LearningNews()
+    news = LearningUpdate()
     wait(learning, lambda: news.other_arm, news)
     assert learning.version == 0
     learning.offer(batch(serial="B2"))
@@ -188,7 +190,7 @@ def test_a_crashed_process_is_started_again_and_said(make: Make, order: float) -
     begun(learning)
     first = learning.pid
     learning.offer(batch(order))
-    news = LearningNews()
+    news = LearningUpdate()
     wait(learning, lambda: learning.failures == 1, news)
     (trouble,) = news.troubles
     assert ("the samples said so" if order == RAISE else "exit code 7") in trouble
@@ -203,7 +205,7 @@ def test_a_damaged_state_is_kept_aside(make: Make, tmp_path: Path) -> None:
     path = tmp_path / "state.json.learning-A1"
     path.write_bytes(b'{"schema": 1, "sha256": "0", "serial": null}\nx')
     learning = make(StateStore(tmp_path / "state.json"))
-    news = LearningNews()
+    news = LearningUpdate()
     learning.offer(batch())
     wait(learning, lambda: learning.pid is not None, news)
     assert "is damaged" in news.troubles[0]

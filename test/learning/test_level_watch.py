@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.learning.drift_filter import DriftFilter, DriftNoise
-from ur_energy_model.learning.friction_clock import LevelChange, LevelWatch, WatchLimits
+from ur_energy_model.learning.friction_clock import LevelChange, LevelDetector, WatchLimits
 
 NOISE = DriftNoise(
     usual=0.1, wear=0.006, session=0.05, common=0.05, wander=0.015, slope=0.01, least=0.005
@@ -15,12 +15,12 @@ C = 4
 WARM = np.full(C, 35.0)
 
 
-def watch() -> LevelWatch:
-    return LevelWatch(NOISE, WatchLimits(least=0.095), C)
+def watch() -> LevelDetector:
+    return LevelDetector(NOISE, WatchLimits(least=0.095), C)
 
 
 def run(
-    follower: LevelWatch, level: np.ndarray, minutes: int, seed: int = 0
+    follower: LevelDetector, level: np.ndarray, minutes: int, seed: int = 0
 ) -> list[tuple[int, LevelChange]]:
     """Minutes of noisy levels after the last ones; (minute, change) of what is reported."""
     random = np.random.default_rng(seed)
@@ -132,7 +132,7 @@ def test_a_restart_changes_nothing():
 def test_a_state_of_another_kind_is_refused():
     state = watch().state()
     with pytest.raises(ValueError, match="another filter"):
-        LevelWatch(NOISE, WatchLimits(least=0.1), C + 1).restore(state)
+        LevelDetector(NOISE, WatchLimits(least=0.1), C + 1).restore(state)
     with pytest.raises(ValueError, match="another filter"):
         watch().restore({**state, "filter_mean": np.full(4 * C + 1, np.nan)})
     with pytest.raises(KeyError):

@@ -13,9 +13,9 @@ from ur_energy_model.learning import worker
 from ur_energy_model.learning.process import (
     BeginLearning,
     FinishLearning,
+    LearnerError,
     LearnerState,
     Progress,
-    Trouble,
 )
 from ur_energy_model.learning.worker import CPU_RESERVE, CpuBudget, Worker
 from ur_energy_model.telemetry.samples import Telemetry
@@ -100,7 +100,7 @@ def test_the_state_of_the_arm_before_is_sent_when_another_one_comes() -> None:
 
 def test_a_state_that_cannot_be_used_is_said_and_learning_begins_anew() -> None:
     trouble, *others = reports(Used(), begin(1, b"no state"), batch(4))
-    assert isinstance(trouble, Trouble)
+    assert isinstance(trouble, LearnerError)
     assert not trouble.fatal
     assert "begins anew" in trouble.text
     assert any(isinstance(each, Progress) for each in others)

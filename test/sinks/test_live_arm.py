@@ -15,7 +15,7 @@ from test.sinks.waiting import until
 from ur_energy_model.energy import source_reader
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.errors import ControllerError, UrEnergyError, WrongRobotError
-from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, Outlets
+from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, SinkGroup
 from ur_energy_model.sinks.sink import ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
@@ -86,7 +86,7 @@ def live_arm(source: Played, options: LiveOptions | None = None) -> LiveArm:
 
 
 def run(arm: LiveArm, *sinks: Kept, rate: float = 10.0) -> None:
-    arm.start(Outlets(sinks, rate))
+    arm.start(SinkGroup(sinks, rate))
     until(lambda: arm.reader.ended or arm.reader.failure is not None)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ur_energy_model.cli.output import WIDTH, note, progress
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.many_bags import BagResult, ForEachBag, Result
+from ur_energy_model.many_bags import BagExecutor, BagResult, Result
 from ur_energy_model.telemetry.rtde.address import is_address
 
 if TYPE_CHECKING:
@@ -412,7 +412,7 @@ def is_distributed(options: argparse.Namespace) -> bool:
 
 def for_each_bag(
     options: argparse.Namespace, further: Sequence[Path] = ()
-) -> AbstractContextManager[ForEachBag]:
+) -> AbstractContextManager[BagExecutor]:
     """What works on the bags of a command, for a `with` statement.
 
     Args:

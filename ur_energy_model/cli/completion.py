@@ -36,9 +36,9 @@ def run(options: argparse.Namespace) -> None:
         InputError: it is too old for this shell.
     """
     from ur_energy_model.cli.main import build_parser
-    from ur_energy_model.errors import InputError, needed_here
+    from ur_energy_model.errors import InputError, optional_import
 
-    with needed_here():
+    with optional_import():
         import shtab
     if options.shell not in shtab.SUPPORTED_SHELLS:
         raise InputError(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from ur_energy_model.plant.database import Answer
+    from ur_energy_model.plant.database import QueryResult
 
 _INFINITE_DAY, _INFINITE_TIME = 2**31 - 1, 2**63 - 1
 """As DuckDB has them."""
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
         note(f"only the first {len(shown)} rows; --limit N prints more, --json all")
 
 
-def _rows(batches: Answer) -> Iterator[tuple[Any, ...]]:
+def _rows(batches: QueryResult) -> Iterator[tuple[Any, ...]]:
     for batch in batches:
         yield from zip(*map(_values, batch.columns), strict=True)
 

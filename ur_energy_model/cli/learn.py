@@ -101,11 +101,11 @@ def _first_model(robot: RobotDescription, path: Path | None) -> EnergyModel:
 
 def _draw(history: LearningHistory, learner: Learner, path: Path) -> bool:
     """Draw the picture; False without attempts."""
-    from ur_energy_model.errors import needed_here
+    from ur_energy_model.errors import optional_import
 
     if not history.attempts:
         return False
-    with needed_here():
+    with optional_import():
         from ur_energy_model.report.figures import save_chart
         from ur_energy_model.report.model_charts import learning_chart
 

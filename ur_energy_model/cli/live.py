@@ -218,7 +218,7 @@ def register(subparsers: arguments.Subparsers) -> None:
 def run(options: argparse.Namespace) -> None:
     """Show the arm until the user quits."""
     from ur_energy_model.energy.live import LiveOptions
-    from ur_energy_model.sinks.live_arm import LiveArm, Outlets, open_sinks
+    from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup, open_sinks
     from ur_energy_model.telemetry.clock import HOST_CLOCK
 
     stated = sink_options(options)
@@ -231,7 +231,7 @@ def run(options: argparse.Namespace) -> None:
         clock=HOST_CLOCK if options.bag is None else None,
     )
     stop = threading.Event()
-    outlets = Outlets(open_sinks(stated, arm.actions), stated.rate)
+    outlets = SinkGroup(open_sinks(stated, arm.actions), stated.rate)
     viewer = _viewer(options, arm, stop)
     with closing(outlets), on_stop_signal(stop.set), closing(arm), viewer:
         arm.start(outlets)

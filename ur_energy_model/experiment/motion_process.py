@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ur_energy_model.errors import ControllerError, InputError, needed_here
+from ur_energy_model.errors import ControllerError, InputError, optional_import
 from ur_energy_model.files import write_text
 from ur_energy_model.interrupts import start_ignoring_interrupts
 from ur_energy_model.trajectory.plan import csv_text
@@ -277,7 +277,7 @@ def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | N
     with suppress(AttributeError, OSError):  # real-time priority if permitted
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     try:
-        with needed_here():
+        with optional_import():
             from rtde_control import RTDEControlInterface
             from rtde_receive import RTDEReceiveInterface
 

@@ -29,7 +29,7 @@ from ur_energy_model.identification.torque_constants import (
     stated_deviation,
     with_shared_sizes,
 )
-from ur_energy_model.many_bags import BagResult, ForEachBag, Result
+from ur_energy_model.many_bags import BagExecutor, BagResult, Result
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ur_energy_model.identification.parts import KeptTime
     from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
     from ur_energy_model.identification.reflected_inertia import InertiaEstimate
-    from ur_energy_model.identification.setup_prior import StatedSetup
+    from ur_energy_model.identification.setup_prior import SetupPrior
     from ur_energy_model.model.robots import RobotDescription
     from ur_energy_model.typing import Array, Progress
 
@@ -150,7 +150,7 @@ def _from_information(precision: Array, product: Array) -> tuple[Array, Array]:
     return np.where(known, product / safe, np.nan), np.where(known, safe**-0.5, np.nan)
 
 
-# What an identification does with each recording, wherever a `ForEachBag` works.
+# What an identification does with each recording, wherever a `BagExecutor` works.
 
 OwnDynamics: TypeAlias = tuple[Recording, RecordingDynamics]
 """A recording and its dynamics."""
@@ -167,7 +167,7 @@ class ManyRecordings:
         failed: bags that were left out, with reasons.
     """
 
-    def __init__(self, each: ForEachBag | None, progress: Progress | None) -> None:
+    def __init__(self, each: BagExecutor | None, progress: Progress | None) -> None:
         self._each, self._progress = each, progress
         self.failed: list[BagResult[Any]] = []
 
@@ -307,7 +307,7 @@ class BodyResults:
 
     robot: RobotDescription
     estimate: DynamicsEstimate | None
-    stated: StatedSetup
+    stated: SetupPrior
     inertia: InertiaEstimate
 
 

@@ -17,7 +17,7 @@ from ur_energy_model.identification.base_parameters import (
 )
 from ur_energy_model.identification.comparison import recorded_motions
 from ur_energy_model.identification.dynamics import angle_between, estimate_dynamics
-from ur_energy_model.identification.filtered_motion import NarrowFilter
+from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.quality import ILL_CONDITIONED
 from ur_energy_model.identification.recording_reader import CURRENT, TORQUE, read_recording
 from ur_energy_model.telemetry.samples import slices_between
@@ -152,7 +152,7 @@ def identify_base_parameters(
                 robot, gravity, torque_source=torque_source, torque_constant=torque_constant
             )
             for recording in chosen:
-                narrow = NarrowFilter(recording.cutoff)
+                narrow = ParallelFilter(recording.cutoff)
                 for motion in recording.motions():
                     fit.accumulate(motion, narrow)
             fits.append(fit)

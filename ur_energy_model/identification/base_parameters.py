@@ -18,7 +18,7 @@ from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
-    NarrowFilter,
+    ParallelFilter,
     resampled_runs,
 )
 from ur_energy_model.identification.least_squares import (
@@ -296,7 +296,7 @@ class BaseParameterFit:
         self.regrouping = regroup(self.regressor)
         self._grams = BlockedGram()
 
-    def accumulate(self, motion: FilteredMotion, narrow: NarrowFilter | None = None) -> None:
+    def accumulate(self, motion: FilteredMotion, narrow: ParallelFilter | None = None) -> None:
         """Add a motion; one without the torque is ignored.
 
         Args:

@@ -11,7 +11,7 @@ from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
     WIDENING,
     FilteredMotion,
-    NarrowFilter,
+    ParallelFilter,
     usable_samples,
 )
 from ur_energy_model.identification.friction_stages import DirectionMemory
@@ -64,7 +64,7 @@ def compare(
     """Model and measurement of a recording, stretch by stretch."""
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
-    narrow = NarrowFilter(recording.cutoff)
+    narrow = ParallelFilter(recording.cutoff)
     memory = DirectionMemory(np.array([joint.friction.presliding for joint in model.joints]))
     stretch: _Stretch | None = None
     for motion in recording.motions():
@@ -135,12 +135,12 @@ class _Stretch:
         values = np.concatenate([self.values, new.values])
         return _Stretch(FilteredMotion.from_rows(rows), values, self.own, self.begin)
 
-    def inside(self, narrow: NarrowFilter) -> slice:
+    def inside(self, narrow: ParallelFilter) -> slice:
         """Samples out of reach of the ends that were not returned yet."""
         rows = narrow.inside(self.motion)
         return rows if self.begin is None else slice(self.begin, rows.stop, rows.step)
 
-    def end(self, narrow: NarrowFilter, returned: slice) -> _Stretch:
+    def end(self, narrow: ParallelFilter, returned: slice) -> _Stretch:
         """What the filter needs of the end to go on behind the samples that were returned."""
         count = len(self.motion.time[returned])
         begin = returned.start + count * returned.step

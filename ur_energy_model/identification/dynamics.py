@@ -13,8 +13,8 @@ from ur_energy_model.identification.reflected_inertia import InertiaEstimate, ex
 from ur_energy_model.identification.setup_prior import (
     GRAVITY_STD,
     MASS_STD,
+    SetupPrior,
     SetupSolution,
-    StatedSetup,
     constant_payloads,
     payload_runs,
     payload_told,
@@ -67,7 +67,7 @@ class EstimatedSetup:
     """
 
     source: str
-    stated: StatedSetup
+    stated: SetupPrior
     setup: Setup
     setup_source: str
     gravity_std: Array
@@ -412,7 +412,7 @@ class RecordingDynamics:
             return self.stated(told).setup, entries[nearest].delay
         return entries[nearest].setup, entries[nearest].delay
 
-    def stated(self, told: Array) -> StatedSetup:
+    def stated(self, told: Array) -> SetupPrior:
         """Stated setup for a payload told to the controller [4]."""
         payload = payload_told(told)
         return stated_for(self.info, payload, self.robot, self.configured, self.fallback)

@@ -115,7 +115,7 @@ _MOVING = 0.02
 _ACCEPTED_LOSS = 0.05
 
 
-class NarrowFilter:
+class ParallelFilter:
     """Low-pass filter for measurement and model columns of one recording alike.
 
     Args:
@@ -306,7 +306,7 @@ def usable_samples(telemetry: Telemetry, *names: str) -> Mask:
 #
 # Position, speed and current pass the same zero-phase low-pass filter, so they keep their phase;
 # acceleration is the derivative of the filtered speed. This first filter is wide. The second,
-# narrow one (`NarrowFilter`) is applied to model columns and measurement alike ("parallel
+# narrow one (`ParallelFilter`) is applied to model columns and measurement alike ("parallel
 # filtering", usual in robot identification), so that it distorts the steps of friction and
 # acceleration on both sides equally. A filter never runs across a gap. Short gaps that the cut-off
 # still resolves (a sample or two lost, an uneven recorder) are interpolated.

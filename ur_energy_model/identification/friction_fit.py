@@ -12,7 +12,7 @@ from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
-    NarrowFilter,
+    ParallelFilter,
 )
 from ur_energy_model.identification.friction_data import (
     AUTO,
@@ -163,7 +163,7 @@ class CurrentRegression:
         """Start another session, with its own friction level."""
         self.data.start_session()
 
-    def accumulate(self, motion: FilteredMotion, load: Array, narrow: NarrowFilter) -> None:
+    def accumulate(self, motion: FilteredMotion, load: Array, narrow: ParallelFilter) -> None:
         """Add a motion to the current session.
 
         Args:

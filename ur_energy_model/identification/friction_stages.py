@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ur_energy_model.identification.dynamics import RecordingDynamics, inertia_with_currents
-from ur_energy_model.identification.filtered_motion import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
 from ur_energy_model.identification.friction_data import WARMTH
 from ur_energy_model.identification.friction_fit import CurrentRegression
 from ur_energy_model.model.friction import SMOOTHING, STILL_SPEED, presliding
@@ -85,7 +85,9 @@ class PreslidingFit:
         """Start another recording: discard the previous motion."""
         self._memory = DirectionMemory(self._travel)
 
-    def accumulate(self, motion: FilteredMotion, link_torque: Array, narrow: NarrowFilter) -> None:
+    def accumulate(
+        self, motion: FilteredMotion, link_torque: Array, narrow: ParallelFilter
+    ) -> None:
         """Add a motion [samples, n] with its links' torque [samples, n], joint side, N m."""
         directions = self._memory(motion)
         inside = narrow.inside(motion)
@@ -186,7 +188,7 @@ def fit_currents(
         fit = CurrentRegression(robot, friction, warm=warm, inertia=inertia, nominal=nominal)
         for recording, own in zip(recordings, dynamics, strict=True):
             fit.start_session()
-            narrow = NarrowFilter(recording.cutoff)
+            narrow = ParallelFilter(recording.cutoff)
             for motion, link_torque in _motions(recording, own):
                 fit.accumulate(motion, link_torque + nominal * motion.qdd, narrow)
         joints = fit.fit()
@@ -207,7 +209,7 @@ def with_presliding(
     fit = PreslidingFit(model)
     for recording, own in zip(recordings, dynamics, strict=True):
         fit.start_recording()
-        narrow = NarrowFilter(recording.cutoff)
+        narrow = ParallelFilter(recording.cutoff)
         for motion, link_torque in _motions(recording, own):
             fit.accumulate(motion, link_torque, narrow)
     return fit.fitted()

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
-    NarrowFilter,
+    ParallelFilter,
 )
 from ur_energy_model.telemetry.samples import time_blocks
 
@@ -368,7 +368,7 @@ def gram_matrices_by_joint(rows: Array) -> Array:
 
 
 def joint_gram_matrices(
-    motion: FilteredMotion, rows: Array, narrow: NarrowFilter | None, *, moving_only: bool
+    motion: FilteredMotion, rows: Array, narrow: ParallelFilter | None, *, moving_only: bool
 ) -> Iterator[tuple[Array, float]]:
     """Gram matrices [n, k + 1, k + 1] of [rows, 1] and their durations [s], block by block.
 

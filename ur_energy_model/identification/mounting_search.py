@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize
 
-from ur_energy_model.identification.filtered_motion import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
 from ur_energy_model.identification.least_squares import joint_gram_matrices
 from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.identification.setup_prior import CENTER, GRAVITY, MASS
@@ -91,7 +91,7 @@ class MountingSearch:
         payload = stated.payload
         self._stated = np.array([*(down / self._length), payload.mass, *payload.center_of_mass])
 
-    def accumulate(self, motion: FilteredMotion, narrow: NarrowFilter) -> None:
+    def accumulate(self, motion: FilteredMotion, narrow: ParallelFilter) -> None:
         """Add a motion; motion after the first LONGEST seconds is ignored."""
         if self._seconds > LONGEST:
             return
@@ -234,7 +234,7 @@ def find_mounting(
         return None
     fit = MountingSearch(robot, stated)
     for recording in recordings:
-        narrow = NarrowFilter(recording.cutoff)
+        narrow = ParallelFilter(recording.cutoff)
         for motion in recording.motions():
             fit.accumulate(motion, narrow)
     return fit.fit()

@@ -27,7 +27,7 @@ _HOUR = 3600.0
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Segment:
     """Consecutive samples of a recording.
 
     Attributes:
@@ -40,7 +40,7 @@ class Part:
     motions: tuple[FilteredMotion, ...]
     samples: Telemetry | None
 
-    def divided(self) -> list[Part]:
+    def divided(self) -> list[Segment]:
         """Parts of about LENGTH; the part itself if it is short or its clock goes back."""
         time = self._time
         if self.seconds < 1.5 * LENGTH or (np.diff(time) < 0).any():
@@ -50,14 +50,14 @@ class Part:
         pieces = (self._between(*edge) for edge in pairwise(edges.tolist()))
         return [piece for piece in pieces if piece.motions or piece.samples is not None]
 
-    def _between(self, start: float, stop: float) -> Part:
+    def _between(self, start: float, stop: float) -> Segment:
         """The part from one time up to but not including another."""
         samples = self.samples
         if samples is not None:
             samples = samples.cut(_rows(samples.time, start, stop))
         motions = (motion.cut(_rows(motion.time, start, stop)) for motion in self.motions)
         kept = tuple(motion for motion in motions if len(motion))
-        return Part(self.dof, kept, samples if samples is None or len(samples) else None)
+        return Segment(self.dof, kept, samples if samples is None or len(samples) else None)
 
     @property
     def _time(self) -> Array:
@@ -193,7 +193,7 @@ class KeptTime:
         return cls(motions, max(_LEAST, _SAMPLES_SHARE * motions))
 
 
-class PartPool:
+class SegmentSelector:
     """Takes the parts of a recording in order and keeps those chosen, at most twice the limit.
 
     Args:
@@ -206,16 +206,16 @@ class PartPool:
     def __init__(self, limit: float) -> None:
         self.limit = limit
         self.seconds = 0.0
-        self._parts: list[Part] = []
+        self._parts: list[Segment] = []
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Segment) -> None:
         """Add the next part."""
         self._parts.append(part)
         self.seconds += part.seconds
         if self.kept > 2 * self.limit:
             self._choose()
 
-    def finished(self) -> Sequence[Part]:
+    def finished(self) -> Sequence[Segment]:
         """The chosen parts in order; the parts as added if they are within the limit."""
         if self.kept > self.limit:
             self._choose()

@@ -13,7 +13,7 @@ from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.dynamics import estimate_dynamics
 from ur_energy_model.identification.evaluation import ANOTHER_ARM
-from ur_energy_model.identification.filtered_motion import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
 from ur_energy_model.identification.friction_fit import SHORTEST_MOTION
 from ur_energy_model.identification.least_squares import BlockedGram
 from ur_energy_model.identification.payload_columns import (
@@ -274,7 +274,7 @@ class PayloadFit:
         self._columns = PayloadColumns(model, robot, gravity)
 
     def estimate(
-        self, motions: Iterable[FilteredMotion], narrow: NarrowFilter | None = None
+        self, motions: Iterable[FilteredMotion], narrow: ParallelFilter | None = None
     ) -> PayloadEstimate:
         """Payload from filtered motion.
 
@@ -459,7 +459,7 @@ def _identified(
         fit = PayloadFit(
             model, description, gravity, known_mass=known_mass, empty=empty, calibration=calibration
         )
-        estimate = fit.estimate(recording.motions(), NarrowFilter(recording.cutoff))
+        estimate = fit.estimate(recording.motions(), ParallelFilter(recording.cutoff))
         known = serials(model, recording.info)
         warnings = [*_arm_warnings(bag, estimate.misfit, known["model"], known["recording"])]
         if not warnings and known_mass is None and not empty and np.isfinite(told):

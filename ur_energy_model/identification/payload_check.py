@@ -17,7 +17,7 @@ import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.filtered_motion import FilteredMotion, NarrowFilter
+from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
 from ur_energy_model.identification.payload import PayloadFit, size_prior
 from ur_energy_model.identification.payload_columns import PayloadColumns
 from ur_energy_model.identification.torque_constants import ARM_SPREAD, JOINT_SPREAD
@@ -107,7 +107,7 @@ def check_payload(
     setup, _ = own.setup_and_delay(motions[0].payload[0])
     fit = PayloadFit(model, robot, setup.gravity, calibration=prior, friction_change=1.0)
     try:
-        found = fit.estimate(motions, NarrowFilter(recording.cutoff))
+        found = fit.estimate(motions, ParallelFilter(recording.cutoff))
     except IdentificationError:
         return ()
     check = PayloadCheck(

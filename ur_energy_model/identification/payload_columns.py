@@ -10,7 +10,7 @@ import numpy as np
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
-    NarrowFilter,
+    ParallelFilter,
 )
 from ur_energy_model.identification.least_squares import masked_gram_matrices
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -281,7 +281,7 @@ class LoadedMotion:
         self,
         columns: PayloadColumns,
         motion: FilteredMotion,
-        narrow: NarrowFilter | None,
+        narrow: ParallelFilter | None,
         start: float,
     ) -> None:
         self._columns, self._motion, self._narrow = columns, motion, narrow
@@ -340,7 +340,7 @@ class LoadedMotions:
         self,
         columns: PayloadColumns,
         motions: Iterable[FilteredMotion],
-        narrow: NarrowFilter | None,
+        narrow: ParallelFilter | None,
     ) -> None:
         self._columns, self._motions, self._narrow = columns, motions, narrow
         self._remembered: list[LoadedMotion] = []

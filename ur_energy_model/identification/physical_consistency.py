@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from ur_energy_model.errors import IdentificationError, needed_here
+from ur_energy_model.errors import IdentificationError, optional_import
 from ur_energy_model.model.setup import (
     COUNT,
     FIRST_MOMENT,
@@ -71,7 +71,7 @@ def nearest_possible(
         IdentificationError: the solver finds no solution.
         MissingPackageError: clarabel is not installed.
     """
-    with needed_here():
+    with optional_import():
         import clarabel
 
     size = len(nominal)

@@ -35,7 +35,7 @@ from ur_energy_model.identification.payload_check import IDENTIFIED, PayloadChec
 from ur_energy_model.identification.power_stage import with_capacitor_energy
 from ur_energy_model.identification.power_structures import expected_resistance
 from ur_energy_model.identification.quality import MOTION_WORDS
-from ur_energy_model.identification.setup_prior import StatedSetup
+from ur_energy_model.identification.setup_prior import SetupPrior
 from ur_energy_model.identification.torque_constants import JointEstimate, with_load_error
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.telemetry.samples import same_serial
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ur_energy_model.identification.power_fit import PowerFitResult
     from ur_energy_model.identification.recording import Recording
     from ur_energy_model.identification.reflected_inertia import InertiaEstimate
-    from ur_energy_model.many_bags import BagResult, ForEachBag
+    from ur_energy_model.many_bags import BagExecutor, BagResult
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.model.setup import Payload, Setup
     from ur_energy_model.typing import Mask, Progress
@@ -246,7 +246,7 @@ def identify(
     *,
     validate: Sequence[str | Path] = (),
     progress: Progress | None = None,
-    each: ForEachBag | None = None,
+    each: BagExecutor | None = None,
 ) -> Identification:
     """Identify an arm from one or more bags; memory does not grow with their length.
 
@@ -322,7 +322,7 @@ class _RigidBody:
     held_out: list[Recording]
     dynamics: list[RecordingDynamics]
     estimate: DynamicsEstimate | None
-    stated: StatedSetup
+    stated: SetupPrior
     mounting: FoundMounting | None
     inertia: InertiaEstimate
 
@@ -370,7 +370,7 @@ def _identify_rigid_body(
     stated = dynamics[0].stated(fitted[0].told_payload)
     mounting = find_mounting(robot, fitted, stated.setup) if estimate is None else None
     if mounting is not None and mounting.contradicted and options.setup is None:
-        stated = StatedSetup(mounting.setup, "estimated")
+        stated = SetupPrior(mounting.setup, "estimated")
         dynamics = [replace(own, configured=mounting.setup) for own in dynamics]
     inertia = inertia_from_torque(robot, estimate, options.prior.inertia)
     return _RigidBody(robot, given, fitted, held_out, dynamics, estimate, stated, mounting, inertia)

@@ -70,7 +70,7 @@ class PowerFitResult:
     coefficients: Array
 
 
-# SupplyRest: when the supply may rest because the arm uses energy that it gave back before.
+# RegenerationMask: when the supply may rest because the arm uses energy that it gave back before.
 #
 # Regenerated energy charges the capacitor of the bus and is used up first; bus power then does not
 # tell what the arm needs.
@@ -82,7 +82,7 @@ _DISCHARGE_TIME = 0.3
 voltage at which the braking resistor switches on hold 3 J, a tenth of a second of standby."""
 
 
-class SupplyRest:
+class RegenerationMask:
     """Follows the expected power of consecutive samples.
 
     Attributes:
@@ -139,7 +139,7 @@ class PowerFit:
         self._counts = BlockedGram()
         self._modes: dict[str, Array] = {}
         """By robot mode other than running: sum of powers [W], number of samples."""
-        self._rest = SupplyRest()
+        self._rest = RegenerationMask()
 
     @property
     def samples(self) -> int:

@@ -302,7 +302,7 @@ _NOISY = ("actual_current", "actual_robot_current")
 
 
 @dataclass
-class Inspector:
+class RecordingQualityCheck:
     """Gathers figures from consecutive parts of one recording.
 
     Attributes:

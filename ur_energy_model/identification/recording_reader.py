@@ -18,9 +18,9 @@ from ur_energy_model.identification.filtered_motion import (
     merged_ranges,
     sample_period,
 )
-from ur_energy_model.identification.parts import LENGTH, KeptTime, Part, PartPool
+from ur_energy_model.identification.parts import LENGTH, KeptTime, Segment, SegmentSelector
 from ur_energy_model.identification.power_fit import PowerFit
-from ur_energy_model.identification.quality import Inspector
+from ur_energy_model.identification.quality import RecordingQualityCheck
 from ur_energy_model.identification.recording import (
     MotionBuffer,
     Recording,
@@ -70,7 +70,11 @@ class KeptParts:
         self.motions, self.samples = MotionBuffer(dof), SampleBuffer()
         self.told_payload = np.full(4, np.nan)
         self._dof, self._begun = dof, False
-        self._pools = None if limit is None else (PartPool(limit.motions), PartPool(limit.samples))
+        self._pools = (
+            None
+            if limit is None
+            else (SegmentSelector(limit.motions), SegmentSelector(limit.samples))
+        )
         self._waiting: list[Telemetry] = []
         self._filtered: list[FilteredMotion] = []
 
@@ -118,9 +122,9 @@ class KeptParts:
         filtered, recorded = self._pools
         motions = tuple(self._filtered)
         if motions:
-            filtered.add(Part(self._dof, motions, None))
+            filtered.add(Segment(self._dof, motions, None))
         if self._waiting:
-            recorded.add(Part(self._dof, motions, concatenate(self._waiting)))
+            recorded.add(Segment(self._dof, motions, concatenate(self._waiting)))
         self._waiting, self._filtered = [], []
 
 
@@ -165,7 +169,7 @@ class _Reader:
         self, path: Path, robot: RobotDescription, effort: str, kept: KeptTime | None
     ) -> None:
         self.path, self.robot, self.effort, self.kept = path, robot, effort, kept
-        self._inspector = Inspector()
+        self._inspector = RecordingQualityCheck()
         self._power = PowerFit(robot)
         self._parts = KeptParts(robot.dof, kept)
         self._torque = TorqueBuffer(np.inf if kept is None else kept.samples)

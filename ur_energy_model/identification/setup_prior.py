@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class StatedSetup:
+class SetupPrior:
     """Stated mounting and payload: the prior of the estimate, and the reference for warnings.
 
     Attributes:
@@ -32,7 +32,7 @@ class StatedSetup:
     source: str
 
 
-def stated_setup(part: Telemetry, robot: RobotDescription, configured: Setup | None) -> StatedSetup:
+def stated_setup(part: Telemetry, robot: RobotDescription, configured: Setup | None) -> SetupPrior:
     """Setup stated for the first sample of a recording, see `stated_for`."""
     return stated_for(part.info, _told_payload(part), robot, configured)
 
@@ -43,7 +43,7 @@ def stated_for(
     robot: RobotDescription,
     configured: Setup | None,
     fallback: Setup | None = None,
-) -> StatedSetup:
+) -> SetupPrior:
     """Setup stated for a recording.
 
     In order of precedence: the user, the payload told to the controller, the recording's info, the
@@ -57,21 +57,21 @@ def stated_for(
         fallback: setup of other recordings of the same arm.
     """
     if configured is not None:
-        return StatedSetup(configured, "configured")
+        return SetupPrior(configured, "configured")
     gravity = np.array([0.0, 0.0, -robot.controller_gravity])
     if info.gravity is not None:
         gravity = np.array(info.gravity, dtype=float)
     elif fallback is not None:
         gravity = fallback.gravity
     if told is not None:
-        return StatedSetup(Setup(gravity, told), "rtde")
+        return SetupPrior(Setup(gravity, told), "rtde")
     if info.payload_mass is None:
         payload = Payload() if fallback is None else fallback.payload
         known = info.gravity is not None
-        return StatedSetup(Setup(gravity, payload), "configured" if known else "default")
+        return SetupPrior(Setup(gravity, payload), "configured" if known else "default")
     center = info.payload_center_of_mass or (0.0, 0.0, 0.0)
     payload = Payload(info.payload_mass, np.array(center, dtype=float))
-    return StatedSetup(Setup(gravity, payload), "configured")
+    return SetupPrior(Setup(gravity, payload), "configured")
 
 
 def payload_told(row: Array) -> Payload | None:

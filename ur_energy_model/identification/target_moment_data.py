@@ -18,7 +18,7 @@ from ur_energy_model.telemetry.samples import Telemetry, time_blocks
 from ur_energy_model.typing import Array, Mask
 
 if TYPE_CHECKING:
-    from ur_energy_model.identification.setup_prior import StatedSetup
+    from ur_energy_model.identification.setup_prior import SetupPrior
     from ur_energy_model.model.robots import RobotDescription
 
 Columns = Callable[[Array, Array, Array], Array]
@@ -293,7 +293,7 @@ class TorqueInformation:
     """
 
     source: str
-    stated: StatedSetup
+    stated: SetupPrior
     kind: str = "target"
     nominal_delay: float = 0.0
     samples: int = 0

@@ -10,9 +10,9 @@ from ur_energy_model.identification.quality import (
     ENOUGH_SECONDS,
     ILL_CONDITIONED,
     Grade,
-    Inspector,
     JointQuality,
     Quality,
+    RecordingQualityCheck,
     Use,
 )
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
@@ -37,21 +37,21 @@ def assess(
     Raises:
         MissingFieldError: neither positions nor currents were recorded.
     """
-    inspector = Inspector(robot=robot)
+    inspector = RecordingQualityCheck(robot=robot)
     for part in [telemetry] if isinstance(telemetry, Telemetry) else telemetry:
         inspector.observe(part)
     return judge(inspector)
 
 
-def judge(inspector: Inspector) -> Quality:
+def judge(inspector: RecordingQualityCheck) -> Quality:
     """The quality of the recording that an inspector has observed."""
-    return _Judge(inspector).quality()
+    return _QualityCheck(inspector).quality()
 
 
-class _Judge:
+class _QualityCheck:
     """Judges the figures of one recording."""
 
-    def __init__(self, found: Inspector) -> None:
+    def __init__(self, found: RecordingQualityCheck) -> None:
         self.found = found
         steps = np.concatenate(found.steps) if found.steps else np.zeros(0)
         forward = steps[steps > 0]

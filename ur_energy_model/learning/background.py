@@ -35,7 +35,7 @@ MOST_FAILURES = 3
 
 
 @dataclass
-class LearningNews:
+class LearningUpdate:
     """What has happened since the last look.
 
     Attributes:
@@ -155,9 +155,9 @@ class BackgroundLearning:
             if self._process is not None and self._serial == self._run.serial:
                 self._process.offer(batch)
 
-    def look(self) -> LearningNews:
+    def look(self) -> LearningUpdate:
         """Start what is to be started, save the state, and return the news."""
-        news = LearningNews()
+        news = LearningUpdate()
         if self._process is not None:
             self._take(self._process.reports(), news)
             if self._process.exit_code is not None:
@@ -193,11 +193,11 @@ class BackgroundLearning:
         with self._lock:
             process, self._process = self._process, None
         if process is not None:
-            self._take(process.finish(), LearningNews())
+            self._take(process.finish(), LearningUpdate())
             self._left_out += process.left_out
         self._arrived = False
 
-    def _start(self, news: LearningNews) -> None:
+    def _start(self, news: LearningUpdate) -> None:
         try:
             process = LearnerProcess(self._order(self._run), self._learner)
         except OSError as error:
@@ -222,7 +222,7 @@ class BackgroundLearning:
         content = None if run.state is None else run.state.content
         return BeginLearning(run.number, self._robot, self._model, content)
 
-    def _load(self, run: _Run, news: LearningNews) -> KeptState | None:
+    def _load(self, run: _Run, news: LearningUpdate) -> KeptState | None:
         if self._store is None:
             return None
         try:
@@ -239,7 +239,7 @@ class BackgroundLearning:
         run.models = (run.models[0], *(each for each in kept.models if each != run.models[0]))
         return kept
 
-    def _take(self, reports: list[Report], news: LearningNews) -> None:
+    def _take(self, reports: list[Report], news: LearningUpdate) -> None:
         for report in reports:
             if isinstance(report, LearnerState):
                 self._keep(report)
@@ -260,7 +260,7 @@ class BackgroundLearning:
             if run is self._run:
                 self._failures_with_state = 0
 
-    def _follow(self, report: Progress, news: LearningNews) -> None:
+    def _follow(self, report: Progress, news: LearningUpdate) -> None:
         self.cpu_share, self._left_out_there = report.cpu_share, report.left_out
         if report.run != self._run.number:
             return
@@ -272,7 +272,7 @@ class BackgroundLearning:
         if report.model is not None:
             news.model = report.model
 
-    def _note_failure(self, code: int, news: LearningNews) -> None:
+    def _note_failure(self, code: int, news: LearningUpdate) -> None:
         """Note that the process has ended by itself; it is started again after a pause."""
         with self._lock:
             process, self._process = self._process, None
@@ -291,7 +291,7 @@ class BackgroundLearning:
             text += "; learning begins anew"
         self._wait(text, news)
 
-    def _wait(self, problem: str, news: LearningNews) -> None:
+    def _wait(self, problem: str, news: LearningUpdate) -> None:
         self.problem = problem
         news.troubles.append(problem)
         self._due = self._now() + self._pause

@@ -15,7 +15,7 @@ from ur_energy_model.learning.friction_clock import (
     TYPICAL_SPEED,
     FrictionClock,
     LevelChange,
-    LevelWatch,
+    LevelDetector,
     WatchLimits,
     part_of,
 )
@@ -124,8 +124,8 @@ class ChangeMonitor:
         self._meter = MinuteMeter(model)
         self._next: NextModel | None = None
         self._still = StandbyMinutes(model)
-        self._standby = LevelWatch(_STANDBY, _STANDBY_LIMITS, 1)
-        self._setup = LevelWatch(_SETUP, _SETUP_LIMITS, 3)
+        self._standby = LevelDetector(_STANDBY, _STANDBY_LIMITS, 1)
+        self._setup = LevelDetector(_SETUP, _SETUP_LIMITS, 3)
         self._temperature: Array | None = None
         """Of the last samples [n], degC; None before the first, also after a restart."""
         self._time: float | None = None
@@ -208,7 +208,7 @@ class ChangeMonitor:
 
     def state(self) -> dict[str, Array]:
         """Everything needed to continue with the same model, except the minute in progress."""
-        parts: dict[str, FrictionClock | LevelWatch]
+        parts: dict[str, FrictionClock | LevelDetector]
         parts = {"friction": self.friction, "standby": self._standby, "setup": self._setup}
         following = self._next
         shift = np.zeros(self.model.dof)
@@ -333,7 +333,7 @@ def _percent(ratio: float) -> str:
 # What a learner notices besides the model: changes of the arm, and what work has not shown.
 
 
-class ArmWatch:
+class ChangeDetector:
     """Follows an arm beside the learning of its model, in constant memory.
 
     Args:
@@ -386,7 +386,7 @@ class ArmWatch:
     @classmethod
     def restored(
         cls, saved: Mapping[str, Any], robot: RobotDescription, model: EnergyModel
-    ) -> ArmWatch:
+    ) -> ChangeDetector:
         """The watch that `saved` describes.
 
         Raises:

@@ -72,7 +72,7 @@ class LevelChange:
     temperature: float
 
 
-class LevelWatch:
+class LevelDetector:
     """Follows c levels and reports their changes.
 
     Args:
@@ -268,7 +268,7 @@ class FrictionClock:
 
     def __init__(self, model: EnergyModel) -> None:
         self.model = model
-        self._watch = LevelWatch(NOISE, LIMITS, model.dof)
+        self._watch = LevelDetector(NOISE, LIMITS, model.dof)
         self._moving_seconds = 0.0
 
     def start_session(self, time: float, days: float) -> None:

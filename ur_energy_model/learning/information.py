@@ -20,7 +20,7 @@ from ur_energy_model.identification.dynamics import (
 from ur_energy_model.identification.filtered_motion import (
     FilteredMotion,
     MotionStream,
-    NarrowFilter,
+    ParallelFilter,
     choose_cutoff,
     sample_period,
     usable_samples,
@@ -64,7 +64,9 @@ class RestFit:
         self.model, self.learned = model, learned
         self._presliding, self._capacitor = PreslidingFit(model), CapacitorFit(model)
 
-    def add_motion(self, motion: FilteredMotion, link_torque: Array, narrow: NarrowFilter) -> None:
+    def add_motion(
+        self, motion: FilteredMotion, link_torque: Array, narrow: ParallelFilter
+    ) -> None:
         """Add a motion with its links' torque [samples, n], joint side, N m."""
         if self.learned:
             self._presliding.start_recording()
@@ -341,7 +343,7 @@ class ArmMotion:
 
     motion: FilteredMotion
     dynamics: ArmDynamics
-    narrow: NarrowFilter
+    narrow: ParallelFilter
 
 
 class ArmInformation:
@@ -455,7 +457,7 @@ class ArmInformation:
                 return []
             self.cutoff = choose_cutoff(window)
         stream = MotionStream(self.robot.dof, self.cutoff, sample_period(window.time))
-        narrow, dynamics = NarrowFilter(self.cutoff), self.setup.dynamics(window.info)
+        narrow, dynamics = ParallelFilter(self.cutoff), self.setup.dynamics(window.info)
         return [
             ArmMotion(part, arm, narrow)
             for motion in (*stream.process(window), *stream.finish())

@@ -27,7 +27,7 @@ from ur_energy_model.identification.friction_fit import CurrentRegression
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.recording_reader import FIELDS, REQUIRED
 from ur_energy_model.identification.reflected_inertia import expected_inertia
-from ur_energy_model.learning.changes import ArmWatch
+from ur_energy_model.learning.changes import ChangeDetector
 from ur_energy_model.learning.history import Attempt, Change, Need, attempt_from_json
 from ur_energy_model.learning.information import ArmInformation
 from ur_energy_model.learning.minute import Windows
@@ -229,7 +229,7 @@ class Learner:
         self.left_out = 0
         self.learned = LearnedTime()
         self.information = ArmInformation(robot, model, self.options.friction)
-        self.watch = ArmWatch(robot, model)
+        self.watch = ChangeDetector(robot, model)
         self._limits = rated_limits(robot)
         self._windows = Windows()
         self._queue: deque[Telemetry] = deque()
@@ -329,7 +329,7 @@ class Learner:
             prior = model_from_document(saved["prior"], "state")
             self.information = ArmInformation(self.robot, prior, self.options.friction)
             self.information.restore(saved["information"])
-            self.watch = ArmWatch.restored(saved["watch"], self.robot, self.model)
+            self.watch = ChangeDetector.restored(saved["watch"], self.robot, self.model)
             self.learned = LearnedTime(**saved["learned"])
             for name in _NUMBERS:
                 setattr(self, name, saved["numbers"][name])

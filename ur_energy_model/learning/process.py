@@ -90,7 +90,7 @@ class LearnerState:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class LearnerError:
     """Something went wrong.
 
     Attributes:
@@ -111,7 +111,7 @@ FINISH_SECONDS = 3.0
 """Longest wait for the last state at the end [s]."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-Report = Progress | LearnerState | Trouble
+Report = Progress | LearnerState | LearnerError
 Order = BeginLearning | Telemetry
 
 

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.learning.process import (
     BeginLearning,
     FinishLearning,
+    LearnerError,
     LearnerState,
     Progress,
-    Trouble,
 )
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Worker:
                 return self._make(order.robot, order.model, state=order.state)
             except Exception as error:
                 text = f"learning begins anew: its state cannot be used ({error})"
-                self._pipe.send(Trouble(text, fatal=False))
+                self._pipe.send(LearnerError(text, fatal=False))
         return self._make(order.robot, order.model)
 
     def _learn(self, batch: Telemetry) -> None:
@@ -213,7 +213,7 @@ def main(handle: int, learner: str) -> None:
         except (EOFError, OSError):
             pass  # the parent has ended
         except Exception as error:
-            pipe.send(Trouble(f"{type(error).__name__}: {error}", fatal=True))
+            pipe.send(LearnerError(f"{type(error).__name__}: {error}", fatal=True))
             raise SystemExit(1) from None
 
 

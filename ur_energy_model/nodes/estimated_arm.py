@@ -18,10 +18,10 @@ from ur_energy_model.errors import (
     RobotFileError,
     UrEnergyError,
     WrongRobotError,
-    needed_here,
+    optional_import,
 )
 from ur_energy_model.files import user_path
-from ur_energy_model.learning.background import BackgroundLearning, LearningNews
+from ur_energy_model.learning.background import BackgroundLearning, LearningUpdate
 from ur_energy_model.learning.needs import next_needed
 from ur_energy_model.learning.state import StateStore, save_learned
 from ur_energy_model.model.generic import generic_model, model_words
@@ -392,7 +392,7 @@ class ModelLearning:
             for scale, half in percent
         )
 
-    def _told(self, news: LearningNews) -> list[Line]:
+    def _told(self, news: LearningUpdate) -> list[Line]:
         lines: list[Line] = []
         for trouble in news.troubles:
             lines += self._lines.trouble(trouble)
@@ -466,7 +466,7 @@ class EstimatedArm:
             self.learning = ModelLearning(model, value)
         self.history: LiveHistory | None = None
         if value("history_store"):
-            with needed_here():
+            with optional_import():
                 from ur_energy_model.plant.live_history import LiveHistory
 
             self.history = LiveHistory(

@@ -37,7 +37,7 @@ from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions, 
 from ur_energy_model.nodes.ros import OK, WARN, status, time_message
 from ur_energy_model.nodes.sources import DEPTH, joint_states_source, source_of
 from ur_energy_model.sinks.estimator_reading import About, estimator_actions, estimator_reading
-from ur_energy_model.sinks.live_arm import Outlets, open_sinks
+from ur_energy_model.sinks.live_arm import SinkGroup, open_sinks
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
@@ -94,7 +94,7 @@ class EnergyServices:
         return "a cycle starts with the next sample"
 
 
-# EstimatorOutlets: the sinks of the estimator node, by its parameters.
+# EstimatorSinkGroup: the sinks of the estimator node, by its parameters.
 
 
 def options_of_sinks(value: Callable[[str], Any]) -> SinkOptions:
@@ -123,7 +123,7 @@ def options_of_sinks(value: Callable[[str], Any]) -> SinkOptions:
     )
 
 
-class EstimatorOutlets:
+class EstimatorSinkGroup:
     """Updates the sinks and reports their status.
 
     Args:
@@ -146,7 +146,7 @@ class EstimatorOutlets:
     ) -> None:
         self._node, self._joints = node, joints
         options = options_of_sinks(value)
-        self._outlets = Outlets(open_sinks(options, actions), options.rate)
+        self._outlets = SinkGroup(open_sinks(options, actions), options.rate)
         self._lines = {
             each.name: ProblemLines(f"{each.name} works again", Level.WARN)
             for each in self._outlets.statuses
@@ -272,14 +272,14 @@ class EstimatorNode(ManagedNode):
             )
         self.add_report(self._report)
         if model is not None:
-            self._meet(model)
+            self._on_arm_identified(model)
 
     def start(self) -> None:
         """Start reading samples."""
         self._publishing = Decimator(self.value("publish_rate"))
         self.say(self._lines.begin())
         sys.setswitchinterval(SWITCH_INTERVAL)
-        self._outlets = EstimatorOutlets(self.full_name, self._joints, self.value, self._actions)
+        self._outlets = EstimatorSinkGroup(self.full_name, self._joints, self.value, self._actions)
         if self._arm is not None:
             self._describe(self._arm)
         self._reader = SourceReader(
@@ -319,7 +319,7 @@ class EstimatorNode(ManagedNode):
             with self._lock:
                 self._arm.estimator.set_options(live_options(self.value))
 
-    def _meet(self, model: WatchedModel) -> EstimatedArm:
+    def _on_arm_identified(self, model: WatchedModel) -> EstimatedArm:
         """Start estimating once the arm is identified."""
         arm = EstimatedArm(model, self.value, self._lock, self._on_cycle)
         self._plans = PlanPredictions(
@@ -363,7 +363,7 @@ class EstimatorNode(ManagedNode):
         arm = self._arm
         if arm is None:
             joints = load_robot(ANY_ROBOT).joint_names
-            arm = self._meet(arm_of(batch.info, self.value, joints))
+            arm = self._on_arm_identified(arm_of(batch.info, self.value, joints))
             self._describe(arm)
         parts, missed = self._publishing.parts(batch.time)
         stops = (part.stop for part in parts)

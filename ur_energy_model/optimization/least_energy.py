@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
 
-from ur_energy_model.errors import InputError, needed_here
+from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.optimization.path import LimitRows, PathDynamics, PathLimits, TimeLaw
 from ur_energy_model.typing import Array
 
@@ -364,7 +364,7 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
 
 def _by_toppra(arm: PathDynamics, rows: LimitRows) -> Array | None:
     """Squared speeds at the ends of the intervals [N + 1]; None where it finds none."""
-    with needed_here():
+    with optional_import():
         import toppra
         from toppra.algorithm import TOPPRA
         from toppra.constraint import DiscretizationType

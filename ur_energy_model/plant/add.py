@@ -14,8 +14,8 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, CycleDetector, Trigger
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.telemetry_checks import model_of_arm
-from ur_energy_model.errors import RecordingError, UrEnergyError, needed_here
-from ur_energy_model.many_bags import BagResult, ForEachBag, in_this_process
+from ur_energy_model.errors import RecordingError, UrEnergyError, optional_import
+from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.energy_parts import (
@@ -29,7 +29,7 @@ from ur_energy_model.plant.energy_parts import (
 from ur_energy_model.plant.rows import MAKERS, CycleRows, RowMaker, second_rows
 from ur_energy_model.plant.schema import SourceKeys, robot_key
 from ur_energy_model.plant.source_record import DAY, SourceRecord, days_of
-from ur_energy_model.plant.store import HistoryStore, TimeTakenError
+from ur_energy_model.plant.store import HistoryStore, OverlapError
 from ur_energy_model.telemetry.bag.files import file_number
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
@@ -174,7 +174,7 @@ def bag_history(
         UrEnergyError: input that cannot be used, with place and remedy.
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_here():
+    with optional_import():
         import pyarrow as pa
     state: _State | None = None
     fields = tuple(TRIGGER_FIELD.values())
@@ -371,7 +371,7 @@ class Added:
 def add_bags(
     work: BagWork,
     bags: Sequence[Path],
-    for_each: ForEachBag = in_this_process,
+    for_each: BagExecutor = in_this_process,
     progress: Progress | None = None,
 ) -> Added:
     """Add the history of bags to a store; those that it has already are skipped.
@@ -404,7 +404,7 @@ def _commit(
     store: HistoryStore,
     work: BagWork,
     result: BagResult[BagHistory | str],
-    for_each: ForEachBag,
+    for_each: BagExecutor,
     added: Added,
 ) -> None:
     """Write the history of a bag.
@@ -425,7 +425,7 @@ def _commit(
             record = store.add(
                 history.record, history.tables, history.ranges, (work.model, work.path)
             )
-        except TimeTakenError:
+        except OverlapError:
             (result,) = for_each(replace(work, days=history.days), [bag])
             continue
         except RecordingError as error:

@@ -17,9 +17,9 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Generic
 
 from ur_energy_model import __version__
-from ur_energy_model.errors import InputError, needed_here
+from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.interrupts import postponed
-from ur_energy_model.many_bags import BagResult, ForEachBag, Result, in_this_process, result_of
+from ur_energy_model.many_bags import BagExecutor, BagResult, Result, in_this_process, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -109,7 +109,7 @@ _LEAST_AHEAD = 16
 
 
 class DaskBags:
-    """A `ForEachBag`: each bag is a task of a Dask cluster.
+    """A `BagExecutor`: each bag is a task of a Dask cluster.
 
     Only so many bags are at the cluster as keep its workers busy: memory does not grow with the
     number of bags. The scheduler gives the bags of a worker that dies to other workers, and gives
@@ -127,7 +127,7 @@ class DaskBags:
         progress: Progress | None = None,
         given: Sequence[Any] | None = None,
     ) -> Iterator[BagResult[Result]]:
-        """See `ForEachBag`.
+        """See `BagExecutor`.
 
         Raises:
             ClusterError: the scheduler does not answer any more, no worker comes, or the workers
@@ -244,7 +244,7 @@ def local_workers(count: int) -> Iterator[DaskBags]:
     Raises:
         MissingPackageError: distributed is not installed.
     """
-    with needed_here():
+    with optional_import():
         import dask
         from distributed import Client
     with ExitStack() as opened:
@@ -272,7 +272,7 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
         ClusterError: no scheduler answers there.
         MissingPackageError: distributed is not installed.
     """
-    with needed_here():
+    with optional_import():
         from distributed import Client
     _check_address(address)
     with ExitStack() as opened:
@@ -384,7 +384,7 @@ _WORTH_A_PROCESS = 400e6
 @contextmanager
 def bag_work(
     bags: Sequence[Path], scheduler: str | None = None, workers: int | None = None
-) -> Iterator[ForEachBag]:
+) -> Iterator[BagExecutor]:
     """What works on these bags; its processes and connections end with the block.
 
     Args:

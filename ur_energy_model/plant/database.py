@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from ur_energy_model.errors import InputError, needed_here
+from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.files import cell_text, new_file
 from ur_energy_model.plant.schema import TABLES
 
@@ -190,7 +190,7 @@ class SqlError(InputError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """Rows of a result, read once.
 
     Attributes:
@@ -233,7 +233,7 @@ class HistoryDatabase:
         arms: tuple[str, ...] = (),
         memory_gb: float = MEMORY_GB,
     ) -> None:
-        with needed_here():
+        with optional_import():
             import duckdb
         self.period = period or Period()
         self._memory_gb = memory_gb
@@ -296,7 +296,7 @@ class HistoryDatabase:
         return {name: table[name].to_numpy() for name in table.column_names}
 
     @contextmanager
-    def stream(self, sql: str) -> Iterator[Answer]:
+    def stream(self, sql: str) -> Iterator[QueryResult]:
         """Rows of a result of any length, in batches; names of columns are unique.
 
         Raises:
@@ -309,7 +309,7 @@ class HistoryDatabase:
                 raise SqlError("has no result", "ask with SELECT")
             reader = self._wait_for(lambda: found.to_arrow_reader(BATCH))
             schema = with_names(reader.schema, unique(reader.schema.names))
-            yield Answer(schema, self._batches(reader, schema.names))
+            yield QueryResult(schema, self._batches(reader, schema.names))
 
     def _batches(
         self, reader: pyarrow.RecordBatchReader, names: list[str]
@@ -409,7 +409,7 @@ def export_csv(
         OSError: the file cannot be written.
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_here():
+    with optional_import():
         import pyarrow as pa
         import pyarrow.csv
     period = period or Period()

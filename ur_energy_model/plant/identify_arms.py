@@ -18,7 +18,7 @@ from ur_energy_model.identification.torque_constants import (
     is_from_links,
     own_part,
 )
-from ur_energy_model.many_bags import BagResult, ForEachBag, in_this_process
+from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.plant.fleet import Fleet, FleetArm
@@ -159,7 +159,7 @@ def identify_arms(
     *,
     robot: str | None = None,
     known: Sequence[FleetArm] = (),
-    each: ForEachBag = in_this_process,
+    each: BagExecutor = in_this_process,
     progress: Progress | None = None,
 ) -> FleetIdentification:
     """Identify one model per arm (serial number) from any number of bags.
@@ -208,7 +208,7 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
 
 
 def _arms(
-    bags: Sequence[Path], robot: str | None, each: ForEachBag, out: FleetIdentification
+    bags: Sequence[Path], robot: str | None, each: BagExecutor, out: FleetIdentification
 ) -> list[ArmBags]:
     """Bags by arm, in order of the arms' names."""
     groups: dict[str, tuple[str, list[Path]]] = {}
@@ -239,7 +239,7 @@ def _arms(
 def _identified(
     groups: Sequence[ArmBags],
     options: IdentificationOptions,
-    each: ForEachBag,
+    each: BagExecutor,
     progress: Progress | None,
     out: FleetIdentification,
 ) -> list[IdentifiedArm]:

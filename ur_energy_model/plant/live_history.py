@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.errors import UrEnergyError, needed_here
+from ur_energy_model.errors import UrEnergyError, optional_import
 from ur_energy_model.plant.energy_parts import (
     NOTHING,
     SECOND,
@@ -208,7 +208,7 @@ class LiveHours:
             waiting: parts of the hour whose energies may still change.
             others: time that other sources cover.
         """
-        with needed_here():
+        with optional_import():
             import pyarrow as pa
         hour, seconds, ranges = self._hours[number], [], NOTHING
         if waiting is not None and len(waiting):

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from ur_energy_model.errors import InputError, needed_here
+from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.files import new_file, open_regular
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class LocalPlace:
 
     def filesystem(self) -> tuple[pyarrow.fs.FileSystem, str]:
         """See Place."""
-        with needed_here():
+        with optional_import():
             import pyarrow.fs
         return pyarrow.fs.LocalFileSystem(), str(self.folder)
 
@@ -329,7 +329,7 @@ def _not_yet(until: float) -> bool:
 
 
 def _connect() -> pyarrow.fs.S3FileSystem:
-    with needed_here():
+    with optional_import():
         import pyarrow.fs
     endpoint = urlsplit(os.environ.get(ENDPOINT, ""))
     server = {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme}

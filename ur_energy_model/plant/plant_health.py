@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.errors import needed_here
+from ur_energy_model.errors import optional_import
 from ur_energy_model.learning.minute import MINUTE
 from ur_energy_model.plant.arm_health import (
     FRICTION,
@@ -371,6 +371,6 @@ def _arms(files: Iterable[str]) -> list[str]:
 
 
 def _rows_of(rows: pyarrow.dataset.Dataset, arm: str) -> pyarrow.Table:
-    with needed_here():
+    with optional_import():
         import pyarrow.dataset as ds
     return rows.to_table(columns=list(COLUMNS), filter=ds.field("arm") == arm)

@@ -12,7 +12,7 @@ import numpy as np
 from ur_energy_model.energy.cycles import MOST_MARKS, Cycle, CycleCounter, Mark
 from ur_energy_model.energy.meter import MeterReading, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
-from ur_energy_model.errors import needed_here
+from ur_energy_model.errors import optional_import
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.learning.friction_clock import TYPICAL_SPEED, friction_torque
 from ur_energy_model.learning.minute import MINUTE, Minute, MinuteMeter, Windows
@@ -105,7 +105,7 @@ def joint_rows(seconds: pyarrow.Table) -> pyarrow.Table:
     Raises:
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_here():
+    with optional_import():
         import pyarrow as pa
         import pyarrow.compute as pc
     seconds = seconds.combine_chunks()
@@ -180,7 +180,7 @@ class CycleRows:
         Raises:
             MissingPackageError: pyarrow is not installed.
         """
-        with needed_here():
+        with optional_import():
             import pyarrow as pa
         done, self._done = self._done, []
         channels, cycles = self._channels, [cycle for cycle, _ in done]

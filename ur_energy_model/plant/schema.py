@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ur_energy_model.energy.powers import ArmState
-from ur_energy_model.errors import needed_here, printable
+from ur_energy_model.errors import optional_import, printable
 from ur_energy_model.learning.state import file_digest
 from ur_energy_model.model.generic import GENERIC
 
@@ -191,7 +191,7 @@ def arrow_schema(table: str) -> pyarrow.Schema:
     Raises:
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_here():
+    with optional_import():
         import pyarrow as pa
     types = {
         "time": pa.timestamp("us", tz="UTC"),
@@ -228,7 +228,7 @@ def arrow_table(table: str, columns: Mapping[str, Any]) -> pyarrow.Table:
     Raises:
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_here():
+    with optional_import():
         import pyarrow as pa
     schema = arrow_schema(table)
     rows = len(columns[schema.names[0]])
@@ -247,14 +247,14 @@ def arrow_table(table: str, columns: Mapping[str, Any]) -> pyarrow.Table:
 
 def times(values: Times) -> pyarrow.Array:
     """Host times [rows], ns since 1970 UTC, with a resolution of 1 us."""
-    with needed_here():
+    with optional_import():
         import pyarrow as pa
     return pa.array(values // 1000).cast(pa.timestamp("us", tz="UTC"))
 
 
 def lists(values: Array, known: Mask | None = None) -> pyarrow.Array:
     """One list per row of values [rows, n]; a row that is not known [rows] is missing."""
-    with needed_here():
+    with optional_import():
         import pyarrow as pa
     rows, n = values.shape
     offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * n)
@@ -264,7 +264,7 @@ def lists(values: Array, known: Mask | None = None) -> pyarrow.Array:
 
 def same_texts(texts: Sequence[str], rows: int) -> pyarrow.Array:
     """The same list of texts in every row."""
-    with needed_here():
+    with optional_import():
         import pyarrow as pa
     n = len(texts)
     offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * n)
@@ -311,7 +311,7 @@ def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) ->
     Raises:
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_here():
+    with optional_import():
         import pyarrow as pa
     made = {} if model is None or path is None else model.provenance
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ur_energy_model.errors import RecordingError, needed_here
+from ur_energy_model.errors import RecordingError, optional_import
 from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
 from ur_energy_model.plant.rows import joint_rows
 
@@ -272,7 +272,7 @@ def day_files(
         RecordingError: more than MOST_DAYS days.
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_here():
+    with optional_import():
         import pyarrow as pa
     files = {}
     for table, rows in tables.items():
@@ -304,7 +304,7 @@ def parquet_file(
     Raises:
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_here():
+    with optional_import():
         import pyarrow.parquet
     metadata = {**(rows.schema.metadata or {}), RANGES: json.dumps(ranges.pairs()).encode()}
     if name is not None:
@@ -323,7 +323,7 @@ def covered_time(content: bytes) -> TimeRanges:
         ValueError, OSError: it is not a file of the history.
         MissingPackageError: pyarrow is not installed.
     """
-    with needed_here():
+    with optional_import():
         import pyarrow.parquet
     metadata = pyarrow.parquet.read_schema(io.BytesIO(content)).metadata or {}
     pairs = json.loads(metadata.get(RANGES, b"[]"))

@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ur_energy_model.errors import needed_here
+from ur_energy_model.errors import optional_import
 from ur_energy_model.files import user_path
 from ur_energy_model.plant.energy_parts import TimeRanges
 from ur_energy_model.plant.places import LocalPlace, Place, S3Place, StoreError
@@ -157,7 +157,7 @@ MOST_CHECKED = 256_000_000
 _S3 = "s3://"
 
 
-class TimeTakenError(Exception):
+class OverlapError(Exception):
     """Another source covers some of the time of the rows that were to be written."""
 
 
@@ -173,7 +173,7 @@ class HistoryStore:
     """
 
     def __init__(self, address: str | Path) -> None:
-        with needed_here():
+        with optional_import():
             import pyarrow.parquet  # noqa: F401
         self._place = _place(str(address))
         self.address = self._place.address
@@ -234,7 +234,7 @@ class HistoryStore:
             the record as written; None if the source is complete already.
 
         Raises:
-            TimeTakenError: another source covers some of that time meanwhile; nothing is written.
+            OverlapError: another source covers some of that time meanwhile; nothing is written.
             StoreError: the store cannot be written.
         """
         with self._problems("written"), self._place.exclusive() as in_turn:
@@ -246,7 +246,7 @@ class HistoryStore:
             days = {file.day for file in map(FileName.of, files) if file is not None}
             taken = self._covered(record.arm, days, record.source)
             if any(taken.within(start, end) for start, end in ranges.pairs()):
-                raise TimeTakenError
+                raise OverlapError
             if earlier is not None:
                 self._remove(record.source, earlier.files)
                 self._say(f"{record.bag}: files of it were lost or changed, it is added again")
@@ -256,7 +256,7 @@ class HistoryStore:
             self._write(record, files)
             if not in_turn():
                 self._remove(record.source, record.files)
-                raise TimeTakenError
+                raise OverlapError
         return record
 
     def tidy(self) -> None:
@@ -374,7 +374,7 @@ class HistoryStore:
             StoreError: the store cannot be read.
             MissingPackageError: pyarrow is not installed.
         """
-        with needed_here():
+        with optional_import():
             import pyarrow as pa
             import pyarrow.dataset as ds
         fields = [field.with_nullable(True) for field in arrow_schema(table)]
@@ -564,7 +564,7 @@ class HistoryStore:
     @contextmanager
     def _problems(self, what: str) -> Iterator[None]:
         """Errors of files and servers as one of this package."""
-        with needed_here():
+        with optional_import():
             import pyarrow
         try:
             yield

@@ -39,7 +39,7 @@ _BINS: list[float] = [0.0, *np.geomspace(1e-6, 10.0, 281).tolist()]
 
 
 @dataclass(frozen=True)
-class Punctuality:
+class TickStatistics:
     """Lateness statistics of a periodic task.
 
     Attributes:
@@ -98,7 +98,7 @@ class Ticker:
         self._worst = max(self._worst, lateness)
         self._histogram[max(bisect_left(_BINS, lateness) - 1, 0)] += 1
 
-    def punctuality(self) -> Punctuality:
+    def punctuality(self) -> TickStatistics:
         """Statistics since the start."""
         counts = np.cumsum(self._histogram)
         p50, p99 = (
@@ -107,7 +107,7 @@ class Ticker:
         )
         span = self._last - self._first
         rate = (self._served - 1) / span if self._served > 1 and span > 0 else 0.0
-        return Punctuality(self._served, rate, p50, p99, self._worst)
+        return TickStatistics(self._served, rate, p50, p99, self._worst)
 
 
 PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
@@ -175,7 +175,7 @@ class SimulatedController:
         }
 
     @property
-    def punctuality(self) -> Punctuality:
+    def punctuality(self) -> TickStatistics:
         """Lateness statistics of the ticks."""
         return self._ticker.punctuality()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.energy.telemetry_checks import check_robot
-from ur_energy_model.errors import UrEnergyError, WrongRobotError, needed_here
+from ur_energy_model.errors import UrEnergyError, WrongRobotError, optional_import
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.sinks.estimator_reading import (
     About,
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from ur_energy_model.telemetry.clock import HostClock
     from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
-# Outlets: all sinks of one estimator, fed at one rate.
+# SinkGroup: all sinks of one estimator, fed at one rate.
 
 
-class Outlets:
+class SinkGroup:
     """Sinks that get the same readings.
 
     Args:
@@ -124,13 +124,13 @@ class LiveArm:
         self.reader = SourceReader(open_source, self._consume, clock=clock, on_end=self._offer_last)
         self._lock = threading.Lock()
         self.actions = estimator_actions(self._known, self._lock, None)
-        self._outlets = Outlets(())
+        self._outlets = SinkGroup(())
         self._estimator: LiveEstimator | None = None
         self._words = ""
         self._last: Telemetry
         self._new_cycles: list[Cycle] = []
 
-    def start(self, outlets: Outlets) -> None:
+    def start(self, outlets: SinkGroup) -> None:
         """Start reading.
 
         Args:
@@ -176,7 +176,7 @@ class LiveArm:
         )
 
     def _consume(self, batch: Telemetry) -> None:
-        estimator = self._estimator or self._meet(batch)
+        estimator = self._estimator or self._on_arm_identified(batch)
         with self._lock:
             estimator.update(batch)
             self._last = batch
@@ -188,7 +188,7 @@ class LiveArm:
             with self._lock:
                 self._outlets.offer_at_once(lambda: self._sink_reading(estimator))
 
-    def _meet(self, batch: Telemetry) -> LiveEstimator:
+    def _on_arm_identified(self, batch: Telemetry) -> LiveEstimator:
         """Start estimating once the arm is identified."""
         named = self._model_of(batch.info)
         robot = load_robot(named.model.robot)
@@ -255,32 +255,32 @@ def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple
 
 def _made(options: SinkOptions, actions: ArmActions | None) -> Iterator[Sink]:
     if options.foxglove:
-        with needed_here():
+        with optional_import():
             from ur_energy_model.sinks.foxglove import foxglove_sink
 
         for text in options.foxglove:
             address = _address(options, "--foxglove", text, FOXGLOVE_PORT)
             yield foxglove_sink(address, options.foxglove_origins)
     if options.mcap:
-        with needed_here():
+        with optional_import():
             from ur_energy_model.sinks.foxglove_messages import mcap_sink
 
         for path in options.mcap:
             yield mcap_sink(path)
     if options.prometheus:
-        with needed_here():
+        with optional_import():
             from ur_energy_model.sinks.prometheus import prometheus_sink
 
         for text in options.prometheus:
             yield prometheus_sink(_address(options, "--prometheus", text, PROMETHEUS_PORT))
     if options.mqtt:
-        with needed_here():
+        with optional_import():
             from ur_energy_model.sinks.mqtt import mqtt_sink
 
         for url in options.mqtt:
             yield mqtt_sink(url, options)
     if options.opcua:
-        with needed_here():
+        with optional_import():
             from ur_energy_model.sinks.opcua import opcua_sink
 
         for url in options.opcua:

@@ -14,7 +14,7 @@ from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
-    NarrowFilter,
+    ParallelFilter,
 )
 from ur_energy_model.identification.power_structures import STANDSTILL_SPEED, PowerRows, power_rows
 from ur_energy_model.identification.recording_reader import read_recording
@@ -64,7 +64,7 @@ class Recorded:
         with closing(read_recording(bag, robot)) as recording:
             _, estimate = estimate_setups([recording], [recording], robot, None)
             setups = RecordingDynamics(robot, recording.info, estimate, None)
-            self.narrow = NarrowFilter(recording.cutoff)
+            self.narrow = ParallelFilter(recording.cutoff)
             self.gravity = setups.setup_and_delay(np.zeros(4))[0].gravity
             bare = ArmDynamics(robot, Setup(gravity=self.gravity))
             self.parts = [

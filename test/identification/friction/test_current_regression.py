@@ -7,7 +7,7 @@ import pytest
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from test.identification.filtering import filtered_motions
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.filtered_motion import NarrowFilter
+from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.friction_data import candidates, nominal_friction
 from ur_energy_model.identification.friction_fit import CurrentRegression
 from ur_energy_model.identification.torque_constants import JointEstimate, with_shared_sizes
@@ -19,7 +19,7 @@ from ur_energy_model.telemetry.samples import Telemetry
 def fitted(recordings: list[Telemetry], arm: ExactArm, friction: str = "auto") -> CurrentRegression:
     warm = len({float(r["joint_temperatures"][0, 0]) for r in recordings}) > 1
     fit = CurrentRegression(arm.robot, friction, warm=warm)
-    narrow, dynamics = NarrowFilter(3.0), ArmDynamics(arm.robot, arm.setup)
+    narrow, dynamics = ParallelFilter(3.0), ArmDynamics(arm.robot, arm.setup)
     for recording in recordings:
         for motion in filtered_motions([recording], 6, 3.0, 0.01):
             link = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)

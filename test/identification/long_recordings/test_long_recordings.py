@@ -11,7 +11,7 @@ import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from ur_energy_model.cli.identify import identification_json
-from ur_energy_model.identification.parts import KeptTime, Part, PartPool
+from ur_energy_model.identification.parts import KeptTime, Segment, SegmentSelector
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.robots import load_robot
@@ -79,10 +79,10 @@ def test_each_of_many_recordings_has_a_share() -> None:
 
 
 def test_a_pool_stays_within_twice_its_limit() -> None:
-    pool = PartPool(100.0)
+    pool = SegmentSelector(100.0)
     for number in range(200):
         recorded = ExactArm().record(1.0, rate=10.0)
-        pool.add(Part(6, (), replace(recorded, time=recorded.time + 10.0 * number)))
+        pool.add(Segment(6, (), replace(recorded, time=recorded.time + 10.0 * number)))
         assert pool.kept <= 200.0
     kept = pool.finished()
     times = [part.samples.time[0] for part in kept if part.samples is not None]

@@ -10,7 +10,7 @@ import pytest
 
 from test.identification.filtering import filtered_motions
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.filtered_motion import NarrowFilter
+from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.payload import PayloadFit, with_torque_constants
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
@@ -83,7 +83,7 @@ def test_a_few_seconds_are_enough_at_any_rate(recording: Make, rate: float) -> N
     made = loaded(recording, robot, seconds=6, rate=rate)
     stretches = list(filtered_motions([made], robot.dof, cutoff, 1 / rate))
     fit = PayloadFit(true_model(robot), robot, UPRIGHT)
-    found = fit.estimate(stretches, NarrowFilter(cutoff))
+    found = fit.estimate(stretches, ParallelFilter(cutoff))
     assert np.isfinite(found.torque_rms).all()  # no joint is left out
     assert found.shown_mass == pytest.approx(2.5, rel=0.03)
     assert found.interval[0] < 2.5 < found.interval[1]

@@ -11,7 +11,7 @@ from test.identification.filtering import filtered_motions
 from ur_energy_model.identification.filtered_motion import (
     CUTOFF_RANGE,
     FilteredMotion,
-    NarrowFilter,
+    ParallelFilter,
     choose_cutoff,
 )
 
@@ -19,7 +19,7 @@ from ur_energy_model.identification.filtered_motion import (
 def test_narrow_filter_keeps_slow_and_stops_fast() -> None:
     recording = ExactArm().record(20.0)
     motion = next(filtered_motions([recording], 6, 4.0, 0.01))
-    narrow = NarrowFilter(4.0)
+    narrow = ParallelFilter(4.0)
     inside = narrow.inside(motion)
     slow = np.sin(2 * np.pi * 0.5 * motion.time)
     fast = np.sin(2 * np.pi * 20.0 * motion.time)
@@ -32,7 +32,7 @@ def test_moving_samples_keep_clear_of_standstill() -> None:
     qd = np.where(time < 2.0, 0.0, 0.5)[:, None]
     zero = np.zeros_like(qd)
     motion = FilteredMotion(time, zero, qd, zero, zero, zero, zero, np.full((len(time), 4), np.nan))
-    moving = NarrowFilter(4.0).moving(motion, 0.02)[:, 0]
+    moving = ParallelFilter(4.0).moving(motion, 0.02)[:, 0]
     assert not moving[:205].any()
     assert moving[220:-1].all()
 

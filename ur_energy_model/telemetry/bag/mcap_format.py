@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import zstandard
 
-from ur_energy_model.errors import RecordingError, needed_here
+from ur_energy_model.errors import RecordingError, optional_import
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -305,7 +305,7 @@ class ChunkUnpacker:
                 with unpacker.stream_reader(packed) as reader:
                     return reader.read(size + 1)
             if compression == "lz4":
-                with needed_here():
+                with optional_import():
                     import lz4.frame  # type: ignore[import-untyped]
 
                 data: bytes = lz4.frame.LZ4FrameDecompressor().decompress(packed, size + 1)
