@@ -7,14 +7,10 @@ include both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from ur_energy_model.typing import Array
 from ur_energy_model.yaml_reader import Quantity, YamlTree, array
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
 
 RATE = Quantity("Hz", 0, 20_000, positive=True)
 LENGTH = Quantity("m", -10, 10)

@@ -6,22 +6,17 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, time, timedelta
-from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from types import TracebackType
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import yaml
 
+from ur_energy_model.errors import InputError
 from ur_energy_model.files import open_regular
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from ur_energy_model.errors import InputError
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Nodes of a YAML text with their lines, parsed in bounded time and memory.
 #
@@ -623,35 +618,3 @@ def mapping_of(
         return out
 
     return read
-
-
-# Values for JSON and YAML.
-
-
-def plain(value: Any, *, digits: int | None = None) -> Any:
-    """Convert values to those that JSON has.
-
-    Arrays become lists, numbers of numpy those of Python, NaN and infinity None, dates and times
-    ISO 8601 text, durations seconds, and bytes hexadecimal text.
-
-    Args:
-        value: mappings and sequences of any depth.
-        digits: significant digits of numbers to keep; None for all.
-    """
-    if isinstance(value, Mapping):
-        return {str(key): plain(item, digits=digits) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item, digits=digits) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist(), digits=digits)
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return None
-        return value if digits is None else float(f"{value:.{digits}g}")
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, Decimal):
-        return plain(float(value), digits=digits)
-    return value.hex() if isinstance(value, bytes) else value

@@ -10,6 +10,7 @@ import pytest
 
 from test.model.made_up import made_up_model
 from tools.generic_models import ARMS, make
+from ur_energy_model.codec import plain
 from ur_energy_model.errors import ModelFileError, RobotFileError
 from ur_energy_model.model.document import document
 from ur_energy_model.model.energy_model import EnergyModel
@@ -23,7 +24,6 @@ from ur_energy_model.model.generic import (
 )
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.yaml_reader import plain
 
 Leaves = dict[str, object]
 

@@ -13,7 +13,7 @@ from ur_energy_model.cli import arguments
 from ur_energy_model.cli.history import add_store
 from ur_energy_model.cli.history_options import add_period_options, database_given
 from ur_energy_model.cli.output import note, print_json, print_line, print_table, warn
-from ur_energy_model.yaml_reader import plain
+from ur_energy_model.codec import plain
 
 if TYPE_CHECKING:
     import argparse

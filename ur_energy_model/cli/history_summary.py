@@ -14,8 +14,8 @@ from ur_energy_model.cli.history_options import (
     shifts_given,
 )
 from ur_energy_model.cli.output import note, print_json, print_table, warn
+from ur_energy_model.codec import plain
 from ur_energy_model.plant.summary import KEYS
-from ur_energy_model.yaml_reader import plain
 
 if TYPE_CHECKING:
     import argparse

@@ -30,7 +30,7 @@ LONG_HEADING = 7
 
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout; arrays become lists, NaN and infinity null."""
-    from ur_energy_model.yaml_reader import plain
+    from ur_energy_model.codec import plain
 
     print(json.dumps(plain(value), allow_nan=False))
 

@@ -16,10 +16,11 @@ import socket
 import subprocess
 import sysconfig
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import rclpy
@@ -29,11 +30,13 @@ from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
 from ur_energy_model.cli.output import ProgressReport, note, print_table, progress
+from ur_energy_model.codec import plain
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import real_path, write_text
 from ur_energy_model.identification.evaluation import Metrics, evaluate
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_arguments import node_command
 from ur_energy_model.report.figures import save_figures
@@ -48,13 +51,7 @@ from ur_energy_model.topics_and_services import (
     TOTAL_ENERGY,
     TOTAL_POWER,
 )
-from ur_energy_model.yaml_reader import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array, Self
+from ur_energy_model.typing import Array, Self
 
 # True energies of the simulated arm over the time of a recording.
 

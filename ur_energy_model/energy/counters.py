@@ -11,24 +11,21 @@ import secrets
 import stat
 import struct
 import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading, Steps
+from ur_energy_model.energy.powers import Channels, EnergyCorrection
 from ur_energy_model.energy.telemetry_checks import MOST_POWER
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, open_regular, user_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.energy.powers import Channels, EnergyCorrection
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # What energy counters of an arm can hold: finite, and no more than its time allows.
 

@@ -10,21 +10,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.files import cell_text, check_target, user_path
 from ur_energy_model.robot_modes import PLAYING
 from ur_energy_model.telemetry.samples import Telemetry, slices_between
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.energy.meter import MeterReading
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices
 
 Trigger = Literal["auto", "none", "program", "digital_output", "int_register"]
 

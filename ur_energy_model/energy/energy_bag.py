@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.cycles import Cycle
@@ -19,6 +21,7 @@ from ur_energy_model.energy.topics import (
     summary_statuses,
     total_numbers,
 )
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.cdr import Status, encode_diagnostics, encode_numbers
 from ur_energy_model.telemetry.bag.extra_messages import MessageBag, Messages
@@ -35,16 +38,7 @@ from ur_energy_model.telemetry.bag.metadata import custom_of_info
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry, time_blocks
 from ur_energy_model.telemetry.source import Decimator
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.energy.cycles import Cycle
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, Progress
 
 # EnergyMessages: what the estimator publishes below energy/, as messages for a bag.
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from ur_energy_model.energy.meter import bridged_steps
+from ur_energy_model.energy.telemetry_checks import OperatingConditions
+from ur_energy_model.model.drives import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionDirection
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
 from ur_energy_model.robot_modes import POWER_OFF, ROBOT_MODES
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.plan import SHORTEST_STEP, Motion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ur_energy_model.energy.telemetry_checks import OperatingConditions
-    from ur_energy_model.model.drives import DrivePowers
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.setup import Setup
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 # Joint speeds at the instants of the currents in the same packets.
 #

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -24,16 +25,10 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import FIELDS, ArmState, Channels, PowerOptions, PowerTable
 from ur_energy_model.energy.session import RunningMean
 from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, changes, concatenate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.energy.meter import MeterReading
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Options of the live estimator, and the telemetry that it reads.
 

@@ -9,20 +9,16 @@ with the speed scaling when the plan came: a motion at another speed is not that
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.energy.live import Snapshot
-    from ur_energy_model.trajectory.plan import Plan
-    from ur_energy_model.typing import Array
+from ur_energy_model.trajectory.plan import Plan
+from ur_energy_model.typing import Array
 
 EXPECTED = (-1.0, 60.0)
 """Start of the motion after the plan was sent: earliest, since messages take time, and latest."""

@@ -8,10 +8,11 @@ efficiency their ratio. Integrals are trapezoidal on the controller's clock; gap
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -35,17 +36,13 @@ from ur_energy_model.energy.telemetry_checks import (
 )
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import new_file
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
 from ur_energy_model.telemetry.clock import ClockCheck
 from ur_energy_model.telemetry.plausibility import REASON, REMEDY, OfflineSimulatorCheck
 from ur_energy_model.telemetry.samples import repetition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, Progress
 
 # Energies of a recording: per joint, whole arm, by state, beside the measured bus energy.
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import ControllerError, UrEnergyError
+from ur_energy_model.telemetry.clock import HostClock
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.telemetry.clock import HostClock
-    from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 RETRY_PERIOD = 1.0
 """Pause before a controller that cannot be reached is tried again [s]."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.errors import ModelFileError, RecordingError, WrongRobotError
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, on_another_arm
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup, tensor_of
 from ur_energy_model.telemetry.plausibility import (
     ACCELERATION,
@@ -23,15 +26,6 @@ from ur_energy_model.telemetry.plausibility import (
 )
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, same_serial
 from ur_energy_model.typing import Array, Mask
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.sessions import Session
-    from ur_energy_model.typing import Array, Mask
 
 _SPEED_MARGIN = 2.0
 _CURRENT_MARGIN = 5.0

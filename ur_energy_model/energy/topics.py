@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model import topics_and_services as topics
+from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.powers import ArmState, Channels
+from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.errors import unsigned_zeros
 from ur_energy_model.robot_modes import ROBOT_MODES, SAFETY_MODES
 from ur_energy_model.telemetry.bag.cdr import ERROR, OK, WARN, Status
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ur_energy_model.energy.cycles import Cycle
-    from ur_energy_model.energy.live import Snapshot
-    from ur_energy_model.energy.prediction import PlanEnergy
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regeneration"}
 """Parts of the arm besides its joints, and their channels; together they are the total."""

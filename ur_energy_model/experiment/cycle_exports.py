@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 
+from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.motion_process import (
     APPROACH_ACCELERATION,
@@ -18,17 +18,13 @@ from ur_energy_model.experiment.motion_process import (
     LOOKAHEAD_TIME,
 )
 from ur_energy_model.files import write_text
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.optimization.cycle import Move
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.pendant import pendant_unit, sheet_csv
 from ur_energy_model.optimization.plan_optimization import TimedMoves, new_motion, plan_at
 from ur_energy_model.trajectory.plan import Plan, csv_text
 from ur_energy_model.typing import Array
-from ur_energy_model.yaml_reader import plain
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.optimization.cycle import Move
-    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
-    from ur_energy_model.typing import Array
 
 # A motion as a trajectory_msgs/JointTrajectory in YAML.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import t as student
@@ -16,6 +17,7 @@ from ur_energy_model.experiment.limits import (
     sample_period,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.plan_optimization import (
     CLOSED,
@@ -24,14 +26,8 @@ from ur_energy_model.optimization.plan_optimization import (
     typed_cycle,
 )
 from ur_energy_model.telemetry.bag.reader import read_bag
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
 FIELDS = ("target_q", "actual_robot_voltage", "actual_robot_current", "joint_temperatures")
 """RTDE fields that the saving is computed from."""

@@ -7,21 +7,18 @@ import os
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any
+from multiprocessing.context import SpawnContext
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, shown
+from ur_energy_model.experiment.limits import TrajectoryVerdict
 from ur_energy_model.interrupts import single_threaded_children, start_ignoring_interrupts
-
-if TYPE_CHECKING:
-    from multiprocessing.context import SpawnContext
-
-    from ur_energy_model.experiment.limits import TrajectoryVerdict
-    from ur_energy_model.trajectory.fourier import FourierTrajectory
-    from ur_energy_model.typing import Array, Progress
+from ur_energy_model.trajectory.fourier import FourierTrajectory
+from ur_energy_model.typing import Array, Progress
 
 
 @dataclass(frozen=True)

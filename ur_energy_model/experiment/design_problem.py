@@ -6,8 +6,10 @@ Motions, and gradients with respect to x, are one matrix product each.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,17 +27,12 @@ from ur_energy_model.experiment.objectives import (
 )
 from ur_energy_model.learning.history import NEEDS, Need, need_from_json
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import FourierTrajectory, rest_basis, series
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Gaps that a trajectory can close: joints and speeds that ordinary work has not shown.
 

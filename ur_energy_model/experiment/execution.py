@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import numpy as np
 
@@ -58,13 +59,8 @@ from ur_energy_model.telemetry.rtde.dashboard_client import (
     identify_controller,
 )
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
-
-    from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-    from ur_energy_model.typing import Array, Progress
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.typing import Array, Progress
 
 # Monitors telemetry for problems while a robot moves.
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.experiment.limits import PeriodicMotion, SafetyLimits
-    from ur_energy_model.experiment.same_arm import KnownArm
-    from ur_energy_model.telemetry.recording.reception import RecorderStatus
-    from ur_energy_model.typing import Array
+from ur_energy_model.experiment.limits import PeriodicMotion, SafetyLimits
+from ur_energy_model.experiment.same_arm import KnownArm
+from ur_energy_model.telemetry.recording.reception import RecorderStatus
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,15 @@ on a fine grid and is decisive.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pinocchio as pin
 
-if TYPE_CHECKING:
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.geometry import ArmGeometry
-    from ur_energy_model.trajectory.motions import Motion
-    from ur_energy_model.typing import Array
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.typing import Array
 
 # Periodic joint motions, which a robot can run and repeat.
 

@@ -13,22 +13,19 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ur_energy_model.errors import ControllerError, InputError, optional_import
+from ur_energy_model.experiment.limits import PeriodicMotion
 from ur_energy_model.files import write_text
 from ur_energy_model.interrupts import start_ignoring_interrupts
+from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.trajectory.plan import csv_text
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
-    from ur_energy_model.experiment.limits import PeriodicMotion
-    from ur_energy_model.trajectory.fourier import FourierTrajectory
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Export of trajectories as URScript programs and CSV tables.
 

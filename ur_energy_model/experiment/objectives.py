@@ -5,21 +5,18 @@ Each objective is a scalar to minimise over sampled motions q, qd, qdd [samples,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import pinocchio as pin
 
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup
 from ur_energy_model.identification.least_squares import first_independent_columns, pivoted_columns
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.typing import Array
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.model.dynamics import ArmDynamics
 
 # Regressor of a motion, its base columns, and gradients of functions of it.
 #

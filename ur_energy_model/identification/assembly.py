@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,10 +20,14 @@ from ur_energy_model.identification.dynamics import (
     inertia_with_currents,
 )
 from ur_energy_model.identification.evaluation import Metrics, measure
+from ur_energy_model.identification.parts import KeptTime
 from ur_energy_model.identification.payload_check import PayloadCheck, check_payload
+from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
 from ur_energy_model.identification.power_stage import fit_sessions
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.reflected_inertia import InertiaEstimate
+from ur_energy_model.identification.setup_prior import SetupPrior
 from ur_energy_model.identification.torque_constants import (
     JointEstimate,
     TorqueConstantPrior,
@@ -32,23 +38,14 @@ from ur_energy_model.identification.torque_constants import (
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import (
     FRICTION_SPREAD,
     STANDBY_SPREAD,
     SessionSpread,
     scaled_parameters,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.identification.parts import KeptTime
-    from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
-    from ur_energy_model.identification.reflected_inertia import InertiaEstimate
-    from ur_energy_model.identification.setup_prior import SetupPrior
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, Progress
 
 # What is known of an arm's constants before its own recordings, and what these say alone.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -19,16 +20,11 @@ from ur_energy_model.identification.comparison import recorded_motions
 from ur_energy_model.identification.dynamics import angle_between, estimate_dynamics
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.quality import ILL_CONDITIONED
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import CURRENT, TORQUE, read_recording
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import slices_between
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, Progress
 
 # Error of predicted torques as Raviola et al., RAAD 2021, sec. 3.1, define it.
 

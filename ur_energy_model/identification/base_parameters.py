@@ -7,9 +7,10 @@ parameters. Sources: Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 59
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
@@ -30,14 +31,10 @@ from ur_energy_model.identification.least_squares import (
 )
 from ur_energy_model.identification.physical_consistency import nearest_possible
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, FIRST_MOMENT, MASS, TENSOR, Setup
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array, Indices
 
 # Base parameters: the combinations of inertial and drive parameters that motion can show.
 #

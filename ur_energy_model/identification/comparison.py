@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
+from ur_energy_model.identification.dynamics import RecordingDynamics
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
     WIDENING,
@@ -15,20 +17,14 @@ from ur_energy_model.identification.filtered_motion import (
     usable_samples,
 )
 from ur_energy_model.identification.friction_stages import DirectionMemory
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.setup_prior import payload_runs
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, slices_between
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from ur_energy_model.identification.dynamics import RecordingDynamics
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError, MissingFieldError
+from ur_energy_model.identification.filtered_motion import FilteredMotion
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
 from ur_energy_model.identification.setup_prior import (
     GRAVITY_STD,
@@ -29,17 +30,11 @@ from ur_energy_model.identification.target_moment_data import (
 from ur_energy_model.identification.target_moment_solver import TargetMomentSolver
 from ur_energy_model.identification.torque_constants import JointEstimate, reflected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ur_energy_model.identification.filtered_motion import FilteredMotion
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.model.energy_model import LinkTensors
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.setup import Payload, Setup
-    from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.model.energy_model import LinkTensors
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.typing import Array, Mask
 
 _IDENTIFIED = 0.05
 """Relative standard deviation below which an inertia counts as identified."""

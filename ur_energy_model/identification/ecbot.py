@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -17,16 +19,11 @@ from ur_energy_model.identification.least_squares import (
 from ur_energy_model.identification.power_structures import PowerLayout, PowerRows, power_columns
 from ur_energy_model.identification.setup_prior import payload_told, stated_for
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, TENSOR, Setup
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import slices_between
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices
 
 # EcBot's dynamic model: motor currents or joint torques by one regression per joint.
 #

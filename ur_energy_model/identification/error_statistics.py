@@ -6,16 +6,14 @@ The paper's mean keeps its sign (`ErrorStatistics.mean`); METRICS have that of a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.telemetry.samples import time_blocks
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 Statistics: TypeAlias = dict[str, float | None]
 """Statistics of one channel by name; None where they cannot be computed."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,19 +29,14 @@ from ur_energy_model.identification.error_statistics import (
     Statistics,
 )
 from ur_energy_model.identification.quality import Motion, motion_of
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.bag.reader import BATCH
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, repetition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.setup import Payload, Setup
-    from ur_energy_model.typing import Progress
+from ur_energy_model.typing import Progress
 
 ANOTHER_ARM = 4.0
 """Misfit of the currents that indicates a model of another arm (or another payload): 1 to 3 for the

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -11,12 +11,7 @@ from scipy.signal import welch
 
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, slices_between
-from ur_energy_model.typing import Mask
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array, Indices, Mask
 
 MOVING_SPEED = 0.02
 """Joint speed above which a sample counts as moving [rad/s]."""

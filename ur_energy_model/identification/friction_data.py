@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ur_energy_model.identification.least_squares import (
     gram_matrices_by_joint,
     solve,
 )
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import (
     LAWS,
     LOAD,
@@ -26,16 +28,10 @@ from ur_energy_model.model.friction import (
     OperatingPoint,
     Term,
 )
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import scaled_parameters
 from ur_energy_model.telemetry.samples import time_blocks
-from ur_energy_model.typing import Array
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 # Friction scales of several sessions.
 #

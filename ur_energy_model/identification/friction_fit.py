@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,6 +38,7 @@ from ur_energy_model.identification.least_squares import (
     prior_alone,
     solve,
 )
+from ur_energy_model.identification.reflected_inertia import InertiaEstimate
 from ur_energy_model.identification.torque_constants import (
     InertiaPrior,
     JointEstimate,
@@ -48,14 +48,10 @@ from ur_energy_model.identification.torque_constants import (
     separate_inertia,
     systematic_rms,
 )
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
-
-if TYPE_CHECKING:
-    from ur_energy_model.identification.reflected_inertia import InertiaEstimate
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Torque constant and friction of a joint that hardly moved: from priors.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,17 +11,13 @@ from ur_energy_model.identification.dynamics import RecordingDynamics, inertia_w
 from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
 from ur_energy_model.identification.friction_data import WARMTH
 from ur_energy_model.identification.friction_fit import CurrentRegression
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.reflected_inertia import InertiaEstimate
+from ur_energy_model.identification.torque_constants import JointEstimate
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import SMOOTHING, STILL_SPEED, presliding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.identification.reflected_inertia import InertiaEstimate
-    from ur_energy_model.identification.torque_constants import JointEstimate
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.typing import Array
 
 # Fit of the presliding travel: how far a joint moves before its friction reverses.
 #

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -15,11 +16,7 @@ from ur_energy_model.identification.filtered_motion import (
     ParallelFilter,
 )
 from ur_energy_model.telemetry.samples import time_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array, Indices, Mask
 
 RCOND = 1e-12
 """Singular values below this share of the largest count as zero."""

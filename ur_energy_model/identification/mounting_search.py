@@ -8,28 +8,24 @@ setup is kept unless the currents clearly contradict it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
 from ur_energy_model.identification.least_squares import joint_gram_matrices
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.identification.setup_prior import CENTER, GRAVITY, MASS
 from ur_energy_model.identification.target_moment_data import TorqueColumns
 from ur_energy_model.identification.torque_constants import ARM_SPREAD
 from ur_energy_model.model.friction import SMOOTHING
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup, inertial_parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 LONGEST = 90.0
 """Motion used by the search [s]; more adds little."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED, FilteredMotion
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array, Indices
 
 # A part of a recording, about half a minute long, that the fits use or leave out as a whole.
 

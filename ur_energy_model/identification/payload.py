@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -23,8 +24,10 @@ from ur_energy_model.identification.payload_columns import (
     PayloadSolver,
 )
 from ur_energy_model.identification.physical_consistency import possible_inertia
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.identification.torque_constants import LINK_WEIGHT_ERROR
+from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.energy_model import CalibrationLayout, EnergyModel, PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import (
@@ -37,16 +40,7 @@ from ur_energy_model.model.setup import (
     tensor_of,
 )
 from ur_energy_model.telemetry.samples import same_serial
-from ur_energy_model.typing import Array
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.model.drives import JointModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, Progress
 
 # PayloadEstimate: the result of a payload identification, and drives calibrated with it.
 

@@ -10,26 +10,23 @@ constants of those that it loads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics import RecordingDynamics
 from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
 from ur_energy_model.identification.payload import PayloadFit, size_prior
 from ur_energy_model.identification.payload_columns import PayloadColumns
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.torque_constants import ARM_SPREAD, JOINT_SPREAD
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.identification.dynamics import RecordingDynamics
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
 
 Fitted = TypeVar("Fitted")
 

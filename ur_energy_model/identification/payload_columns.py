@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pinocchio as pin
 
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
@@ -16,15 +17,9 @@ from ur_energy_model.identification.least_squares import masked_gram_matrices
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import LINK_PARAMETERS, EnergyModel, PayloadCalibration
 from ur_energy_model.model.friction import SMOOTHING, FrictionBank
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, MASS, TENSOR, Setup, entries_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    import pinocchio as pin
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices
 
 _TYPICAL_SPEED = 0.5
 """Joint speed at which friction gives the scale of its changes [rad/s]."""

@@ -9,12 +9,11 @@ solved by the interior-point solver Clarabel.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy import sparse
 
 from ur_energy_model.errors import IdentificationError, optional_import
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import (
     COUNT,
     FIRST_MOMENT,
@@ -24,10 +23,7 @@ from ur_energy_model.model.setup import (
     inertial_parameters,
     tensor_of,
 )
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 _TENSOR_ENTRIES = np.arange(COUNT)[TENSOR]
 _PSEUDO = 4

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,30 +28,26 @@ from ur_energy_model.identification.dynamics import (
     estimate_setups,
     inertia_from_torque,
 )
+from ur_energy_model.identification.evaluation import Metrics
 from ur_energy_model.identification.friction_data import AUTO
 from ur_energy_model.identification.friction_stages import fit_currents, with_presliding
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.parts import KeptTime
 from ur_energy_model.identification.payload_check import IDENTIFIED, PayloadCheck, fit_with_payload
+from ur_energy_model.identification.power_fit import PowerFitResult
 from ur_energy_model.identification.power_stage import with_capacitor_energy
 from ur_energy_model.identification.power_structures import expected_resistance
 from ur_energy_model.identification.quality import MOTION_WORDS
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.reflected_inertia import InertiaEstimate
 from ur_energy_model.identification.setup_prior import SetupPrior
 from ur_energy_model.identification.torque_constants import JointEstimate, with_load_error
+from ur_energy_model.many_bags import BagExecutor, BagResult
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import same_serial
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ur_energy_model.identification.evaluation import Metrics
-    from ur_energy_model.identification.power_fit import PowerFitResult
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.identification.reflected_inertia import InertiaEstimate
-    from ur_energy_model.many_bags import BagExecutor, BagResult
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.setup import Payload, Setup
-    from ur_energy_model.typing import Mask, Progress
+from ur_energy_model.typing import Mask, Progress
 
 # Warnings about what the recordings do not determine: priors used in place of data.
 

@@ -7,8 +7,9 @@ only where they lower the held-out error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +29,10 @@ from ur_energy_model.identification.power_structures import (
     power_rows,
 )
 from ur_energy_model.model.drives import BusModel, square_root
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry, time_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 # PowerFitResult: what the power stage finds.
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.energy.joint_powers import BusCapacitor, MeasuredPowers
 from ur_energy_model.energy.meter import GapRule
 from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.torque_constants import JointEstimate, with_torque_constant
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.typing import Array
 
 _DEVIATION_SHARE = 0.8
 """A torque constant is updated where bus power lowers its deviation to this share or less."""

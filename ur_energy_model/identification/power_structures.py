@@ -9,22 +9,19 @@ friction.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ur_energy_model.energy.joint_powers import backward_difference
 from ur_energy_model.identification.least_squares import Prior
 from ur_energy_model.model.drives import KT_OVER_KB, catalogue_motor_constants
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array, Indices, Mask
 
 # Columns that the power at the supply is linear in, from telemetry.
 #

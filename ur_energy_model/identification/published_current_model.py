@@ -7,9 +7,10 @@ and VII) take every sample as recorded, unfiltered, standstill included.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ur_energy_model.identification.comparison import (
     compare_target_torque,
     recorded_motions,
 )
+from ur_energy_model.identification.dynamics import RecordingDynamics
 from ur_energy_model.identification.error_statistics import ErrorStatistics
 from ur_energy_model.identification.evaluation import read_for_comparison
 from ur_energy_model.identification.filtered_motion import usable_samples
@@ -25,19 +27,13 @@ from ur_energy_model.identification.least_squares import (
     gram_matrices_by_joint,
     solve_normal_equations,
 )
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.setup_prior import payload_runs
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ur_energy_model.identification.dynamics import RecordingDynamics
-    from ur_energy_model.identification.recording import Recording
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
 SMOOTHING = 1e-3
 """eps of eq. 11, on the motor speed [rad/s]."""

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.base_parameters import Conditioning
 from ur_energy_model.identification.filtered_motion import RUNNING, freedrive_samples
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import REDUCED, SAFETY_STOPS
 from ur_energy_model.telemetry.plausibility import (
     ANY_ARM,
@@ -24,10 +25,7 @@ from ur_energy_model.telemetry.plausibility import (
     possible,
 )
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 Grade = Literal["good", "limited", "no"]
 Activity = Literal["idle", "little", "enough", "unknown"]

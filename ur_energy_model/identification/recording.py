@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from ur_energy_model.energy.telemetry_checks import PAYLOAD
 from ur_energy_model.identification.filtered_motion import FilteredMotion, usable_samples
+from ur_energy_model.identification.parts import KeptTime
+from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.power_structures import power_rows
+from ur_energy_model.identification.quality import Quality
 from ur_energy_model.identification.target_moment_data import TARGET_RATE
 from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from ur_energy_model.identification.parts import KeptTime
-    from ur_energy_model.identification.power_fit import PowerFit
-    from ur_energy_model.identification.quality import Quality
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Buffers that keep samples of a recording for further passes, in memory or a temporary file.
 

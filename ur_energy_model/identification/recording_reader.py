@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,15 +28,11 @@ from ur_energy_model.identification.recording import (
     TorqueBuffer,
 )
 from ur_energy_model.identification.verdict import judge
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Progress
+from ur_energy_model.typing import Progress
 
 # RTDE fields that identification and learning use.
 

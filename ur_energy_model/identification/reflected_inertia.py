@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.typing import Array, Mask
 
 _NOMINAL_SPREAD = 0.1
 """Relative standard deviation around the robot file's inertia: recorded target_moment of a UR3e,

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.identification.physical_consistency import possible_inertia
+from ur_energy_model.model.energy_model import LinkTensors
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup, entries_of, tensor_of
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.model.energy_model import LinkTensors
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 
 @dataclass(frozen=True)

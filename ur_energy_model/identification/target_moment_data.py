@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from ur_energy_model.identification.filtered_motion import resampled_runs, usable_samples
 from ur_energy_model.identification.least_squares import BlockedGram, gram_matrices_by_joint
+from ur_energy_model.identification.setup_prior import SetupPrior
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, FIRST_MOMENT, TENSOR, Setup
 from ur_energy_model.telemetry.samples import Telemetry, time_blocks
 from ur_energy_model.typing import Array, Mask
-
-if TYPE_CHECKING:
-    from ur_energy_model.identification.setup_prior import SetupPrior
-    from ur_energy_model.model.robots import RobotDescription
 
 Columns = Callable[[Array, Array, Array], Array]
 TARGET_RATE = 50.0

@@ -8,8 +8,8 @@ time count as independent, not samples, because the residuals are persistent mod
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -43,11 +43,7 @@ from ur_energy_model.model.setup import (
     inertial_slopes,
     tensor_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices
 
 # Symmetric matrices of unknowns common to all setups and of unknowns of one setup each.
 #

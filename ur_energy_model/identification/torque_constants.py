@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,15 +11,10 @@ from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.friction_data import ACCELERATION, CURRENT, FrictionCandidate
 from ur_energy_model.identification.friction_data import LOAD_COLUMN as LOAD
 from ur_energy_model.identification.least_squares import Prior, Solution, solve
+from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.robots import RobotDescription
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.model.drives import JointModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Reflected inertia estimated together with the torque constant, from currents.
 #

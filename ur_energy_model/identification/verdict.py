@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -15,14 +15,10 @@ from ur_energy_model.identification.quality import (
     RecordingQualityCheck,
     Use,
 )
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE, REASON, REMEDY, JointActivity
 from ur_energy_model.telemetry.samples import Telemetry, repetition, typical_step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ur_energy_model.model.robots import RobotDescription
 
 
 def assess(

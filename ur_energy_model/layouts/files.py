@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as Xml
 
 import yaml
@@ -14,9 +15,6 @@ from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.topics import PARTS, energy_names
 from ur_energy_model.errors import InputError
 from ur_energy_model.layouts.grafana import grafana_dashboard, scrape_configuration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 # ArmTopics: topics, frames and plots of one arm in a cell.
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from ur_energy_model.sinks import prometheus_metrics as metrics
 from ur_energy_model.sinks.live_arm import PROMETHEUS_PORT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ur_energy_model.sinks.prometheus_metrics import Metric
+from ur_energy_model.sinks.prometheus_metrics import Metric
 
 # The panels of the dashboard of Grafana: what each shows, as queries of the metrics.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from ur_energy_model.learning.history import Attempt, Change, Need
 from ur_energy_model.learning.process import (
     LEARNER,
     BeginLearning,
@@ -17,15 +18,10 @@ from ur_energy_model.learning.process import (
     Report,
 )
 from ur_energy_model.learning.state import KeptState, StateStore, fingerprint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.learning.history import Attempt, Change, Need
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.sessions import SessionFriction
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SessionFriction
+from ur_energy_model.telemetry.samples import Telemetry
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.learning.drift_filter import DriftNoise
 from ur_energy_model.learning.friction_clock import (
     TYPICAL_SPEED,
@@ -20,21 +22,15 @@ from ur_energy_model.learning.friction_clock import (
     part_of,
 )
 from ur_energy_model.learning.history import NEEDS, Change, Need, change_from_json
+from ur_energy_model.learning.information import ArmMotion
 from ur_energy_model.learning.minute import SETUP, Minute, MinuteMeter, StandbyMinutes
 from ur_energy_model.learning.needs import Coverage, ReferenceWork, needs, reference_work
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SESSION_GAP, SessionFriction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ur_energy_model.identification.filtered_motion import FilteredMotion
-    from ur_energy_model.learning.information import ArmMotion
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
 # Change-over of a monitor to another model: the difference between both over the same work.
 

@@ -14,16 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.model.friction import REFERENCE_TEMPERATURE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices
 
 _PARTS = 4
 """Usual, slope, session and wander of every channel; the common part is one more state."""

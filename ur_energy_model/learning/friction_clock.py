@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.energy.session import WITHIN_SESSION
 from ur_energy_model.learning.drift_filter import DriftFilter, DriftNoise, Step, StepTest
+from ur_energy_model.learning.minute import Minute
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.sessions import SessionFriction
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ur_energy_model.learning.minute import Minute
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 # A few slow levels, followed minute by minute; a step that matters is reported once.
 

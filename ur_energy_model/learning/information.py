@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -33,18 +34,14 @@ from ur_energy_model.identification.power_stage import CapacitorFit, with_capaci
 from ur_energy_model.identification.power_structures import PowerPrior, power_rows
 from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.model.document import document
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import model_from_document
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
 from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.setup import Setup
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # What shows at standstill and in regeneration only: presliding travels, bus capacitor.
 

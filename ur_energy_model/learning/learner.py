@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import zipfile
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,19 +44,14 @@ from ur_energy_model.model.document import document
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, generic_models
 from ur_energy_model.model.model_file import model_from_document
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction, begins_session
 from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock, possible_times
 from ur_energy_model.telemetry.plausibility import possible
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Progress
+from ur_energy_model.typing import Progress
 
 # Model of an arm not yet identified: robot file and typical values.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ur_energy_model.energy.session import (
     FrictionSplit,
     StandbyTracker,
 )
+from ur_energy_model.identification.filtered_motion import FilteredMotion
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import (
     Telemetry,
     concatenate,
@@ -21,14 +24,7 @@ from ur_energy_model.telemetry.samples import (
     slices_between,
     time_blocks,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.identification.filtered_motion import FilteredMotion
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 MINUTE = 60.0
 """Length of a minute of the controller's clock [s]."""

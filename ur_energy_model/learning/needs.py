@@ -8,8 +8,8 @@ beyond the speeds it was fitted to.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,17 +17,13 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import ArmState, arm_states
 from ur_energy_model.identification.filtered_motion import merged_ranges
 from ur_energy_model.learning.history import Need
+from ur_energy_model.model.drives import JointModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import Friction, FrictionBank
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ur_energy_model.model.drives import JointModel
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # What work has shown of an arm: speeds of each joint, temperatures, standstill with bus power.
 

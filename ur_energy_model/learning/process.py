@@ -11,17 +11,13 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from multiprocessing.connection import Connection
 
+from ur_energy_model.learning.history import Attempt, Change, Need
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
-    from ur_energy_model.learning.history import Attempt, Change, Need
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.sessions import SessionFriction
 
 # What the process that learns and its parent send each other.
 

@@ -8,24 +8,21 @@ import json
 import re
 import shutil
 import zipfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.files import new_file, open_regular, user_path
 from ur_energy_model.model.document import document
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC, is_generic
 from ur_energy_model.model.model_file import load_model, model_text, save_model
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 SCHEMA = 1
 LARGEST_FILE = 64 << 20

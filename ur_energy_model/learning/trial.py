@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -12,19 +13,15 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import ArmState, PowerOptions
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
+from ur_energy_model.learning.information import ArmMotion
 from ur_energy_model.model.document import document
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import model_from_document
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ur_energy_model.learning.information import ArmMotion
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # ModelRecord: how well a model predicts time that it was not fitted to.
 

@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ur_energy_model.learning.history import Attempt
 from ur_energy_model.learning.process import (
     BeginLearning,
     FinishLearning,
@@ -23,12 +24,7 @@ from ur_energy_model.learning.process import (
     LearnerState,
     Progress,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.learning.history import Attempt
-    from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 # CpuBudget: keeps the computing time of a background process below a share of a core.
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ur_energy_model.codec import plain
+from ur_energy_model.model.drives import JointModel
+from ur_energy_model.model.energy_model import EnergyModel, LinkTensors, PayloadCalibration
 from ur_energy_model.model.friction import PARAMETER_UNITS, SHAPE_UNITS
-from ur_energy_model.yaml_reader import plain
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.drives import JointModel
-    from ur_energy_model.model.energy_model import EnergyModel, LinkTensors, PayloadCalibration
 
 SCHEMA = 1
 KIND = "ur_energy_model"

@@ -11,16 +11,13 @@ about the frame origin, in pinocchio's order (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, I
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
 
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup, entries_of, tensor_of
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 
 class ArmDynamics:

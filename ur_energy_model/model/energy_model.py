@@ -15,9 +15,10 @@ converts, with I the current that RTDE reports, whatever the drive's phase conve
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,12 +35,8 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.friction import SMOOTHING, presliding
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import Session, SessionSpread, with_session_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ur_energy_model.model.setup import Payload, Setup
-    from ur_energy_model.typing import Array
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.typing import Array
 
 # PayloadCalibration: corrections of links and drives from recordings with a known payload.
 

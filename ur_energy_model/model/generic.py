@@ -7,22 +7,18 @@ deviations are those between arms of the type; docs/generic_models.md states whe
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.files import config_file
+from ur_energy_model.model.drives import JointModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import Session, SessionSpread, scaled_parameters
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.drives import JointModel
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 GENERIC = "generic"
 """`model` in JSON output if no file was given, and `origin` in the provenance of such a model."""

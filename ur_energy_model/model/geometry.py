@@ -7,9 +7,11 @@ trajectory with coal, the collision library of pinocchio, for the values in repo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import coal
 import numpy as np
@@ -18,7 +20,9 @@ import pinocchio as pin
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.files import config_file
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.ranges import LENGTH
+from ur_energy_model.typing import Array
 from ur_energy_model.yaml_reader import (
     Quantity,
     Record,
@@ -29,13 +33,6 @@ from ur_energy_model.yaml_reader import (
     list_of,
     mapping_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
 
 # Collision bodies: the links of an arm as capsules, table and walls as half-spaces.
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import yaml
@@ -34,6 +34,7 @@ from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.ranges import VARIANCE
 from ur_energy_model.robot_modes import ROBOT_MODES
+from ur_energy_model.typing import Array
 from ur_energy_model.yaml_reader import (
     Origin,
     Quantity,
@@ -48,9 +49,6 @@ from ur_energy_model.yaml_reader import (
     text,
     with_suggestion,
 )
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
 
 # Readers of values with units, and of estimates: values with standard deviation and source.
 

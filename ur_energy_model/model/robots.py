@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -13,6 +13,7 @@ from ur_energy_model import ranges
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.files import config_file
 from ur_energy_model.model.urdf_import import robot_content
+from ur_energy_model.typing import Array, Mask
 from ur_energy_model.yaml_reader import (
     Origin,
     Quantity,
@@ -23,9 +24,6 @@ from ur_energy_model.yaml_reader import (
     text,
     unique_names,
 )
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array, Mask
 
 SCHEMA = 1
 CONVENTIONS = ("standard", "modified", "urdf")

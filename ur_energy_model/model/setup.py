@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

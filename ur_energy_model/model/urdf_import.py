@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.spatial.transform import Rotation
 
 from ur_energy_model import ranges
 from ur_energy_model.errors import RobotFileError
+from ur_energy_model.typing import Array
 from ur_energy_model.yaml_reader import (
     Quantity,
     ReadingLimits,
@@ -25,9 +26,6 @@ from ur_energy_model.yaml_reader import (
     excerpt,
     read_bytes,
 )
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
 
 _MOVING = ("revolute", "continuous")
 _LIMITS = ReadingLimits(size=16_000_000)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.lines import Level, Line
 from ur_energy_model.nodes.logger import LoggerNode
+from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.sources import connection, fields_of
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.source import SharedSource
-
-if TYPE_CHECKING:
-    from ur_energy_model.nodes.managed_node import ManagedNode
-    from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 
 def nodes(**options: Any) -> list[ManagedNode]:

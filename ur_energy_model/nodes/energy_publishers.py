@@ -6,7 +6,7 @@ import importlib
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray
@@ -17,6 +17,9 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ur_energy_model import topics_and_services as topics
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.live import Snapshot
+from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.topics import (
     FULL_SCALE,
     color,
@@ -34,6 +37,7 @@ from ur_energy_model.energy.topics import (
     summary_statuses,
     total_numbers,
 )
+from ur_energy_model.nodes.plan_predictions import PlanAnswer
 from ur_energy_model.nodes.ros import (
     SerializedJointStates,
     diagnostic_array,
@@ -42,13 +46,7 @@ from ur_energy_model.nodes.ros import (
     serialized_number,
 )
 from ur_energy_model.telemetry.source import Decimator
-
-if TYPE_CHECKING:
-    from ur_energy_model.energy.cycles import Cycle
-    from ur_energy_model.energy.live import Snapshot
-    from ur_energy_model.energy.powers import Channels
-    from ur_energy_model.nodes.plan_predictions import PlanAnswer
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # control_msgs/DynamicJointState, which is published only if that package is installed.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ur_energy_model.energy.cycles import Cycle, Marks
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import PowerOptions, PowerTable
@@ -22,11 +25,14 @@ from ur_energy_model.errors import (
 )
 from ur_energy_model.files import user_path
 from ur_energy_model.learning.background import BackgroundLearning, LearningUpdate
+from ur_energy_model.learning.history import Change
 from ur_energy_model.learning.needs import next_needed
 from ur_energy_model.learning.state import StateStore, save_learned
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, model_words
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.nodes.lines import (
     Level,
     Line,
@@ -35,18 +41,9 @@ from ur_energy_model.nodes.lines import (
     RepeatedLines,
     without_numbers,
 )
+from ur_energy_model.plant.live_history import LiveHistory
 from ur_energy_model.plant.schema import model_key
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable
-
-    from ur_energy_model.energy.cycles import Cycle, Marks
-    from ur_energy_model.learning.history import Change
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.sessions import SessionFriction
-    from ur_energy_model.plant.live_history import LiveHistory
-    from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 # The first model of a running estimator: a file, loaded again after each change, or generic.
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticStatus
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model import topics_and_services as names
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.live import LiveEstimator, Snapshot
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.errors import UrEnergyError, printable
 from ur_energy_model.files import user_path
@@ -41,17 +46,8 @@ from ur_energy_model.sinks.live_arm import SinkGroup, open_sinks
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from builtin_interfaces.msg import Time
-    from diagnostic_msgs.msg import DiagnosticStatus
-
-    from ur_energy_model.energy.cycles import Cycle
-    from ur_energy_model.energy.live import LiveEstimator, Snapshot
-    from ur_energy_model.telemetry.samples import Telemetry
 
 # Services of the estimator: reset, interval reading, start of a cycle.
 

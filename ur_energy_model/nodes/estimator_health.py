@@ -6,11 +6,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
 
+from ur_energy_model.energy.live import Snapshot
+from ur_energy_model.energy.source_reader import SourceReader
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
+from ur_energy_model.nodes.estimated_arm import EstimatedArm
 from ur_energy_model.nodes.lines import (
     ClockLines,
     ConnectionLines,
@@ -21,19 +27,9 @@ from ur_energy_model.nodes.lines import (
     count,
 )
 from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, status
+from ur_energy_model.plant.live_history import LiveHistory
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry, same_serial
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from diagnostic_msgs.msg import DiagnosticStatus
-
-    from ur_energy_model.energy.live import Snapshot
-    from ur_energy_model.energy.source_reader import SourceReader
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.nodes.estimated_arm import EstimatedArm
-    from ur_energy_model.plant.live_history import LiveHistory
 
 MAX_LATENCIES = 2000
 """Largest number of latencies kept between two reports."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
@@ -19,9 +20,6 @@ from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.ros import ERROR, OK, diagnostic_array, status
 from ur_energy_model.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class IdentificationNode(ManagedNode):

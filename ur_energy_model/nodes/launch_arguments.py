@@ -8,9 +8,10 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from ament_index_python.packages import get_package_prefix
@@ -19,9 +20,6 @@ from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import config_file, open_regular, user_path
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.nodes.parameters import NODES, Value, parameter
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 SWITCH = ("true", "false")
 OUTLETS = (

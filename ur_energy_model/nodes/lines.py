@@ -7,17 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import span
 from ur_energy_model.telemetry.clock import HOST_CLOCK, HostClock
 from ur_energy_model.telemetry.recording.reception import RecorderStatus
+from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.telemetry.samples import RecordingInfo
 
 PERIOD = 10.0
 """Shortest time between two lines of one kind [s]."""

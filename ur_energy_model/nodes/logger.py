@@ -7,8 +7,11 @@ import sys
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -40,15 +43,8 @@ from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.recording.reception import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from diagnostic_msgs.msg import DiagnosticStatus
-
-    from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 # RecordingSession: reads a source in a thread, and records bags while they are wanted.
 

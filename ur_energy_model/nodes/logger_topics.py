@@ -6,13 +6,16 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.clock import Clock
+from rclpy.lifecycle import LifecyclePublisher
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from ur_energy_model import topics_and_services as topics
+from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.ros import (
     OK,
     WARN,
@@ -31,16 +34,7 @@ from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.joint_states import JointStateFormats, as_array
 from ur_energy_model.telemetry.samples import Telemetry, equal_runs
 from ur_energy_model.telemetry.source import Decimator
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rclpy.clock import Clock
-    from rclpy.lifecycle import LifecyclePublisher
-    from rclpy.node import Node
-
-    from ur_energy_model.nodes.managed_node import ManagedNode
-    from ur_energy_model.topics_and_services import Topic
+from ur_energy_model.topics_and_services import Topic
 
 # OtherPublishers: whether another node publishes the joints of this arm on the same topic.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import (
     FloatingPointRange,
@@ -22,7 +24,9 @@ from rclpy.lifecycle import (
     LifecycleState,
     TransitionCallbackReturn,
 )
+from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
+from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from ur_energy_model.errors import UrEnergyError, printable
@@ -38,13 +42,6 @@ from ur_energy_model.nodes.ros import (
     log_lines,
 )
 from ur_energy_model.topics_and_services import DIAGNOSTICS, Service, Topic
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from builtin_interfaces.msg import Time
-    from rclpy.node import Node
-    from rclpy.task import Future
 
 # ROS descriptors of the parameters in `parameters.NODES`.
 

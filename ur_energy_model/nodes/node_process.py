@@ -13,10 +13,11 @@ import threading
 import time
 import traceback
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import rclpy
 from rclpy.executors import (
@@ -30,12 +31,7 @@ from rclpy.task import Future
 
 from ur_energy_model import interrupts
 from ur_energy_model.errors import UrEnergyError, one_line, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType
-
-    from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.managed_node import ManagedNode
 
 # Unexpected exceptions: one line for the operator, the traceback in a file, the process ends.
 

@@ -6,17 +6,15 @@ generated from it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import yaml
 
 from ur_energy_model.model.friction import LAWS
 from ur_energy_model.sinks.options import READINGS_PER_SECOND
 from ur_energy_model.telemetry.rtde.address import is_address
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Parameter: one parameter of a node, with its range and how it is typed.
 

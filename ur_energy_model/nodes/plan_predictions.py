@@ -5,32 +5,29 @@ from __future__ import annotations
 import struct
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
+from ur_energy_model.energy.live import LiveEstimator, Snapshot
+from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.plan_follower import MOST_PLANS, PlanFollower
+from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.experiment.cycle_exports import trajectory_points
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.nodes.ros import joint_trajectory, plan_of
 from ur_energy_model.optimization.plan_optimization import optimize_moves
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.energy.live import LiveEstimator, Snapshot
-    from ur_energy_model.energy.meter import MeterReading
-    from ur_energy_model.energy.powers import Channels
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.trajectory.plan import Plan
-    from ur_energy_model.typing import Array
+from ur_energy_model.trajectory.plan import Plan
+from ur_energy_model.typing import Array
 
 # The answer to a planned trajectory: its energy, the same motion for less, what was measured.
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.callback_groups import CallbackGroup
+from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.logging import get_logger
+from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.serialization import serialize_message
@@ -21,15 +25,7 @@ from ur_energy_model.errors import InputError, printable
 from ur_energy_model.nodes.lines import Level, Line
 from ur_energy_model.telemetry.bag.cdr import Status, text_of
 from ur_energy_model.trajectory.plan import Plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rclpy.impl.rcutils_logger import RcutilsLogger
-    from rclpy.node import Node
-    from rclpy.publisher import Publisher
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Quality of service of the nodes' topics.
 #

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ur_energy_model.energy.live import LIVE_FIELDS
 from ur_energy_model.identification.recording_reader import FIELDS as LEARNED_FIELDS
@@ -14,13 +15,9 @@ from ur_energy_model.nodes.ros import SILENT_AFTER, PolledSubscription
 from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.joint_states import JointStateStream
 from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
-    from ur_energy_model.typing import Self
+from ur_energy_model.typing import Self
 
 # JointStatesSource: the joint_states topic of a driver as a TelemetrySource.
 

@@ -8,9 +8,12 @@ temperature may differ by widens the interval.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -28,16 +31,10 @@ from ur_energy_model.optimization.recorded_motion import (
     find_moves,
     read_motion,
 )
+from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import same_serial
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from ur_energy_model.plant.database import HistoryDatabase
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 STANDBY_SPREAD = 2.0
 """Standard deviation of standby between sessions of one arm [W], where it cannot be corrected."""

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from ur_energy_model.energy.joint_powers import PlanPowers
 from ur_energy_model.energy.meter import integrate, trapezoid
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.robot_modes import BACKDRIVE, BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import Telemetry, equal_runs
+from ur_energy_model.trajectory import motions as moving
 from ur_energy_model.trajectory.plan import Motion, Plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.trajectory import motions as moving
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Switching the arm off in long waits: what it takes on this arm, where a recording shows it.
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import (
     SHORTEST_REST,
     CycleEnergies,
@@ -33,15 +34,9 @@ from ur_energy_model.optimization.path import (
     reached,
     with_jerk_limit,
 )
+from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.plan import Plan
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.trajectory.motions import Motion
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Durations of all moves of a cycle together: the same marginal energy of time for all.
 #

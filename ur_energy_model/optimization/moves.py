@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE, integrate
 from ur_energy_model.energy.telemetry_checks import OperatingConditions
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.optimization.cycle import (
     CycleEnergies,
     Dwell,
@@ -33,15 +37,7 @@ from ur_energy_model.optimization.recorded_motion import (
     recorded_tool,
 )
 from ur_energy_model.telemetry.samples import equal_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.setup import Payload, Setup
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Uncertainty of energies and of a saving: the model's errors, not its parameters' alone.
 

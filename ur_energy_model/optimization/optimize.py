@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.evaluation import identify_session
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import (
     CycleEnergies,
     OptimizationOptions,
@@ -36,14 +38,7 @@ from ur_energy_model.optimization.pendant import (
     typed_stretches,
     with_locks,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, Progress
 
 # Energy of the cheapest cycle over its cycle time.
 

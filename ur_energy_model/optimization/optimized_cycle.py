@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
-    from ur_energy_model.optimization.pendant import Step
-    from ur_energy_model.typing import Array
+from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
+from ur_energy_model.optimization.pendant import Step
+from ur_energy_model.typing import Array
 
 BREAK = 30.0
 """Of a day in which the arm could be switched off, for the ceiling [min]."""

@@ -12,13 +12,15 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pinocchio as pin
 from scipy.optimize import least_squares, minimize_scalar
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import (
     SHORTEST_REST,
     Kind,
@@ -40,11 +42,7 @@ from ur_energy_model.simulation.kinematics import (
 from ur_energy_model.simulation.sensors import pose_vector
 from ur_energy_model.trajectory.motions import Motion, Trapezoid
 from ur_energy_model.trajectory.motions import move as move_between
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # How the path of a move can be programmed: moveJ, moveL or neither.
 

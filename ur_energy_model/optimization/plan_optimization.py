@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import Stretch, WorkCycle, recorded_stretches
 from ur_energy_model.optimization.cycle_problem import Allocator
 from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.path import (
     JointPath,
     PathDynamics,
@@ -23,15 +27,7 @@ from ur_energy_model.optimization.path import (
 from ur_energy_model.optimization.pendant import typed_stretches
 from ur_energy_model.trajectory.motions import Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # A planned trajectory with less energy: same path, same duration, another time law.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -25,6 +26,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.filtered_motion import freedrive_samples
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BACKDRIVE, PLAYING
 from ur_energy_model.simulation.kinematics import matrix_of
 from ur_energy_model.simulation.sensors import pose_vector
@@ -32,12 +34,7 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs
 from ur_energy_model.trajectory.plan import CUTOFF
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 LONGEST = 900.0
 """Longest part of a recording that is read [s]; bounds memory and time."""

@@ -10,11 +10,13 @@ import shutil
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
+from multiprocessing.process import BaseProcess
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError, UrEnergyError
@@ -23,13 +25,8 @@ from ur_energy_model.interrupts import single_threaded_children, start_ignoring_
 from ur_energy_model.papers.protocol import VERDICT, cell
 from ur_energy_model.papers.stages import STAGES, Stage
 from ur_energy_model.report.palette import stylesheet
+from ur_energy_model.typing import Progress
 from ur_energy_model.yaml_reader import Record, YamlTree, text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from multiprocessing.process import BaseProcess
-
-    from ur_energy_model.typing import Progress
 
 # Tables and figures of the papers: config/papers.yaml.
 

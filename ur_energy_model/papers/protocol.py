@@ -6,19 +6,24 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model import ranges
+from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError, MotionRefusedError
 from ur_energy_model.experiment.design import Design, design_trajectory, genetic_search
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, limits_of
 from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.limits import PeriodicMotion, RepeatedMotion, SafetyLimits, check
 from ur_energy_model.files import config_file, write_text
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.report.chart import Chart
 from ur_energy_model.report.figures import save_chart
+from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
+from ur_energy_model.typing import Progress
 from ur_energy_model.yaml_reader import (
     Quantity,
     Reader,
@@ -26,16 +31,9 @@ from ur_energy_model.yaml_reader import (
     YamlTree,
     list_of,
     mapping_of,
-    plain,
     text,
     unique_names,
 )
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.report.chart import Chart
-    from ur_energy_model.simulation.arm_options import ArmOptions
-    from ur_energy_model.typing import Progress
 
 # Result of a protocol: the figures found beside the published ones.
 

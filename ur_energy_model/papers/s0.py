@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.limits import RepeatedMotion
+from ur_energy_model.identification.evaluation import Metrics
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.identification.published_current_model import (
     PublishedCurrentModel,
@@ -20,9 +23,12 @@ from ur_energy_model.identification.published_current_model import (
 )
 from ur_energy_model.identification.reflected_inertia import split_inertia
 from ur_energy_model.model.drives import catalogue_motor_constants
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.protocol import Outcome, ProtocolRun, Row
 from ur_energy_model.report.analysis import Analysis, analyse
+from ur_energy_model.report.chart import Chart
 from ur_energy_model.report.recording_charts import (
     current_chart,
     current_error_chart,
@@ -34,16 +40,7 @@ from ur_energy_model.report.recording_charts import (
     torque_error_chart,
 )
 from ur_energy_model.trajectory.named_motions import Planner
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.identification.evaluation import Metrics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.report.chart import Chart
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Rows of protocol s0: Tables IV to VII of Clochiatti et al., Robotica 2024, beside ours.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.design_problem import DesignRequest
 from ur_energy_model.experiment.limits import PeriodicMotion, sample_period
 from ur_energy_model.identification.base_parameter_bags import (
@@ -18,19 +21,13 @@ from ur_energy_model.identification.base_parameters import BaseParameterFit, Reg
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.model_file import save_model
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.protocol import Outcome, ProtocolRun, Row
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from ur_energy_model.experiment.design import Design
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices
 
 # Rows and pictures about base parameters: their number, the regressor's rank, predicted torque.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +15,11 @@ from ur_energy_model.identification.ecbot import Ecbot, EcbotTest
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.model_file import save_model
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.protocol import Outcome, ProtocolRun, Row
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 _OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
 """Joint positions with clearance on all sides for every UR arm [rad]; at the home position the hand

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.protocol import Outcome, ProtocolRun, Row
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.model_charts import bode_chart, joints_chart
@@ -20,18 +23,12 @@ from ur_energy_model.simulation.arm_options import (
     draw_session,
 )
 from ur_energy_model.simulation.joint_controller import LinearDrive, linear_drives, tuned_pd
+from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.plant import gear_twist
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.simulation.parameters import ArmParameters
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 # Rows and pictures of the drive model of S3: transfer function, Bode diagram, gear stiffness.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.design_problem import DesignRequest
 from ur_energy_model.experiment.limits import PeriodicMotion, sample_period
 from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
@@ -16,6 +19,7 @@ from ur_energy_model.identification.payload import payload_difference
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.model_file import save_model
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.papers.protocol import Outcome, ProtocolRun, Row
 from ur_energy_model.papers.s4_measured_run import (
@@ -30,14 +34,7 @@ from ur_energy_model.papers.s4_measured_run import (
 )
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from ur_energy_model.experiment.design import Design
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Pictures of protocol s4 on the paper's own robot.
 

@@ -6,25 +6,22 @@ differences of the speed, least squares on the base parameters with friction.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model.experiment.limits import PeriodicMotion, RepeatedMotion
+from ur_energy_model.identification.base_parameters import FullRegressor, Regrouping
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.papers.protocol import ProtocolRun, Row
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ur_energy_model.identification.base_parameters import FullRegressor, Regrouping
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 CUTOFF = 10.0
 """Of the smoothing [Hz]; the motion has components up to 0.5 Hz."""

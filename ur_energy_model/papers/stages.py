@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
+from ur_energy_model.experiment.limits import PeriodicMotion
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.papers import s0 as random_point_motions
@@ -24,13 +27,7 @@ from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.recording.reception import RecorderStatus
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import home_position
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from ur_energy_model.experiment.limits import PeriodicMotion
-    from ur_energy_model.typing import Progress
+from ur_energy_model.typing import Progress
 
 # The protocols by name.
 #

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, CycleDetector, Trigger
+from ur_energy_model.energy.powers import Channels, PowerTable
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.errors import RecordingError, UrEnergyError, optional_import
 from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.energy_parts import (
@@ -34,16 +39,7 @@ from ur_energy_model.telemetry.bag.files import file_number
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
 from ur_energy_model.telemetry.samples import arm_name, repetition
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    import pyarrow
-
-    from ur_energy_model.energy.powers import Channels, PowerTable
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Progress
+from ur_energy_model.typing import Progress
 
 # BagFolder: a folder in which bags appear and grow, and what of them can be added to a history.
 

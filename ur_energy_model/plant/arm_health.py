@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.identification.assembly import PRIOR_FREEDOM
 from ur_energy_model.learning.friction_clock import NOISE
 from ur_energy_model.model.sessions import SESSION_GAP, STANDBY_SPREAD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices
 
 # Levels of slow quantities by unit of work: the part of a session that is in one day.
 

@@ -9,25 +9,22 @@ import socket
 import tempfile
 import time
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import resource_tracker
-from typing import TYPE_CHECKING, Any, Generic
+from pathlib import Path
+from typing import Any, Generic
+
+from distributed import Client, Future, LocalCluster
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.interrupts import postponed
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result, in_this_process, result_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from distributed import Client, Future, LocalCluster
-
-    from ur_energy_model.typing import Progress
+from ur_energy_model.typing import Progress
 
 # What a worker does with one bag.
 

@@ -7,30 +7,26 @@ nothing else: it has no access to files, networks, settings or variables of Pyth
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pyarrow
+import pyarrow.compute
+import pyarrow.dataset
 
 from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.files import cell_text, new_file
 from ur_energy_model.plant.schema import TABLES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    import pyarrow
-    import pyarrow.compute
-    import pyarrow.dataset
-
-    from ur_energy_model.plant.store import HistoryStore
-    from ur_energy_model.typing import Progress, Self
+from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.typing import Progress, Self
 
 # Period: the days of the history that a question is about, in a time zone, and its shifts.
 

@@ -8,21 +8,17 @@ attributed to the parts of that time; the sum over all parts stays the meter's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ur_energy_model.energy.cycles import Marks
-    from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array, Indices, Mask
 
 # TimeRanges: stretches of host time, such as those that a source of the history covers.
 

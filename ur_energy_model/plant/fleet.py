@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +17,8 @@ from ur_energy_model.identification.torque_constants import (
     LINK_WEIGHT_ERROR,
     TorqueConstantPrior,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.typing import Array, Mask
 
 # Hierarchical normal model of one constant of one joint size over the arms of a fleet.
 #

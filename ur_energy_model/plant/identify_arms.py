@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +20,13 @@ from ur_energy_model.identification.torque_constants import (
     own_part,
 )
 from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.plant.fleet import Fleet, FleetArm
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import RecordingInfo, arm_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array, Mask, Progress
+from ur_energy_model.typing import Array, Mask, Progress
 
 # What the recordings of an identified arm say, read from its model.
 

@@ -11,10 +11,14 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
+import pyarrow
 
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.cycles import Marks
+from ur_energy_model.energy.powers import Channels, PowerTable
 from ur_energy_model.errors import UrEnergyError, optional_import
 from ur_energy_model.plant.energy_parts import (
     NOTHING,
@@ -29,15 +33,6 @@ from ur_energy_model.plant.schema import LIVE, SourceKeys, robot_key
 from ur_energy_model.plant.source_record import DAY, day_files, day_name
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.telemetry.samples import arm_name, equal_runs
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pyarrow
-
-    from ur_energy_model.energy.calculator import EnergyCalculator
-    from ur_energy_model.energy.cycles import Marks
-    from ur_energy_model.energy.powers import Channels, PowerTable
 
 # LiveHours: rows of a live writer, in files of one hour each.
 

@@ -9,19 +9,17 @@ import random
 import shutil
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
+
+import pyarrow.fs
 
 from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.files import new_file, open_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    import pyarrow.fs
 
 
 class StoreError(InputError):

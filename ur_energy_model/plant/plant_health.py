@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.dataset
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import optional_import
@@ -25,14 +28,7 @@ from ur_energy_model.plant.arm_health import (
 from ur_energy_model.plant.places import StoreError
 from ur_energy_model.plant.source_record import FileName
 from ur_energy_model.plant.store import HistoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import pyarrow
-    import pyarrow.dataset
-
-    from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, Progress
 
 # Minutes of one arm from the table `health` of a history.
 

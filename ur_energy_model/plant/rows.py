@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+import pyarrow
 
+from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import MOST_MARKS, Cycle, CycleCounter, Mark
 from ur_energy_model.energy.meter import MeterReading, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
@@ -16,6 +19,7 @@ from ur_energy_model.errors import optional_import
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.learning.friction_clock import TYPICAL_SPEED, friction_torque
 from ur_energy_model.learning.minute import MINUTE, Minute, MinuteMeter, Windows
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.plant.energy_parts import SECOND, PartTable, host_times
 from ur_energy_model.plant.schema import (
     SourceKeys,
@@ -26,15 +30,7 @@ from ur_energy_model.plant.schema import (
     times,
 )
 from ur_energy_model.telemetry.samples import Telemetry, run_starts, slices_between
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    import pyarrow
-
-    from ur_energy_model.energy.calculator import EnergyCalculator
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 
 def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pyarrow.Table:

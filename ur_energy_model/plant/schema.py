@@ -8,26 +8,22 @@ SHA-256 of the bag, or the name of a live writer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow
 
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.errors import optional_import, printable
 from ur_energy_model.learning.state import file_digest
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    import pyarrow
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.plant.energy_parts import Times
-    from ur_energy_model.telemetry.samples import RecordingInfo
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.plant.energy_parts import Times
+from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.typing import Array, Mask
 
 Kind = Literal["time", "text", "integer", "number", "numbers", "texts"]
 """Of a column's values; `numbers` and `texts` are lists, one entry per joint."""

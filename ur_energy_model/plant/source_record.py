@@ -10,22 +10,18 @@ import io
 import json
 import re
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow
 
 from ur_energy_model.errors import RecordingError, optional_import
 from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
 from ur_energy_model.plant.rows import joint_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow
-
-    from ur_energy_model.typing import Self
+from ur_energy_model.typing import Self
 
 NAME = b"ur_energy_model.name: "
 """Before the name of a file, in its footer."""

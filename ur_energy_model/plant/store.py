@@ -20,12 +20,17 @@ of the store names is ever removed.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pyarrow
+import pyarrow.dataset
 
 from ur_energy_model.errors import optional_import
 from ur_energy_model.files import user_path
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.plant.energy_parts import TimeRanges
 from ur_energy_model.plant.places import LocalPlace, Place, S3Place, StoreError
 from ur_energy_model.plant.schema import TABLES, SourceKeys, arrow_schema, model_row
@@ -46,15 +51,6 @@ from ur_energy_model.plant.source_record import (
     record_name,
     recorded_source,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    import pyarrow
-    import pyarrow.dataset
-
-    from ur_energy_model.model.energy_model import EnergyModel
 
 # Holdings: which files of a history store count, and what is wrong with the others, in words.
 

@@ -6,10 +6,10 @@ Torques are joint side, like target_moment. The compared samples are those of ME
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +22,15 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.comparison import Comparison, compare, compare_target_torque
 from ur_energy_model.identification.evaluation import anchored_friction, read_for_comparison
+from ur_energy_model.identification.quality import Motion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ur_energy_model.identification.quality import Motion
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.setup import Payload
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 # Powers and energies of a recording at its samples, for the figures of a report.
 #

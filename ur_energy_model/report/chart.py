@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.report.analysis import Analysis, Breaks
-    from ur_energy_model.typing import Array
+from ur_energy_model.report.analysis import Analysis, Breaks
+from ur_energy_model.typing import Array
 
 Role = Literal["measured", "model", "truth", "aside"]
 """Meaning of a curve or bar: recorded, from the model (in the joint's colour), true value of a

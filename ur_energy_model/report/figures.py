@@ -5,12 +5,14 @@ Figures are objects with an Agg canvas; without pyplot no display is needed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context, rcParams
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
@@ -20,6 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.chart import (
     BarChart,
@@ -34,14 +37,7 @@ from ur_energy_model.report.chart import (
 )
 from ur_energy_model.report.palette import THEMES, Theme, ThemeName
 from ur_energy_model.report.recording_charts import recording_charts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from matplotlib.axes import Axes
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # The layout of a static figure: style, title, caption, legend and axes.
 

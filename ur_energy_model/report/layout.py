@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.recording_energy import EnergySummary
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
 from ur_energy_model.identification.reflected_inertia import split_inertia
 from ur_energy_model.model.drives import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, motor_constant
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -17,6 +20,7 @@ from ur_energy_model.report import recording_charts as motion
 from ur_energy_model.report import recording_charts as power
 from ur_energy_model.report import recording_charts as torque_and_current
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
+from ur_energy_model.report.chart import Chart
 from ur_energy_model.report.model_charts import (
     interval_chart,
     singular_value_charts,
@@ -34,13 +38,6 @@ from ur_energy_model.report.page import (
 )
 from ur_energy_model.report.report import BagReport, Report
 from ur_energy_model.report.shift import cycle_table, shift_charts, shift_table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from ur_energy_model.energy.recording_energy import EnergySummary
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.report.chart import Chart
 
 # The table of energy and efficiency.
 

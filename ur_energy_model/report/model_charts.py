@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.learning.history import Attempt
+from ur_energy_model.model.drives import JointModel
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import PARAMETER_UNITS, OperatingPoint
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.chart import (
     Interval,
     IntervalChart,
@@ -18,15 +22,7 @@ from ur_energy_model.report.chart import (
     Panel,
     Role,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ur_energy_model.learning.history import Attempt
-    from ur_energy_model.model.drives import JointModel
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 _SPEED = 1.0
 """Joint speed for the chart of friction against temperature [rad/s]."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.energy.joint_powers import PlanPowers
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, WorkCycle, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.pendant import typed_stretches
@@ -27,12 +28,6 @@ from ur_energy_model.report.recording_charts import stacked_lines
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
 from ur_energy_model.typing import Array
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array
 
 STEP = 0.01
 """Time between samples of the drawn powers [s]."""

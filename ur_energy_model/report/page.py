@@ -6,10 +6,11 @@ import base64
 import hashlib
 import html
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from importlib.resources import files
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,12 +29,8 @@ from ur_energy_model.report.chart import (
     decimate_with_focus,
 )
 from ur_energy_model.report.palette import stylesheet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ur_energy_model.report.verdict import ModelVerdict
-    from ur_energy_model.typing import Array
+from ur_energy_model.report.verdict import ModelVerdict
+from ur_energy_model.typing import Array
 
 # ChartEncoder: charts as compact JSON for the page.
 #

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.plant.summary import (
     Anomaly,
     FleetDays,
@@ -32,12 +33,7 @@ from ur_energy_model.report.layout import duration_text, energy_text
 from ur_energy_model.report.page import Cell, Item, Page, Section, Table, Tile
 from ur_energy_model.report.tariff import JOULES_PER_KWH, Tariff
 from ur_energy_model.report.verdict import ORDER, Grade, ModelVerdict, Statement
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ur_energy_model.plant.database import HistoryDatabase
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices
 
 MODEL_ERROR = (3.0, 10.0)
 """Largest share by which model and measured bus energy differ, percent: good, fair."""

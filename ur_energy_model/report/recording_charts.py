@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,11 +23,7 @@ from ur_energy_model.report.chart import (
     Timeline,
     chart_over_time,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 # Charts of the motion: joints over time, the flange's path, temperatures.
 

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import EnergySummary, common_serials, estimate_energy
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.evaluation import evaluate
+from ur_energy_model.identification.quality import Motion
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.report.shift import Shift, read_shift
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import repetition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ur_energy_model.energy.cycles import Trigger
-    from ur_energy_model.identification.quality import Motion
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.setup import Payload
-    from ur_energy_model.typing import Progress
+from ur_energy_model.typing import Progress
 
 
 @dataclass(frozen=True)

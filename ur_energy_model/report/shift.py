@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ur_energy_model.energy.cycles import Cycle, Trigger
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.chart import BarChart, Bars, Chart, LineChart, Panel, Timeline
 from ur_energy_model.report.page import Table
+from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.energy.cycles import Cycle, Trigger
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.report.tariff import Tariff
-    from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, Progress
 
 BIN = 1.0
 """Length of the intervals of mean power [s]."""

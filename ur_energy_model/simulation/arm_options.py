@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.simulation.joint_controller import ControllerKind
 from ur_energy_model.simulation.parameters import (
     ArmParameters,
     NoLoadFriction,
@@ -17,11 +19,7 @@ from ur_energy_model.simulation.parameters import (
     draw_parameters,
     joint_sizes,
 )
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.simulation.joint_controller import ControllerKind
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Sets of drive constants that a simulated arm can have instead of its type's typical ones.
 #

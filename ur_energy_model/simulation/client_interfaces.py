@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,7 @@ from ur_energy_model.simulation.urscript import (
     calls_of,
     program_name,
 )
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Encoding of the packets of the primary, secondary and real-time interfaces.
 #

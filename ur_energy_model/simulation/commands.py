@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.model.setup import Payload
-
-if TYPE_CHECKING:
-    from ur_energy_model.trajectory.motions import Motion
-    from ur_energy_model.typing import Array
+from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.commands import Command, ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.kinematics import (
@@ -26,13 +29,7 @@ from ur_energy_model.simulation.rtde_inputs import INPUTS, OWN_FIELDS, InputOwne
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
 from ur_energy_model.telemetry.rtde.protocol import TextMessage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, MutableMapping
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.setup import Payload
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # What RTDE inputs other than registers do: speed slider, digital and analog outputs.
 

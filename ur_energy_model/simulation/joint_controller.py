@@ -8,20 +8,18 @@ compensation, tuned in the frequency domain on the linear drive (Battistini et a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pinocchio as pin
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.simulation.parameters import ArmParameters, constants
 from ur_energy_model.simulation.plant import ServoGains, gear_twist, solid_links
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Linear model of one drive: rotor and link, connected by the elastic gear.
 #

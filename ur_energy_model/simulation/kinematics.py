@@ -6,7 +6,7 @@ A pose is a position and a rotation vector [6], m and rad, in base axes, as in U
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import pinocchio as pin
@@ -14,12 +14,10 @@ from scipy.interpolate import CubicSpline
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation.sensors import pose_vector
 from ur_energy_model.trajectory.motions import Trapezoid
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 POSITION_TOLERANCE, ANGLE_TOLERANCE = 1e-7, 1e-7
 """Convergence of the inverse kinematics [m, rad]."""

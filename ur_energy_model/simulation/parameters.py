@@ -7,17 +7,22 @@ to find the constants from telemetry.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from ur_energy_model import ranges
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import config_file
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.typing import Array, Indices
 from ur_energy_model.yaml_reader import (
     Quantity,
     Reader,
@@ -27,15 +32,6 @@ from ur_energy_model.yaml_reader import (
     mapping_of,
     text,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from numpy.typing import ArrayLike
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array, Indices
 
 # Reader of config/simulation/arm.yaml: its keys and their valid values.
 

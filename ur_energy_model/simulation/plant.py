@@ -16,19 +16,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import pinocchio as pin
 
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
 from ur_energy_model.simulation.parameters import ArmParameters, constants
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.setup import Setup
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Links with inertia tensors, for descriptions that contain point masses only.
 

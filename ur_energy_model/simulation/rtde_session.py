@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ur_energy_model.errors import ProtocolError
+from ur_energy_model.simulation.control_box import ControlBox
+from ur_energy_model.simulation.faults import Faults
 from ur_energy_model.telemetry.fields import FIELDS, ValueKind
 from ur_energy_model.telemetry.rtde.protocol import (
     HEADER,
@@ -32,10 +34,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     encode_text_message,
     frame,
 )
-
-if TYPE_CHECKING:
-    from ur_energy_model.simulation.control_box import ControlBox
-    from ur_energy_model.simulation.faults import Faults
 
 SLOWEST_DECIMATION = 1e9
 """Largest number of cycles between data packages."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.simulation.parameters import ArmParameters, constants
+from ur_energy_model.simulation.supply import Bus
 from ur_energy_model.typing import Array
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.simulation.supply import Bus
 
 # RTDE fields of the simulated arm, in part computed on demand.
 

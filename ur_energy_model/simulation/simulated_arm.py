@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.arm_options import ArmOptions, actual_parameters, draw_session
@@ -27,14 +28,9 @@ from ur_energy_model.simulation.supply import (
 )
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.named_motions import Planner
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.trajectory.motions import Motion
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 START_TIME = 60.0
 """Controller timestamp at the start [s]; clients read less than 40 s as a fresh boot."""

@@ -8,7 +8,6 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,11 +26,7 @@ from ur_energy_model.simulation.rtde_session import Packer, RtdeSession
 from ur_energy_model.simulation.tcp_server import ClientSession, Listener, TcpServer
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.typing import Self
+from ur_energy_model.typing import Self
 
 # Deadlines of a periodic task, and statistics of their lateness.
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.arm_options import ArmOptions, DriveSet, default_version
 from ur_energy_model.simulation.control_box import SimulatedIdentity
 from ur_energy_model.simulation.faults import Faults
+from ur_energy_model.simulation.joint_controller import ControllerKind
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.simulated_controller import SimulatedController
 from ur_energy_model.trajectory.named_motions import named_motion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ur_energy_model.model.setup import Payload, Setup
-    from ur_energy_model.simulation.joint_controller import ControllerKind
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.commands import ProgramState, SafetyMode
 from ur_energy_model.simulation.parameters import constants
 from ur_energy_model.trajectory.motions import Hold, Motion, repeats
+from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.typing import Array, Mask
-
-if TYPE_CHECKING:
-    from ur_energy_model.trajectory.named_motions import Planner
 
 # Commanded joint states: motions, streamed set points, speeds and stops.
 

@@ -6,20 +6,18 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, write_text
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.commands import JOINT_MODE_OF, JointMode, PowerCommand, RobotMode
 from ur_energy_model.simulation.parameters import ArmParameters, constants
 from ur_energy_model.simulation.plant import ABS_CURRENT, COPPER, FRICTION, GEAR, SHAFT
-from ur_energy_model.yaml_reader import plain
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.setup import Payload, Setup
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # The 48 V bus: supply with source resistance, capacitance, braking resistor, energy counters.
 #

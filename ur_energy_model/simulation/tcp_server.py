@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from ur_energy_model.errors import ControllerError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RECEIVE_SIZE = 4096
 """Bytes read from a client at a time: what it sends must not delay a cycle of the arm."""

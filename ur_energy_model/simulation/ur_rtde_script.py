@@ -16,17 +16,13 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.kinematics import ScriptError, checked_pose, compose
-
-if TYPE_CHECKING:
-    from ur_energy_model.simulation.control_box import ControlBox
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Commands of ur_rtde's control script by number, as actions on the control box.
 #

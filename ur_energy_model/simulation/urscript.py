@@ -8,16 +8,14 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.kinematics import ScriptError
-
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Parses plain function calls of URScript: a name and literal arguments.
 #

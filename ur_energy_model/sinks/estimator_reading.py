@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.live import LiveEstimator
 from ur_energy_model.energy.meter import efficiency
 from ur_energy_model.energy.topics import PARTS, interval_energies
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry, arm_name
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable
-
-    from ur_energy_model.energy.cycles import Cycle
-    from ur_energy_model.energy.live import LiveEstimator
-    from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.telemetry.source import LinkStatus
 
 
 @dataclass(frozen=True)

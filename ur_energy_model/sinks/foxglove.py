@@ -11,8 +11,8 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import foxglove
@@ -22,13 +22,9 @@ from ur_energy_model.energy.energy_bag import CYCLE
 from ur_energy_model.sinks.foxglove_messages import ReadingMessages
 from ur_energy_model.sinks.options import Address
 from ur_energy_model.sinks.queued_sink import QueuedSink
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ur_energy_model.sinks.sink import ArmReading
-    from ur_energy_model.telemetry.bag.extra_messages import Messages
-    from ur_energy_model.telemetry.bag.message_encoder import BagTopic
+from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.telemetry.bag.extra_messages import Messages
+from ur_energy_model.telemetry.bag.message_encoder import BagTopic
 
 # OriginGate: in front of the Foxglove server; keeps pages of foreign sites from reading the arm.
 #

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count, pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -19,6 +19,7 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.urdf_export import link_names, urdf
 from ur_energy_model.sinks.queued_sink import QueuedSink
+from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.bag.cdr import (
     ERROR,
     OK,
@@ -38,13 +39,7 @@ from ur_energy_model.telemetry.bag.message_encoder import (
     MessageType,
 )
 from ur_energy_model.telemetry.source import Decimator, LinkStatus
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.sinks.sink import ArmReading
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Shapes and poses of an arm's links, in the frames of its URDF.
 

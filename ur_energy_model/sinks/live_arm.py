@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.energy.telemetry_checks import check_robot
 from ur_energy_model.errors import UrEnergyError, WrongRobotError, optional_import
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.sinks.estimator_reading import (
     About,
@@ -24,16 +26,10 @@ from ur_energy_model.sinks.options import (
     SinkOptions,
     listening_address,
 )
+from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink, SinkStatus
+from ur_energy_model.telemetry.clock import HostClock
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import Decimator, TelemetrySource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from ur_energy_model.energy.cycles import Cycle
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink, SinkStatus
-    from ur_energy_model.telemetry.clock import HostClock
-    from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 # SinkGroup: all sinks of one estimator, fed at one rate.
 

@@ -8,8 +8,9 @@ import ssl
 import struct
 import threading
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -27,9 +28,6 @@ from ur_energy_model.sinks.sparkplug import (
     ReadingStore,
     json_messages,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 # Broker: where an MQTT broker is, from its URL.
 

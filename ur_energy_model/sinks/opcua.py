@@ -8,9 +8,11 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from asyncua import Server, ua
@@ -36,12 +38,7 @@ from ur_energy_model.sinks.options import (
     read_credentials,
 )
 from ur_energy_model.sinks.queued_sink import QueuedSink
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
-    from pathlib import Path
-
-    from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
+from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
 
 # Who may do what on the OPC UA server: anonymous clients read, users also write and call.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asyncua import Server, ua
 
@@ -31,11 +32,7 @@ from ur_energy_model.sinks.opcua_types import (
     unit_variant,
     variant,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ur_energy_model.sinks.sink import ArmActions, ArmReading
+from ur_energy_model.sinks.sink import ArmActions, ArmReading
 
 # Values under the names of the ROS topics, for clients that want numbers and no model.
 

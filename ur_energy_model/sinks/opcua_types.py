@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asyncua import Server, ua
 
 from ur_energy_model.energy.meter import CONFIDENCE
-
-if TYPE_CHECKING:
-    from ur_energy_model.energy.powers import Channels
-    from ur_energy_model.sinks.sink import ArmReading
-    from ur_energy_model.typing import Array
+from ur_energy_model.energy.powers import Channels
+from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.typing import Array
 
 # Names and numbers of the companion specifications that the server follows.
 #

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import user_path
 from ur_energy_model.yaml_reader import Record, YamlTree, text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 READINGS_PER_SECOND = 10.0
 """Default rate of readings [Hz]."""

@@ -9,24 +9,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+import numpy as np
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.energy.topics import PARTS
 from ur_energy_model.sinks import prometheus_metrics as metrics
+from ur_energy_model.sinks.options import Address
 from ur_energy_model.sinks.prometheus_metrics import Kind, Metric
 from ur_energy_model.sinks.queued_sink import QueuedSink
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ur_energy_model.energy.powers import ArmState
-    from ur_energy_model.sinks.options import Address
-    from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks.sink import ArmReading
 
 # ArmMetrics: values of all metrics of one arm, from its readings.
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.topics import other_numbers, total_numbers
 from ur_energy_model.errors import UrEnergyError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ur_energy_model.energy.cycles import Cycle
-    from ur_energy_model.energy.live import Snapshot
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.telemetry.source import LinkStatus
-    from ur_energy_model.typing import Array
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.typing import Array
 
 # ArmReading: what every sink gets of an arm at one moment.
 

@@ -7,11 +7,11 @@ import math
 import threading
 from array import array
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
 
 from pysparkplug import (
     DataType,
@@ -30,11 +30,7 @@ from pysparkplug._protobuf import Payload
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks.sink import ArmReading
 
 # StoredReading: what a reading needs to be published later, in few bytes.
 

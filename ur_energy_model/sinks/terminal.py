@@ -8,33 +8,30 @@ import os
 import select
 import sys
 import termios
+import threading
 import time
 import tty
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 from rich.text import Text
 
+from ur_energy_model.codec import plain
+from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import one_line, span, unsigned_zeros
 from ur_energy_model.sinks.estimator_reading import LiveState, joint_rows, part_rows
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
-from ur_energy_model.yaml_reader import plain
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ur_energy_model.energy.live import Snapshot
-    from ur_energy_model.typing import Self
+from ur_energy_model.typing import Self
 
 # PowerHistory: total and bus power of the last minutes, one value a second.
 

@@ -6,23 +6,18 @@ import math
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.plausibility import ANY_ARM, IMPOSSIBLE_SHARE
 from ur_energy_model.telemetry.samples import Gap, Telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array, Indices, Mask
 
 WINDOW = 1.0
 STEER_SECONDS = 0.1

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.cdr import CdrError, CdrParser, Template
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, equal_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Array, Bytes, Indices, Mask
+from ur_energy_model.typing import Array, Bytes, Indices, Mask
 
 # JointStateFormat: sensor_msgs/JointState messages of a driver, decoded as arrays.
 

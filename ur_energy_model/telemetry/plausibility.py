@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
 from ur_energy_model.typing import Array, Mask
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 PlausibleRanges = Mapping[str, tuple[Array, Array]]
 """Lowest and highest possible value of a field, one for all elements or one each."""

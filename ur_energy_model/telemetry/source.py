@@ -6,17 +6,14 @@ import math
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry.samples import Event, Gap, RecordingInfo, Telemetry, concatenate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.typing import Array, Self
+from ur_energy_model.typing import Array, Self
 
 
 @dataclass(frozen=True)

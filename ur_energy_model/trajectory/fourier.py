@@ -10,8 +10,10 @@ sum l a_l = 0 and sum l^2 b_l = 0. `rest_basis` spans the coefficients that sati
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -19,13 +21,8 @@ from scipy.linalg import block_diag, null_space
 
 from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.files import write_text
+from ur_energy_model.typing import Array
 from ur_energy_model.yaml_reader import Quantity, Record, YamlTree, array, integer, list_of, text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from ur_energy_model.typing import Array
 
 SCHEMA = 1
 TYPE = "fourier_trajectory"

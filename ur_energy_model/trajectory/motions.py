@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline, make_interp_spline
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Speed profiles of moves from rest to rest along a line: trapezoid and cycloid.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pinocchio as pin
@@ -13,6 +13,7 @@ import pinocchio as pin
 from ur_energy_model.errors import InputError, RobotFileError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.motions import (
@@ -24,13 +25,7 @@ from ur_energy_model.trajectory.motions import (
     Sinusoids,
     move,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.setup import Setup
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Moves of an arm, planned within its limits.
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import csv
 from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import open_regular
 from ur_energy_model.low_pass import low_pass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 SAMPLE_PERIOD = 0.008
 """Sample period of the predicted powers [s]."""

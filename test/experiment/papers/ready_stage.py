@@ -7,11 +7,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from ur_energy_model.codec import plain
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.papers.protocol import Outcome, Row
 from ur_energy_model.papers.stages import Stage
 from ur_energy_model.typing import Progress
-from ur_energy_model.yaml_reader import plain
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ur_energy_model.codec import plain
 from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.limits import check
@@ -22,7 +23,6 @@ from ur_energy_model.papers.stages import PROTOCOLS, SimulatedCell, run_protocol
 from ur_energy_model.report.chart import Chart
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
-from ur_energy_model.yaml_reader import plain
 
 ROBOT = load_robot("ur5")
 """Its controller has the lowest rate, which makes these tests fast."""

@@ -8,8 +8,8 @@ import re
 import numpy as np
 
 from test.plant.health.surrogate_health import JOINTS, elbow, health_table, minutes_of
+from ur_energy_model.codec import plain
 from ur_energy_model.plant.plant_health import arm_health
-from ur_energy_model.yaml_reader import plain
 
 DAYS, SINCE = 150, 122.0  # 3 May
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 from ur_energy_model.telemetry.bag.message_encoder import TOPICS, BagTopic
 from ur_energy_model.telemetry.bag.metadata import RECORD_NAME, BagMetadata, FileEntry
 from ur_energy_model.telemetry.samples import equal_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Bytes, Self
+from ur_energy_model.typing import Bytes, Self
 
 MOST_BYTES = 4 << 20
 """Limit of the messages that wait for a chunk."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import struct
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import open_regular
@@ -22,10 +23,6 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     Op,
 )
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 MARK = "mark"
 """Kind of the events that a user puts into a bag."""

@@ -6,15 +6,16 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_name
+from ur_energy_model.telemetry.bag.file_contents import FileContents
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.metadata import (
@@ -25,13 +26,7 @@ from ur_energy_model.telemetry.bag.metadata import (
     read_metadata,
     removed_samples,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.telemetry.bag.file_contents import FileContents
-    from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.samples import RecordingInfo
 
 DEFAULT_NAME = "{arm}_{date}_{time}"
 _KEYS = ("arm", "robot", "serial", "date", "time", "number")

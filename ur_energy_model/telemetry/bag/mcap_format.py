@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from io import BytesIO
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
+import numpy as np
 import zstandard
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError, optional_import
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Bytes
+from ur_energy_model.typing import Bytes
 
 RECOVER = "keep what is intact with 'ur_energy recover'"
 """What a user can do with a damaged file."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,6 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     Op,
 )
 from ur_energy_model.telemetry.samples import equal_runs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Places of the messages in a chunk, found a pattern at a time.
 #

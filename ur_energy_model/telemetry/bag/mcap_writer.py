@@ -7,13 +7,14 @@ import fcntl
 import os
 import struct
 import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import zstandard
+from numpy.typing import NDArray
 
 from ur_energy_model import __version__
 from ur_energy_model.files import open_regular
@@ -32,14 +33,7 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     text,
 )
 from ur_energy_model.telemetry.samples import equal_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Bytes
+from ur_energy_model.typing import Bytes
 
 # FileState: whether a file that was written is still there as it was written, or still written.
 

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import IO, TypeVar
 
 import numpy as np
 import zstandard
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import MissingFieldError, RecordingError
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
 from ur_energy_model.telemetry.bag.mcap_format import RECOVER
 from ur_energy_model.telemetry.samples import join_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Array, Bytes, Mask
+from ur_energy_model.typing import Array, Bytes, Mask
 
 MAX_MESSAGE = 1 << 18
 """Largest telemetry message in bytes; with all fields it has 20 kB."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.layout import (
     EVENTS_TOPIC,
@@ -19,13 +20,7 @@ from ur_energy_model.telemetry.bag.layout import (
 )
 from ur_energy_model.telemetry.bag.mcap_format import Channel, MessageBlock, Schema
 from ur_energy_model.telemetry.bag.metadata import TopicEntry, qos_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.telemetry.samples import Event, Telemetry
+from ur_energy_model.telemetry.samples import Event, Telemetry
 
 # The message types and topics of a bag: embedded definitions and type hashes of ROS 2 types.
 #

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import hypot
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -17,13 +18,9 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file, open_regular
 from ur_energy_model.ranges import GRAVITY
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
+from ur_energy_model.telemetry.bag.mcap_format import Summary
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 from ur_energy_model.yaml_reader import ReadingLimits, Record, YamlTree, excerpt, integer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ur_energy_model.telemetry.bag.mcap_format import Summary
 
 FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import numpy as np
@@ -44,12 +43,8 @@ from ur_energy_model.telemetry.bag.metadata import (
 )
 from ur_energy_model.telemetry.samples import Event, Gap, RecordingInfo, Telemetry, find_gaps
 from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.typing import Array, Bytes, Self
 from ur_energy_model.yaml_reader import excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from ur_energy_model.typing import Array, Bytes, Self
 
 # Telemetry messages of bags with sqlite3 storage, hostile ones too, in bounded memory.
 

@@ -6,11 +6,14 @@ import socket
 import struct
 import tempfile
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_name
@@ -57,14 +60,7 @@ from ur_energy_model.telemetry.bag.metadata import (
     read_metadata,
 )
 from ur_energy_model.telemetry.samples import Gap, find_gaps, typical_step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices
 
 # Gaps of a file that was rewritten from what is intact in it.
 

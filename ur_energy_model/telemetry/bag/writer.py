@@ -6,10 +6,10 @@ import math
 import shutil
 import socket
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,11 +51,7 @@ from ur_energy_model.telemetry.samples import (
     Telemetry,
     concatenate,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ur_energy_model.typing import Array, Self
+from ur_energy_model.typing import Array, Self
 
 # WrittenFiles: the storage files of a bag that is being written.
 

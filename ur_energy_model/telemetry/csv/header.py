@@ -5,15 +5,12 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 # Units in headers of CSV recordings, and their factors to SI.
 

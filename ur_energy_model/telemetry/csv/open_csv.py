@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,12 +21,7 @@ from ur_energy_model.telemetry.csv.rows import (
     time_zone,
 )
 from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # Tables without a header line: their shape, and suggestions for their columns.
 

@@ -6,12 +6,13 @@ Python client write it, or by options; they are separated by commas, semicolons,
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.message_decoder import SeenSamples
@@ -35,13 +36,7 @@ from ur_energy_model.telemetry.samples import (
     join_columns,
     typical_step,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 # CsvFile: columns, clock and samples of one CSV recording.
 

@@ -6,25 +6,21 @@ import csv
 import gzip
 import re
 import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import open_regular
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array, Indices, Mask
 
 MAX_LINE = 1 << 20
 """Longest line in characters."""

@@ -7,22 +7,19 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
+from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.files import DEFAULT_NAME, FileSplit, Retention
+from ur_energy_model.telemetry.recording.storage_budget import StorageUse
 from ur_energy_model.telemetry.samples import Event, Gap, Telemetry
 from ur_energy_model.telemetry.source import DroppedSamples, LinkStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from ur_energy_model.telemetry.bag.extra_messages import Messages
-    from ur_energy_model.telemetry.recording.storage_budget import StorageUse
 
 
 @dataclass(frozen=True)

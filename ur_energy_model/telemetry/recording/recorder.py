@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import bag_name
@@ -22,12 +22,8 @@ from ur_energy_model.telemetry.recording.reception import (
 from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
 from ur_energy_model.telemetry.recording.writing_thread import CLOSE_TIMEOUT, WritingThread
 from ur_energy_model.telemetry.samples import WARNING, Event, Gap, Telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ur_energy_model.telemetry.source import TelemetrySource
-    from ur_energy_model.typing import Self
+from ur_energy_model.telemetry.source import TelemetrySource
+from ur_energy_model.typing import Self
 
 READ_TIMEOUT = 0.2
 

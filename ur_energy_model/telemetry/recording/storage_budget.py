@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
@@ -19,10 +20,6 @@ from ur_energy_model.telemetry.bag.files import (
 )
 from ur_energy_model.telemetry.bag.metadata import read_metadata
 from ur_energy_model.telemetry.bag.recovery import bag_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 # StorageUse: what the bags of a folder take, and what a budget has cost them.
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.robot_modes import ROBOT_MODES, SAFETY_MODES
+from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.files import FileSplit, remove_abandoned_in_bags
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.clock import HOST_CLOCK
@@ -24,12 +25,6 @@ from ur_energy_model.telemetry.recording.reception import (
     SampleQueue,
 )
 from ur_energy_model.telemetry.samples import ERROR, WARNING, Event, Gap, RecordingInfo, Telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.telemetry.bag.extra_messages import Messages
 
 # FaultTolerantWriter: keeps recording through disk errors.
 

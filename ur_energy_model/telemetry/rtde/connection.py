@@ -5,7 +5,8 @@ from __future__ import annotations
 import select
 import socket
 import time
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -33,11 +34,7 @@ from ur_energy_model.telemetry.rtde.protocol import (
     encode_version_request,
     frame,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.typing import Self
+from ur_energy_model.typing import Self
 
 # Addresses of controllers: what can be one, before anything is connected.
 

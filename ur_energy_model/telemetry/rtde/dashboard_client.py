@@ -6,14 +6,11 @@ import re
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import WrongRobotError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PORT = 29999
 TIMEOUT = 1.0

@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import ProtocolError, WrongRobotError
 from ur_energy_model.telemetry.clock import RESTART_ERROR, ClockMap
+from ur_energy_model.telemetry.rtde.protocol import Recipe
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ur_energy_model.telemetry.rtde.protocol import Recipe
-    from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Mask
 
 MAX_TIMESTAMP = 1e9
 AHEAD_SECONDS = 5.0

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,11 +33,7 @@ from ur_energy_model.telemetry.samples import (
     Telemetry,
 )
 from ur_energy_model.telemetry.source import LinkStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.typing import Array, Self
+from ur_energy_model.typing import Array, Self
 
 # LinkRecord: what happened to a live source's connection, and what was lost with it.
 
