@@ -39,7 +39,7 @@ busy, left out. More than 2 % left out is a warning. The joint_states of a drive
 subscribed to as best effort, which matches publishers of either reliability. Parameters
 `qos_overrides.<topic>...` change history, depth and reliability of each topic.
 
-[Beside ur_robot_driver](beside_the_driver.md) describes a cell with a driver.
+[Beside ur_robot_driver](cell.md#beside-ur-robot-driver) describes a cell with a driver.
 
 All nodes are lifecycle nodes. They configure and activate themselves unless `autostart` is false.
 On SIGINT and SIGTERM they end with exit code 0; if they cannot use their input, they end with exit

@@ -132,7 +132,7 @@ def test_unreadable_files_and_unknown_names(tmp_path: Path) -> None:
     with pytest.raises(RobotFileError, match="cannot be read"):
         load_robot(tmp_path / "none.yaml")
     (tmp_path / "text.yaml").write_text("just words")
-    with pytest.raises(RobotFileError, match="adding_an_arm"):
+    with pytest.raises(RobotFileError, match="generic_models"):
         load_robot(tmp_path / "text.yaml")
     (tmp_path / "broken.yaml").write_text("a: [1, 2")
     with pytest.raises(RobotFileError, match="not YAML"):

@@ -32,7 +32,7 @@ def register(subparsers: arguments.Subparsers) -> None:
         "(actual_q_0 ...), as written by ur_rtde's recorder and Universal Robots' Python client; "
         "a unit in brackets may follow. Files without a header line need --columns or --layout. "
         "Rows that cannot be samples of this arm are reported and left out; a file with more than "
-        "1 % of them is refused. See docs/importing.md.",
+        "1 % of them is refused. See docs/recording.md.",
         examples=_EXAMPLES,
         notes=arguments.definition_list(
             "layouts", {name: layout.source for name, layout in LAYOUTS.items()}

@@ -32,7 +32,7 @@ MOST_LINKS = 50
 """Most links of an arm, fixed ones included; computing time grows with their square."""
 ANY_ROBOT = "ur5e"
 """Robot whose joint names all robots of the maker share."""
-_REMEDY = "see docs/adding_an_arm.md"
+_REMEDY = "see docs/generic_models.md"
 _TENSOR = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
 """Indices of a symmetric tensor's entries in (xx, xy, xz, yy, yz, zz)."""
 _SIZE = Quantity("1", 0, 20)

@@ -131,7 +131,7 @@ ENVIRONMENT: dict[str, str] = {
 """Variables that are used where the file does not state a key of `mqtt`."""
 OPCUA_USERNAME, OPCUA_PASSWORD = "UR_ENERGY_OPCUA_USERNAME", "UR_ENERGY_OPCUA_PASSWORD"
 """Variables of one more OPC UA user."""
-_REMEDY = "correct the line; docs/mqtt.md and docs/opcua.md show the file"
+_REMEDY = "correct the line; docs/mqtt_and_opcua.md and docs/mqtt_and_opcua.md show the file"
 
 
 @dataclass(frozen=True)
