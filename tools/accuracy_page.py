@@ -94,7 +94,7 @@ currents are mostly friction near standstill: torque and power are accurate, cur
 
 `python -m test.benchmarks peers` fits each recording in turn and evaluates the model on the other
 recordings of arms of that type. It does the same with sessions of simulated arms (one fitted, three
-held out; see [sessions](simulated_arm.md#sessions)). All evaluations are held out. The other
+held out; see [sessions](simulated_arm.md#the-arm)). All evaluations are held out. The other
 methods are ordinary least squares: *least squares* predicts each joint's current from its
 acceleration, speed, tanh of the speed, the torque of the nominal links and a constant; *base
 parameters* (those of figaroh if it is installed) uses the regressor of the whole arm; *three
