@@ -106,7 +106,7 @@ def simulated_arm() -> None:
         f"simulated {ARM}, {QUIET_SESSIONS} sessions of {SESSION_MINUTES} min, unchanged: "
         f"{len(quiet)} alarms ({process_time() - begin:.0f} s of processor time)"
     )
-    state = monitor.state()
+    state = monitor.saved()
     for number, (words, inject) in enumerate(changes.items(), QUIET_SESSIONS + 1):
         monitor = ChangeMonitor(model)
         monitor.restore(state)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ur_energy_model.cli.main import main
+from ur_energy_model.codec import plain
 from ur_energy_model.files import config_file
 from ur_energy_model.learning.history import NEEDS, Need
 from ur_energy_model.model.model_file import load_model, save_model
@@ -64,7 +65,7 @@ def test_json_contract(designed):
 def test_a_trajectory_for_the_gap_of_a_learned_model(tmp_path):
     generic = load_model(config_file("models", "ur5e.yaml"))
     need = Need(4, "speed", (0.2, 2.0), 1.8, "wrist_2_joint has not moved faster than 0.2 rad/s")
-    learned = replace(generic, provenance={"origin": "learned", NEEDS: [need.as_json()]})
+    learned = replace(generic, provenance={"origin": "learned", NEEDS: plain([need])})
     model, path = tmp_path / "model.yaml", tmp_path / "gap.yaml"
     save_model(learned, model)
     arguments = ("--for-gap", str(model), *QUICK, "-o", str(path))

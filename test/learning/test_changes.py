@@ -1,8 +1,9 @@
-"""Changes of the arm are reported once, in words; what is usual is not."""
+"""Slow levels are followed, a step of the arm is reported once, and friction is predicted."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,13 +11,189 @@ import pytest
 
 from test.learning.made_up_motion import N, generic, motion
 from test.learning.surrogate_work import DAY, SurrogateWork
+from ur_energy_model.energy.session import WITHIN_SESSION
 from ur_energy_model.learning.changes import ChangeMonitor
-from ur_energy_model.learning.history import Change, change_from_json
-from ur_energy_model.learning.minute import StandbyMinutes
+from ur_energy_model.learning.drift_filter import DriftFilter, DriftNoise
+from ur_energy_model.learning.friction_clock import LevelChange, LevelDetector
+from ur_energy_model.learning.history import Change
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
-SEED = 41
+NOISE = DriftNoise(
+    usual=0.1, wear=0.006, session=0.05, common=0.05, wander=0.015, slope=0.01, least=0.005
+)
+C = 4
+WARM = np.full(C, 35.0)
+
+
+def watch() -> LevelDetector:
+    return LevelDetector(NOISE, 0.095, C)
+
+
+def run(
+    follower: LevelDetector, level: np.ndarray, minutes: int, seed: int = 0
+) -> list[tuple[int, LevelChange]]:
+    """Minutes of noisy levels after the last ones; (minute, change) of what is reported."""
+    random = np.random.default_rng(seed)
+    begin = follower.saved()["time"]
+    start = 0.0 if np.isnan(begin) else float(begin)
+    out = []
+    for k in range(1, minutes + 1):
+        value = level + 0.004 * random.standard_normal(C)
+        found = follower.observe(start + 60.0 * k, value, 1e-5 * np.eye(C), WARM)
+        out += [(k, change) for change in found]
+    return out
+
+
+@pytest.mark.parametrize("size", [0.14, -0.15])
+def test_a_step_is_reported_once_with_size_and_onset(size):
+    follower = watch()
+    assert run(follower, np.zeros(C), 40) == []
+    onset = float(follower.saved()["time"])
+    level = np.array([0.0, size, 0.0, 0.0])
+    ((minute, change),) = run(follower, level, 120, seed=1)
+    assert minute <= 5
+    assert (change.channel, change.time) == (1, onset)
+    assert abs(change.size - size) < 0.02
+    assert abs(change.size - size) < 4 * change.std
+    assert follower.changed.tolist() == [False, True, False, False]
+
+
+def test_a_return_is_silent_and_the_next_step_is_reported_again():
+    follower = watch()
+    up = np.array([0.15, 0.0, 0.0, 0.0])
+    run(follower, np.zeros(C), 40)
+    assert len(run(follower, up, 40, seed=1)) == 1
+    assert run(follower, np.zeros(C), 40, seed=2) == []
+    assert not follower.changed.any()
+    assert len(run(follower, up, 40, seed=3)) == 1
+
+
+def test_one_bad_minute_is_no_change():
+    follower = watch()
+    run(follower, np.zeros(C), 40)
+    assert run(follower, np.array([0.5, 0.0, 0.0, 0.0]), 1) == []
+    assert run(follower, np.zeros(C), 60, seed=2) == []
+
+
+def test_the_usual_scatter_of_sessions_is_no_change():
+    follower, random = watch(), np.random.default_rng(4)
+    for day in range(30):
+        follower.start_session(86400.0 * day, 1.0)
+        level = 0.05 * random.uniform(-1.5, 1.5) + 0.05 * random.uniform(-1.5, 1.5, C)
+        assert run(follower, level, 15, seed=day) == []
+
+
+def test_a_lasting_change_between_sessions_is_reported_within_some_of_them():
+    follower, random = watch(), np.random.default_rng(5)
+    reported = None
+    for day in range(24):
+        follower.start_session(86400.0 * day, 1.0)
+        level = 0.02 * random.standard_normal() + 0.02 * random.standard_normal(C)
+        level = level + (0.22 * np.eye(C)[2] if day >= 16 else 0.0)
+        found = run(follower, level, 15, seed=day)
+        if found and reported is None:
+            reported = day
+            assert found[0][1].channel == 2
+            assert 0.1 < found[0][1].size < 0.3
+    assert reported is not None
+    assert 16 <= reported <= 18
+
+
+def test_temperature_slope_is_learned_and_predicts_a_cold_start():
+    """The level falls by 1 % per kelvin; a day of warming up shows it."""
+    model = DriftFilter(NOISE, 1)
+    one = np.eye(1)
+    for _ in range(3):
+        model.start_session(1.0)
+        for temperature in np.linspace(25.0, 40.0, 60):
+            model.advance(60.0)
+            level = np.array([-0.01 * (temperature - 35.0)])
+            model.update(level, 1e-6 * one, np.array([temperature]))
+    cold, cold_std = model.usual_level(np.array([22.0]))
+    assert abs(cold[0] - 0.13) < 0.04
+    assert abs(cold[0] - 0.13) < 2.0 * cold_std[0]
+    assert cold_std[0] < 0.12
+    now, now_std = model.level(np.array([40.0]))
+    assert abs(now[0] + 0.05) < 0.01
+    assert now_std[0] < 0.02
+
+
+def test_wear_is_followed_over_weeks():
+    model = DriftFilter(NOISE, 1)
+    for day in range(120):
+        model.start_session(1.0)
+        for _ in range(3):
+            model.advance(60.0)
+            model.update(np.array([-0.0015 * day]), 1e-5 * np.eye(1), np.array([35.0]))
+    assert abs(model.usual[0] + 0.18) < 0.04
+
+
+def test_a_restart_changes_nothing():
+    level = np.array([0.0, 0.14, 0.0, 0.0])
+    kept, restarted = watch(), watch()
+    run(kept, np.zeros(C), 30)
+    run(kept, level, 2, seed=1)
+    restarted.restore(kept.saved())
+    first, second = run(kept, level, 20, seed=2), run(restarted, level, 20, seed=2)
+    assert len(first) == 1
+    assert first == second
+
+
+def window(time: float, temperature: Array) -> Telemetry:
+    """Samples of an arm that does not move."""
+    columns = {"actual_qd": np.zeros((2, N)), "joint_temperatures": np.tile(temperature, (2, 1))}
+    return Telemetry(np.array([time, time + 1.0]), columns)
+
+
+def test_friction_that_was_never_measured_is_that_of_the_model():
+    model = generic()
+    friction = ChangeMonitor(model).friction_now()
+    assert np.isnan(friction.scale).all()
+    session = friction.applied_to(model.session)
+    np.testing.assert_array_equal(session.friction_scale, 1.0)
+    np.testing.assert_array_equal(session.friction_std, model.session.friction_std)
+    assert session.moving_seconds == 0.0
+
+
+def test_a_cold_start_is_expected_from_earlier_sessions_until_it_is_measured(known):
+    """In sessions kept apart from those that were followed, against the surrogate's friction."""
+    arm = SurrogateWork(SEED)
+    for number in range(1, 6):
+        list(arm.session(number, number * DAY, 30))
+    errors, before, after = [], [], []
+    for number in range(6, 12):
+        known.start_session(number * DAY, 1.0)
+        work = list(arm.session(number, number * DAY, 12))
+        for k, each in enumerate(work):
+            known.observe(window(each.minute.time - 50.0, each.minute.temperature), [])
+            friction = known.friction_now()
+            error = (np.log(friction.scale) - each.minute.level) / (friction.std / friction.scale)
+            errors.append(error)
+            if k in (0, 11):
+                (before if k == 0 else after).append(friction)
+            known.observe_minute(each.minute)
+    assert all(friction.moving_seconds == 0.0 for friction in before)
+    assert all(friction.moving_seconds > 300.0 for friction in after)
+    first, last = (np.mean([each.std / each.scale for each in group]) for group in (before, after))
+    assert first > 0.05
+    assert WITHIN_SESSION < last < 0.05
+    assert np.mean(np.abs(errors) < 1.96) > 0.9
+
+
+def test_after_a_restart_a_session_counts_as_measured_only_with_its_samples(known):
+    again = ChangeMonitor(generic())
+    again.restore(known.saved())
+    assert again.friction_now().moving_seconds == 0.0
+    assert again.friction_now().std.min() > 0.05
+    usual = known.friction.usual_scale(np.full(N, np.nan))[0]
+    np.testing.assert_allclose(again.friction_now().scale, usual)
+
+
+def scaled(factor: float) -> EnergyModel:
+    joints = tuple(joint.with_friction_scaled(factor) for joint in generic().joints)
+    return replace(generic(), joints=joints)
 
 
 def work(
@@ -32,133 +209,76 @@ def work(
     return list(monitor.take())
 
 
+SEED = 41
+
+
 @pytest.fixture
-def known() -> tuple[ChangeMonitor, SurrogateWork]:
-    """A monitor that has seen some sessions of an arm, without a word."""
+def known() -> ChangeMonitor:
+    """A monitor that has followed an arm for some sessions, without a change."""
     monitor, arm = ChangeMonitor(generic()), SurrogateWork(SEED)
     for number in range(1, 6):
         assert work(monitor, arm, number, 40) == []
-    return monitor, arm
+    return monitor
 
 
-def during(monitor: ChangeMonitor, arm: SurrogateWork, inject) -> list[tuple[float, Change]]:
-    """Changes of a session in which something happens after 30 minutes; minutes since then."""
-    start = 6 * DAY
-    monitor.start_session(start, 1.0)
-    out = []
-    for k, work in enumerate(arm.session(6, start, 90)):
-        standby = inject(arm) if k >= 30 else 0.0
+def friction(arm):
+    arm.friction[3] = math.log(1.15)
+
+
+def payload(arm):
+    arm.setup[0] = 0.8
+
+
+def mounting(arm):
+    arm.setup[2] = math.radians(4.0)
+
+
+def standby(arm):
+    return 5.0
+
+
+@pytest.mark.parametrize(
+    ("inject", "joint", "size", "error", "words"),
+    [
+        (friction, "wrist_1_joint", 0.15, 0.04, "wrist_1_joint friction .* N m instead of"),
+        (payload, None, 0.8, 0.15, "undeclared payload.*set the payload in the controller"),
+        (mounting, None, math.radians(4.0), 0.012, "undeclared mounting"),
+        (standby, None, 5.0, 1.5, "standby power .* above its usual"),
+    ],
+)
+def test_a_change_is_reported_once_within_minutes(known, inject, joint, size, error, words):
+    """The arm warms up meanwhile; the change comes after half an hour of the session."""
+    arm, start = SurrogateWork(SEED), 6 * DAY
+    for number in range(1, 6):
+        list(arm.session(number, number * DAY, 40))
+    known.start_session(start, 1.0)
+    found = []
+    for k, each in enumerate(arm.session(6, start, 90)):
+        extra = (inject(arm) or 0.0) if k >= 30 else 0.0
         if k == 30:
             continue  # the minute in which it happens has both
-        monitor.observe_minute(work.minute)
-        power = monitor.model.bus.standby + work.standby + (standby or 0.0)
-        monitor.observe_standby(work.minute.time, power, 0.4)
-        out += [(k - 29.0, change) for change in monitor.take()]
-    return out
+        known.observe_minute(each.minute)
+        known.observe_standby(each.minute.time, known.model.bus.standby + each.standby + extra, 0.4)
+        found += [(k - 29, change) for change in known.take()]
+    ((minutes, change),) = found
+    assert minutes <= (20 if inject is standby else 10)
+    assert (change.joint, change.what) == (joint, inject.__name__)
+    assert abs(abs(change.size) - size) < error
+    assert change.interval[0] < change.size < change.interval[1]
+    assert re.search(words, change.words)
 
 
-def test_fifteen_percent_more_friction_is_found_while_the_arm_warms_up(known):
-    monitor, arm = known
-
-    def inject(arm):
-        arm.friction[3] = math.log(1.15)
-
-    ((minutes, change),) = during(monitor, arm, inject)
-    assert minutes <= 10
-    assert (change.joint, change.what) == ("wrist_1_joint", "friction")
-    assert abs(change.size - 0.15) < 0.04
-    assert change.interval[0] < 0.15 < change.interval[1]
-    assert "wrist_1_joint friction" in change.words
-    assert "above its usual at" in change.words
-    assert "N m instead of" in change.words
-    assert change_from_json(change.as_json()) == change
-
-
-def test_an_undeclared_payload(known):
-    monitor, arm = known
-
-    def inject(arm):
-        arm.setup[0] = 0.8
-
-    ((minutes, change),) = during(monitor, arm, inject)
-    assert minutes <= 10
-    assert (change.joint, change.what) == (None, "payload")
-    assert abs(change.size - 0.8) < 0.15
-    assert "controller was not told" in change.words
-
-
-def test_an_unannounced_mounting(known):
-    monitor, arm = known
-
-    def inject(arm):
-        arm.setup[2] = math.radians(4.0)
-
-    ((minutes, change),) = during(monitor, arm, inject)
-    assert minutes <= 10
-    assert change.what == "mounting"
-    assert abs(abs(math.degrees(change.size)) - 4.0) < 0.7
-
-
-def test_standby_power(known):
-    monitor, arm = known
-    ((minutes, change),) = during(monitor, arm, lambda arm: 5.0)
-    assert minutes <= 20
-    assert change.what == "standby"
-    assert abs(change.size - 5.0) < 1.5
-
-
-def test_a_restart_continues(known):
-    monitor, arm = known
-    other = ChangeMonitor(generic())
-    other.restore(monitor.state())
-    arm.friction[0] = math.log(1.4)
-    found = work(monitor, arm, 6, 30)
-    again = ChangeMonitor(generic())
-    again.restore(other.state())
-    assert len(found) == 1
-    assert found[0].joint == "shoulder_pan_joint"
-    with pytest.raises(ValueError, match="another arm"):
-        again.restore({**other.state(), "shift": np.zeros(N + 1)})
-
-
-def test_another_model_is_no_change():
-    """The next model has a fifth less friction; the arm is the same."""
-    joints = tuple(joint.with_friction_scaled(0.8) for joint in generic().joints)
-    other = replace(generic(), joints=joints)
+def test_another_model_in_use_is_no_change():
+    """The next model has a fifth less friction, so that the same arm has 1.25 times its."""
     monitor, dynamics = ChangeMonitor(generic()), generic().dynamics()
-    found = []
     for k in range(35):
         if k == 25:
-            monitor.use_model(other)
+            before = monitor.friction_now().scale
+            monitor.use_model(scaled(0.8))
+            np.testing.assert_allclose(monitor.friction_now().scale / before, 1.25, atol=0.08)
         part = motion(60.0, start=60.0 * (k + 1), seed=3)
-        window = Telemetry(part.time, {"actual_qd": part.qd})
-        monitor.observe(window, [(part, dynamics)])
-        found += monitor.take()
-    assert found == []
+        monitor.observe(Telemetry(part.time, {"actual_qd": part.qd}), [(part, dynamics)])
+    assert monitor.take() == ()
     scale, std = monitor.friction.scale(np.full(N, 35.0))
     np.testing.assert_allclose(scale, 1.25, atol=0.06)
     assert std.max() < 0.1
-
-
-def still_samples(model: EnergyModel, seconds: float, power: float) -> Telemetry:
-    """The arm at rest with this standby power [W]."""
-    time = 60.0 + np.arange(round(50 * seconds)) / 50.0
-    zero = np.zeros((len(time), N))
-    volts = np.full(len(time), 48.0)
-    columns = {
-        "actual_qd": zero,
-        "actual_current": zero,
-        "actual_robot_voltage": volts,
-        "actual_robot_current": np.full(len(time), power / 48.0),
-        "robot_mode": np.full(len(time), 7.0),
-    }
-    return Telemetry(time, columns, RecordingInfo(rate=50.0))
-
-
-def test_standby_minutes():
-    model = generic()
-    found = StandbyMinutes(model).observe(still_samples(model, 130.0, 31.0))
-    assert [time for time, _, _ in found] == [120.0, 180.0]
-    for _, power, std in found:
-        assert abs(power - 31.0) < 0.1
-        assert 0.1 < std < 1.0

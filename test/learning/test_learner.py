@@ -12,7 +12,7 @@ from test.learning.conftest import batches, constants, fed
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.errors import InputError
 from ur_energy_model.learning.history import Attempt
-from ur_energy_model.learning.learner import Learner, LearningOptions
+from ur_energy_model.learning.learner import Learner
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
@@ -51,7 +51,7 @@ def test_a_minute_of_work_brings_joint_energies_near_the_truth(
     assert abs(learner.model.bus.standby - arm.standby) < 0.5
 
 
-def test_attempts_tell_error_and_intervals(learned: Learned) -> None:
+def test_attempts_have_error_and_intervals(learned: Learned) -> None:
     learner, attempts = learned
     assert attempts
     for attempt in attempts:
@@ -97,13 +97,13 @@ def test_a_learner_continues_from_its_state_as_if_it_had_never_stopped(
 def test_a_damaged_or_foreign_state_is_refused_in_one_line(
     arm: ExactArm, generic: EnergyModel
 ) -> None:
-    state = Learner(arm.robot, generic, LearningOptions(serial="A")).state()
+    state = Learner(arm.robot, generic, serial="A").state()
     for damaged in (b"", b"other", state[:-1], state[:200], state[:-3] + b"abc"):
         with pytest.raises(InputError) as refusal:
             Learner(arm.robot, generic, state=damaged)
         assert "\n" not in str(refusal.value)
     with pytest.raises(InputError, match="of the arm A, not B"):
-        Learner(arm.robot, generic, LearningOptions(serial="B"), state=state)
+        Learner(arm.robot, generic, serial="B", state=state)
     with pytest.raises(InputError, match="of a ur5e, not a ur3e"):
         Learner(load_robot("ur3e"), generic, state=state)
 
@@ -111,7 +111,7 @@ def test_a_damaged_or_foreign_state_is_refused_in_one_line(
 def test_samples_of_another_arm_are_left_out(
     arm: ExactArm, work: Telemetry, generic: EnergyModel
 ) -> None:
-    learner = Learner(arm.robot, generic, LearningOptions(serial="A"))
+    learner = Learner(arm.robot, generic, serial="A")
     for info in (
         replace(work.info, serial="B"),
         replace(work.info, robot="ur3e"),
@@ -120,15 +120,6 @@ def test_samples_of_another_arm_are_left_out(
     assert learner.left_out == 2 * len(work)
     assert learner.learned_minutes == 0.0
     assert learner.model is generic
-
-
-def test_nothing_is_learned_while_the_brakes_are_engaged(
-    arm: ExactArm, work: Telemetry, generic: EnergyModel
-) -> None:
-    idle = replace(work, columns={**work.columns, "robot_mode": np.full(len(work), 5.0)})
-    learner = Learner(arm.robot, generic)
-    assert not fed(learner, idle, 500)
-    assert learner.learned_minutes == 0.0
 
 
 def test_impossible_samples_are_left_out(
@@ -195,7 +186,7 @@ def test_a_worse_model_is_never_taken_over(arm: ExactArm, learned: Learned) -> N
 
 
 def test_a_tilted_arm_is_learned_as_mounted(generic: EnergyModel) -> None:
-    """Nobody stated the mounting; target_moment shows it within the first seconds."""
+    """The mounting is not configured; target_moment shows it within the first seconds."""
     gravity = np.array([0.0, 6.94, -6.94])
     tilted = ExactArm(setup=Setup(gravity))
     learner = Learner(tilted.robot, generic)

@@ -1,14 +1,16 @@
-"""Minutes of work give friction, payload and tilt, each without the others."""
+"""Windows of samples, and what a minute of work shows of friction, payload, tilt and standby."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+import pytest
 
 from test.learning.made_up_motion import N, generic, motion
-from ur_energy_model.learning.minute import Minute, MinuteMeter
+from ur_energy_model.learning.minute import WINDOW, Minute, MinuteMeter, StandbyMinutes, Windows
 from ur_energy_model.model.setup import Payload, gravity_of_mounting
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 FRICTION = np.array([1.0, 1.15, 0.9, 1.3, 1.0, 0.8])
 
@@ -65,3 +67,54 @@ def test_joints_at_rest_say_nothing():
         channel[:] = 0.0
     assert minutes(still) == []
     assert len(first.level) == N
+
+
+def samples(time: np.ndarray) -> Telemetry:
+    return Telemetry(time, {"actual_q": np.zeros((len(time), 6))})
+
+
+def cut(time: np.ndarray, size: int) -> list[np.ndarray]:
+    windows, out = Windows(), []
+    for start in range(0, len(time), size):
+        out += windows.add(samples(time[start : start + size]))
+    return [window.time for window in (*out, *windows.finish())]
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 10_000])
+def test_windows_do_not_depend_on_batches(size: int) -> None:
+    time = 33.0 + 0.01 * np.arange(2300)
+    found = cut(time, size)
+    np.testing.assert_array_equal(np.concatenate(found), time)
+    for window in found[:-1]:
+        assert window[-1] - window[0] == pytest.approx(WINDOW - 0.01)
+
+
+@pytest.mark.parametrize("size", [50, 333])
+def test_a_restarted_clock_ends_a_window(size: int) -> None:
+    time = np.concatenate([500.0 + 0.1 * np.arange(70), 0.1 * np.arange(120)])
+    found = cut(time, size)
+    np.testing.assert_array_equal(np.concatenate(found), time)
+    assert all((np.diff(window) > 0).all() for window in found)
+    assert [window[0] for window in found] == pytest.approx([500.0, 505.0, 0.0, 5.0, 10.0])
+
+
+def test_a_gap_ends_a_window() -> None:
+    time = np.concatenate([0.01 * np.arange(100), 1000.0 + 0.01 * np.arange(100)])
+    assert [len(window) for window in cut(time, 40)] == [100, 100]
+
+
+def test_standby_minutes():
+    time = 60.0 + np.arange(6500) / 50.0
+    columns = {
+        "actual_qd": np.zeros((len(time), N)),
+        "actual_current": np.zeros((len(time), N)),
+        "actual_robot_voltage": np.full(len(time), 48.0),
+        "actual_robot_current": np.full(len(time), 31.0 / 48.0),
+        "robot_mode": np.full(len(time), 7.0),
+    }
+    still = Telemetry(time, columns, RecordingInfo(rate=50.0))
+    found = StandbyMinutes(generic()).observe(still)
+    assert [time for time, _, _ in found] == [120.0, 180.0]
+    for _, power, std in found:
+        assert abs(power - 31.0) < 0.1
+        assert 0.1 < std < 1.0

@@ -1,13 +1,15 @@
-"""What work has not shown is asked for, the most useful first."""
+"""What work has shown is counted, and what it has not is named, the most useful first."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from test.learning.made_up_motion import N, generic
-from ur_energy_model.learning.history import Need, need_from_json
+from ur_energy_model.codec import built, plain
+from ur_energy_model.learning.history import Need
 from ur_energy_model.learning.needs import (
     LEAST_SHARE,
     MOST,
@@ -17,6 +19,7 @@ from ur_energy_model.learning.needs import (
     next_needed,
 )
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 
 def work(top: dict[int, float] | None = None) -> Coverage:
@@ -45,34 +48,9 @@ def test_nothing_is_asked_for_when_all_is_known():
     assert next_needed(found) == "nothing"
 
 
-def test_a_slow_joint():
-    (need,) = needs(certain(), work({4: 0.4}))
-    assert (need.joint, need.what) == (4, "speed")
-    assert need.speed_range is not None
-    assert need.speed_range[0] == 0.4
-    assert 2.0 < need.speed_range[1] <= 3.2
-    assert LEAST_SHARE <= need.energy_share_percent < 10.0
-    assert need.words.startswith("wrist_2_joint has not moved faster than 0.4 rad/s: its friction")
-    assert next_needed((need,)) == need.words
-    assert need_from_json(need.as_json()) == need
-
-
 def test_the_slower_the_more():
     shares = [needs(certain(), work({0: top}))[0].energy_share_percent for top in (0.1, 0.4, 1.0)]
     assert shares[0] > shares[1] > shares[2]
-
-
-def test_large_joints_first():
-    found = needs(certain(), work({0: 0.4, 5: 0.4}))
-    assert [need.joint for need in found] == [0, 5]
-
-
-def test_a_joint_that_has_never_moved():
-    coverage = work()
-    coverage.speed_seconds[2] = 0.0
-    (need,) = needs(certain(), coverage)
-    assert "elbow_joint has hardly moved" in need.words
-    assert need.joint == 2
 
 
 def with_variance(joint: int, place: int, variance: float) -> EnergyModel:
@@ -83,18 +61,6 @@ def with_variance(joint: int, place: int, variance: float) -> EnergyModel:
     joints = list(model.joints)
     joints[joint] = replace(joints[joint], current_covariance=covariance)
     return replace(model, joints=tuple(joints))
-
-
-def test_an_uncertain_torque_constant_wants_load():
-    (need,) = needs(with_variance(1, 0, 1.0), work())
-    assert (need.joint, need.what) == (1, "load")
-    assert "torque constant" in need.words
-
-
-def test_uncertain_friction_wants_more_motion():
-    (need,) = needs(with_variance(0, 1, 0.1**2), work())
-    assert (need.joint, need.what) == (0, "speed")
-    assert "shoulder_pan_joint has moved too little: its friction" in need.words
 
 
 def test_standby_without_bus_power_or_standstill():
@@ -123,3 +89,62 @@ def test_the_list_is_short_and_sorted():
     assert len(found) == MOST
     shares = [need.energy_share_percent for need in found]
     assert shares == sorted(shares, reverse=True)
+
+
+RATE = 50.0
+
+
+def samples(seconds: float, speed: float, *, bus: bool = True, start: float = 60.0) -> Telemetry:
+    """Two joints: one at this speed, one at rest."""
+    time = start + np.arange(round(seconds * RATE)) / RATE
+    qd = np.column_stack([np.full(len(time), -speed), np.zeros(len(time))])
+    columns = {"actual_qd": qd, "joint_temperatures": np.tile([30.0, 31.0], (len(time), 1))}
+    if bus:
+        columns["actual_robot_voltage"] = np.full(len(time), 48.0)
+        columns["actual_robot_current"] = np.full(len(time), 1.0)
+    return Telemetry(time, columns, RecordingInfo(rate=RATE))
+
+
+def test_speeds_temperatures_and_standstill():
+    coverage = Coverage(2)
+    coverage.observe(samples(5.0, 0.5))
+    coverage.observe(samples(4.0, 0.0))
+    own = int(np.searchsorted(SPEED_EDGES, 0.5)) - 1
+    assert coverage.speed_seconds[0, own] == pytest.approx(5.0, abs=0.1)
+    assert coverage.speed_seconds.sum() == pytest.approx(5.0, abs=0.1)
+    np.testing.assert_array_equal(coverage.temperature[0], [30.0, 30.0])
+    assert np.isnan(coverage.temperature[1]).all()  # it has not moved
+    assert coverage.still_seconds == pytest.approx(4.0, abs=0.1)
+    assert coverage.bus_seconds == pytest.approx(9.0, abs=0.1)
+
+
+def test_unknown_speeds_and_gaps_count_for_nothing():
+    coverage = Coverage(2)
+    batch = samples(4.0, 0.5)
+    batch.columns["actual_qd"][:] = np.nan
+    coverage.observe(batch)
+    assert coverage.speed_seconds.sum() == 0.0
+    late = samples(2.0, 0.5)
+    late.time[50:] += 3600.0
+    coverage.observe(late)
+    assert coverage.speed_seconds.sum() < 3.0
+
+
+@pytest.mark.parametrize(
+    ("model", "coverage", "joint", "what", "words"),
+    [
+        (certain(), work({4: 0.4}), 4, "speed", "wrist_2_joint has not moved faster than 0.4 rad"),
+        (certain(), work({2: 0.0}), 2, "speed", "elbow_joint has hardly moved"),
+        (with_variance(1, 0, 1.0), work(), 1, "load", "torque constant"),
+        (with_variance(0, 1, 0.1**2), work(), 0, "speed", "shoulder_pan_joint has moved too"),
+    ],
+)
+def test_what_a_joint_lacks(
+    model: EnergyModel, coverage: Coverage, joint: int, what: str, words: str
+) -> None:
+    (need,) = needs(model, coverage)
+    assert (need.joint, need.what) == (joint, what)
+    assert words in need.words
+    assert next_needed((need,)) == need.words
+    assert need.energy_share_percent >= LEAST_SHARE
+    assert built(Need, plain(need)) == need

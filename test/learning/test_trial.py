@@ -74,4 +74,4 @@ def test_narrower_intervals_excuse_no_larger_errors(
     monkeypatch.setattr(
         ModelRecord, "joint_intervals", property(lambda self: np.full(6, widths[id(self)]))
     )
-    assert made.verdict().accepted == accepted
+    assert made.verdict()[0] == accepted

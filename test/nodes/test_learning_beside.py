@@ -18,7 +18,7 @@ from test.energy.known_arm import STANDBY, known_model
 from test.learning.fake_learner import DIE, FIRST_STANDBY, FRICTION, LEARN, NOTICE
 from test.nodes.conftest import Cell
 from test.nodes.moving_arm import MovingArm
-from ur_energy_model.learning import process
+from ur_energy_model.learning import background
 from ur_energy_model.learning.background import BackgroundLearning
 from ur_energy_model.learning.state import kept_path
 from ur_energy_model.model.model_file import load_model, save_model
@@ -32,7 +32,7 @@ OFF = Parameter("learn", value="off")
 @pytest.fixture(autouse=True)
 def fake_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process learns what the samples say, and soon."""
-    monkeypatch.setattr(process, "SEND_PERIOD", 0.05)
+    monkeypatch.setattr(background, "SEND_PERIOD", 0.05)
     fake = functools.partial(BackgroundLearning, learner="test.learning.fake_learner:FakeLearner")
     monkeypatch.setattr(model_learning, "BackgroundLearning", fake)
 

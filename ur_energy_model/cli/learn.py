@@ -77,12 +77,7 @@ def run(options: argparse.Namespace) -> None:
     save_learned(learner.model, options.output)
     drawn = _draw(history, learner, figure)
     if options.json:
-        print_json(
-            {
-                "history": [attempt.as_json() for attempt in history.attempts],
-                "events": [change.as_json() for change in history.changes],
-            }
-        )
+        print_json({"history": history.attempts, "events": history.changes})
     else:
         _print(history, learner)
         note(f"model written to {options.output}" + (f", picture to {figure}" if drawn else ""))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.codec import built
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.limits import SafetyLimits, TrajectoryVerdict, check, sample_period
 from ur_energy_model.experiment.objectives import (
@@ -25,7 +26,7 @@ from ur_energy_model.experiment.objectives import (
     base_choices,
     condition_number,
 )
-from ur_energy_model.learning.history import NEEDS, Need, need_from_json
+from ur_energy_model.learning.history import NEEDS, Need
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall
@@ -72,8 +73,8 @@ def needs_of(model: EnergyModel, path: str | Path) -> tuple[Need, ...]:
         InputError: the model does not say it.
     """
     try:
-        return tuple(need_from_json(entry) for entry in model.provenance[NEEDS])
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        return tuple(built(list[Need], model.provenance[NEEDS]))
+    except (KeyError, ValueError) as error:
         raise InputError(
             path,
             "does not say what it lacks",

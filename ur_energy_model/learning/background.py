@@ -1,38 +1,51 @@
-"""BackgroundLearning: learning beside a live estimator, with its process, state and restarts."""
+"""BackgroundLearning: learning beside a live estimator, in a process of its own.
+
+The process is `learning.worker`. `BackgroundLearning` never delays the thread that offers samples,
+starts the process again after a crash, and keeps what was learned of each arm apart.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from multiprocessing.connection import Connection
 
 from ur_energy_model.learning.history import Attempt, Change, Need
-from ur_energy_model.learning.process import (
-    LEARNER,
-    BeginLearning,
-    LearnerProcess,
-    LearnerState,
-    Progress,
-    Report,
-)
 from ur_energy_model.learning.state import KeptState, StateStore, fingerprint
+from ur_energy_model.learning.worker import BeginLearning, LearnerError, LearnerState, Progress
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 """Pauses before a process that has ended by itself is started again [s]."""
 MOST_FAILURES = 3
 """A state with which the process has ended this often in a row is given up."""
+LEARNER = "ur_energy_model.learning.learner:Learner"
+SEND_PERIOD = 1.0
+"""Samples are sent to the process in blocks of this length [s]."""
+MOST_WAITING = 30_000
+"""Largest number of samples that wait for the process, a minute at 500 Hz."""
+FINISH_SECONDS = 3.0
+"""Longest wait for the last state at the end [s]."""
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass
 class LearningUpdate:
-    """What has happened since the last look.
+    """What has happened since the last call of `poll`.
 
     Attributes:
         model: to be used from now on; None for the present one.
@@ -151,29 +164,29 @@ class BackgroundLearning:
             if self._process is not None and self._serial == self._run.serial:
                 self._process.offer(batch)
 
-    def look(self) -> LearningUpdate:
-        """Start what is to be started, save the state, and return the news."""
-        news = LearningUpdate()
+    def poll(self) -> LearningUpdate:
+        """Start what is to be started, save the state, and return what has happened."""
+        update = LearningUpdate()
         if self._process is not None:
-            self._take(self._process.reports(), news)
+            self._take(self._process.reports(), update)
             if self._process.exit_code is not None:
-                self._note_failure(self._process.exit_code, news)
+                self._note_failure(self._process.exit_code, update)
         if not self._arrived:
-            return news
+            return update
         if self._run.number == 0 or self._serial != self._run.serial:
-            news.other_arm = self._run.number > 0
-            news.model = None  # of the arm before
-            run = self._next(self._serial, self._run.models[:1])
-            run.state = self._load(run, news)
+            update.other_arm = self._run.number > 0
+            update.model = None  # of the arm before
+            run = _Run(self._run.number + 1, self._serial, self._run.models[:1])
+            run.state = self._load(run, update)
             self._switch(run)
         if self._process is None and self._now() >= self._due:
-            self._start(news)
-        return news
+            self._start(update)
+        return update
 
     def begin_again(self, model: EnergyModel) -> None:
         """Learn from another first model from now on, such as a newly identified one."""
         self._model = model
-        self._switch(self._next(self._run.serial, (fingerprint(model),)))
+        self._switch(_Run(self._run.number + 1, self._run.serial, (fingerprint(model),)))
         self._before = None  # its state continues the old model
 
     def note_written(self, model: EnergyModel) -> None:
@@ -193,17 +206,14 @@ class BackgroundLearning:
             self._left_out += process.left_out
         self._arrived = False
 
-    def _start(self, news: LearningUpdate) -> None:
+    def _start(self, update: LearningUpdate) -> None:
         try:
             process = LearnerProcess(self._order(self._run), self._learner)
         except OSError as error:
-            self._wait(f"the process that learns cannot be started ({error})", news)
+            self._wait(f"the process that learns cannot be started ({error})", update)
             return
         with self._lock:
             self._process = process
-
-    def _next(self, serial: str | None, models: tuple[str, ...]) -> _Run:
-        return _Run(self._run.number + 1, serial, models)
 
     def _switch(self, run: _Run) -> None:
         """Learn for another run; samples offered from now on belong to it."""
@@ -218,33 +228,33 @@ class BackgroundLearning:
         content = None if run.state is None else run.state.content
         return BeginLearning(run.number, self._robot, self._model, content)
 
-    def _load(self, run: _Run, news: LearningUpdate) -> KeptState | None:
+    def _load(self, run: _Run, update: LearningUpdate) -> KeptState | None:
         if self._store is None:
             return None
         try:
             kept = self._store.load(run.serial)
         except ValueError as error:
-            news.troubles.append(f"learning begins anew: {error}")
+            update.troubles.append(f"learning begins anew: {error}")
             return None
         if kept is None:
             return None
         if not kept.suits(self._robot.name, run.serial, run.models[0]):
             path = self._store.path(run.serial)
-            news.troubles.append(f"learning begins anew: {path} continues another model")
+            update.troubles.append(f"learning begins anew: {path} continues another model")
             return None
         run.models = (run.models[0], *(each for each in kept.models if each != run.models[0]))
         return kept
 
-    def _take(self, reports: list[Report], news: LearningUpdate) -> None:
+    def _take(self, reports: list[_Report], update: LearningUpdate) -> None:
         for report in reports:
             if isinstance(report, LearnerState):
                 self._keep(report)
             elif isinstance(report, Progress):
-                self._follow(report, news)
+                self._follow(report, update)
             elif report.fatal:
                 self._fatal = report.text
             else:
-                news.troubles.append(report.text)
+                update.troubles.append(report.text)
 
     def _keep(self, report: LearnerState) -> None:
         for run in (self._run, self._before):
@@ -256,24 +266,24 @@ class BackgroundLearning:
             if run is self._run:
                 self._failures_with_state = 0
 
-    def _follow(self, report: Progress, news: LearningUpdate) -> None:
+    def _follow(self, report: Progress, update: LearningUpdate) -> None:
         self.cpu_share, self._left_out_there = report.cpu_share, report.left_out
         if report.run != self._run.number:
             return
         self.problem, self._pause = None, FIRST_PAUSE
         self.version, self.learned_minutes = report.version, report.learned_minutes
         self.needs, self.friction = report.needs, report.friction
-        news.attempts += report.attempts
-        news.changes += report.changes
+        update.attempts += report.attempts
+        update.changes += report.changes
         if report.model is not None:
-            news.model = report.model
+            update.model = report.model
 
-    def _note_failure(self, code: int, news: LearningUpdate) -> None:
+    def _note_failure(self, code: int, update: LearningUpdate) -> None:
         """Note that the process has ended by itself; it is started again after a pause."""
         with self._lock:
             process, self._process = self._process, None
         if process is not None:
-            self._take(process.finish(), news)
+            self._take(process.finish(), update)
             self._left_out += process.left_out + self._left_out_there
             self._left_out_there = 0
         self.failures += 1
@@ -285,11 +295,11 @@ class BackgroundLearning:
             if self._store is not None:
                 self._store.set_aside(self._run.serial)
             text += "; learning begins anew"
-        self._wait(text, news)
+        self._wait(text, update)
 
-    def _wait(self, problem: str, news: LearningUpdate) -> None:
+    def _wait(self, problem: str, update: LearningUpdate) -> None:
         self.problem = problem
-        news.troubles.append(problem)
+        update.troubles.append(problem)
         self._due = self._now() + self._pause
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
@@ -301,3 +311,130 @@ def _words(code: int) -> str:
         return signal.Signals(-code).name
     except ValueError:
         return f"signal {-code}"
+
+
+_Report = Progress | LearnerState | LearnerError
+_Order = BeginLearning | Telemetry
+
+
+class LearnerProcess:
+    """One run of the process that learns.
+
+    Samples wait in memory until the process takes them; those that find no room are left out and
+    counted, so that offering never blocks. A thread sends them.
+
+    Args:
+        begin: what to learn about.
+        learner: class of the learner as "module:name".
+
+    Attributes:
+        left_out: samples that found no room.
+    """
+
+    def __init__(self, begin: BeginLearning, learner: str = LEARNER) -> None:
+        self.left_out = 0
+        self._orders: deque[_Order] = deque([begin])
+        self._waiting = 0
+        self._lock = threading.Lock()
+        self._due = threading.Event()
+        self._finishing = False
+        self._pipe, theirs = multiprocessing.Pipe()
+        with theirs:
+            self._process = _started(theirs, learner)
+        self._thread = threading.Thread(target=self._send, name="learning", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code of the process, negative for the signal that killed it; None while it runs."""
+        return self._process.poll()
+
+    def offer(self, batch: Telemetry) -> None:
+        """Learn from samples that follow the previous ones, if there is room."""
+        with self._lock:
+            if self._waiting + len(batch) > MOST_WAITING:
+                self.left_out += len(batch)
+                return
+            self._waiting += len(batch)
+            self._orders.append(batch)
+
+    def begin(self, begin: BeginLearning) -> None:
+        """Learn about another arm from now on; the state of the last one is reported."""
+        with self._lock:
+            self._orders.append(begin)
+
+    def reports(self) -> list[_Report]:
+        """What the process has sent since the last call; does not wait."""
+        found: list[_Report] = []
+        with suppress(EOFError, OSError):  # it has ended
+            while self._pipe.poll():
+                found.append(self._pipe.recv())
+        return found
+
+    def finish(self) -> list[_Report]:
+        """End the process; returns its last reports, with its state if it came in time."""
+        self._finishing = True
+        self._due.set()
+        deadline = time.monotonic() + FINISH_SECONDS
+        found: list[_Report] = []
+        with suppress(EOFError, OSError):
+            while (rest := deadline - time.monotonic()) > 0:
+                if self._pipe.poll(rest):
+                    found.append(self._pipe.recv())
+        try:
+            self._process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._thread.join()  # the pipe has no reader any more
+        self._pipe.close()
+        return found
+
+    def _send(self) -> None:
+        with suppress(OSError):  # the process has ended
+            while not self._finishing:
+                self._due.wait(SEND_PERIOD)
+                for order in self._take():
+                    self._pipe.send(order)
+            self._pipe.send(None)
+
+    def _take(self) -> list[_Order]:
+        """The waiting orders, consecutive batches of equal fields joined."""
+        with self._lock:
+            orders, self._orders = list(self._orders), deque()
+            self._waiting = 0
+        out: list[_Order] = []
+        for _, group in groupby(orders, key=_fields):
+            parts = list(group)
+            batches = [order for order in parts if isinstance(order, Telemetry)]
+            out += [concatenate(batches)] if batches else parts
+        return out
+
+
+def _fields(order: _Order) -> object:
+    """What batches that can be joined have in common."""
+    return (set(order.columns), order.info) if isinstance(order, Telemetry) else id(order)
+
+
+def _started(pipe: Connection, learner: str) -> subprocess.Popen[bytes]:
+    """The process; unlike those of multiprocessing it does not import the main module again.
+
+    That may be a ROS node.
+    """
+    handle = pipe.fileno()
+    search = os.pathsep.join(path for path in sys.path if path)
+    code = f"from ur_energy_model.learning.worker import main; main({handle}, {learner!r})"
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        pass_fds=(handle,),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": search, **dict.fromkeys(_THREADS, "1")},
+        start_new_session=True,  # Ctrl-C in a terminal is for the parent
+    )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.model.friction import REFERENCE_TEMPERATURE
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices, Mask
 
 _PARTS = 4
 """Usual, slope, session and wander of every channel; the common part is one more state."""
@@ -105,48 +105,33 @@ class DriftFilter:
         return np.array(self.mean[: self.channels])
 
     def start_session(self, days: float) -> Array:
-        """Start a session some days after the last one.
-
-        Returns:
-            factors on the states [4 c + 1]: what they keep of their values.
-        """
-        keep = np.ones_like(self.mean)
-        keep[2 * self.channels :] = 0.0
-        self.mean = self.mean * keep
-        self.covariance = self.covariance * np.outer(keep, keep)
+        """Start a session some days after the last one; returns the share that states keep [s]."""
         noise, c = self.noise, self.channels
+        keep = np.ones_like(self.mean)
+        keep[2 * c :] = 0.0
         # Sessions measure the wear; the first minutes of the first one start from `usual`.
         faded = np.exp(-self.sessions / RUNNING_IN_SESSIONS) if self.sessions else 0.0
         walk = np.square(self._each(noise.wear)) * max(days, 0.0)
         walk = walk + np.square(self._each(noise.running_in) * faded)
-        new = np.concatenate(
-            [
-                walk,
-                np.zeros(c),
-                np.square(self._each(noise.session)),
-                np.square(self._each(noise.wander)),
-                [noise.common**2],
-            ]
-        )
-        self.covariance = self.covariance + np.diag(new)
+        session, wander = (np.square(self._each(x)) for x in (noise.session, noise.wander))
+        new = np.concatenate([walk, np.zeros(c), session, wander, [noise.common**2]])
         self.sessions += 1
-        return keep
+        return self._predicted(keep, new)
 
     def advance(self, seconds: float) -> Array:
-        """Let time pass within a session.
-
-        Returns:
-            as `start_session`.
-        """
+        """Let time pass within a session; returns the share that states keep [s]."""
         c, part = self.channels, slice(3 * self.channels, 4 * self.channels)
         keep = np.ones_like(self.mean)
         keep[part] = np.exp(-seconds / self.noise.wander_time)
-        self.mean = self.mean * keep
-        self.covariance = self.covariance * np.outer(keep, keep)
         new = np.zeros_like(self.mean)
         new[:c] = np.square(self._each(self.noise.wear)) * seconds / 86400.0
         new[part] = np.square(self._each(self.noise.wander)) * (1.0 - keep[part] ** 2)
-        self.covariance = self.covariance + np.diag(new)
+        return self._predicted(keep, new)
+
+    def _predicted(self, keep: Array, new: Array) -> Array:
+        """States keep these shares and gain these variances; returns the shares."""
+        self.mean = self.mean * keep
+        self.covariance = self.covariance * np.outer(keep, keep) + np.diag(new)
         return keep
 
     def update(self, value: Array, covariance: Array, temperature: Array) -> Innovation | None:
@@ -177,52 +162,34 @@ class DriftFilter:
         return Innovation(known, innovation, precision, rows, gain)
 
     def level(self, temperature: Array) -> tuple[Array, Array]:
-        """Level of each channel now, and its standard deviation [c] each.
+        """Level of each channel now and its standard deviation [c], at temperatures [c] (degC).
 
-        Args:
-            temperature: to state it for [c], degC; NaN for the reference temperature.
+        NaN stands for the reference temperature.
         """
         return self._combined(self._rows(temperature), 0.0)
 
     def usual_level(self, temperature: Array) -> tuple[Array, Array]:
-        """Level expected in another session [c], and its standard deviation, its spread included.
-
-        Args:
-            temperature: to state it for [c], degC; NaN for the reference temperature.
-        """
+        """The same for another session, with the spread between sessions."""
         rows = self._rows(temperature)
         rows[:, 2 * self.channels :] = 0.0
-        scatter = np.square(self._each(self.noise.session)) + np.square(
-            self._each(self.noise.wander)
-        )
-        return self._combined(rows, scatter + self.noise.common**2)
+        noise = self.noise
+        scatter = np.square(self._each(noise.session)) + np.square(self._each(noise.wander))
+        return self._combined(rows, scatter + noise.common**2)
 
     def shift(self, direction: Array, size: float, variance: float) -> None:
         """Take over a step: states move by direction [4 c + 1] times a size known so well."""
         self.mean = self.mean + direction * size
         self.covariance = self.covariance + variance * np.outer(direction, direction)
 
-    def state(self) -> dict[str, Array]:
+    def saved(self) -> dict[str, Array]:
         """Everything needed to continue."""
-        return {
-            "mean": self.mean,
-            "covariance": self.covariance,
-            "sessions": np.array(float(self.sessions)),
-        }
+        sessions = np.array(float(self.sessions))
+        return {"mean": self.mean, "covariance": self.covariance, "sessions": sessions}
 
-    def restore(self, state: Mapping[str, Array]) -> None:
-        """Continue from `state` of a filter of the same kind.
-
-        Raises:
-            ValueError: it is of another number of channels, or damaged.
-        """
-        mean, covariance = np.array(state["mean"]), np.array(state["covariance"])
-        size = len(self.mean)
-        finite = np.isfinite(mean).all() and np.isfinite(covariance).all()
-        if mean.shape != (size,) or covariance.shape != (size, size) or not finite:
-            raise ValueError("state of another filter")
-        self.mean, self.covariance = mean, covariance
-        self.sessions = int(state["sessions"])
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        """Continue from what `saved` gave of a filter of the same kind."""
+        self.mean, self.covariance = np.array(saved["mean"]), np.array(saved["covariance"])
+        self.sessions = int(saved["sessions"])
 
     def _combined(self, rows: Array, extra: Array | float) -> tuple[Array, Array]:
         variance = np.einsum("cs,st,ct->c", rows, self.covariance, rows) + extra
@@ -239,12 +206,7 @@ class DriftFilter:
         return np.full(self.channels, value, dtype=float)
 
 
-# Sequential test for steps of a filtered level: generalised likelihood ratio on innovations.
-#
-# A step of unknown size at an unknown time leaves a known signature in the innovations of a Kalman
-# filter that does not expect it (Willsky and Jones 1976). For each of some possible times, the
-# signature's least-squares size and its likelihood ratio are updated recursively, so that memory
-# is constant: the last LATEST minutes and the starts of the last SESSIONS sessions.
+# Steps of a filtered level: generalised likelihood ratio on its innovations.
 
 LATEST, SESSIONS = 30, 6
 """Possible times of a step: the last minutes, and the last starts of a session."""
@@ -253,7 +215,6 @@ _MEMORY = 240.0
 _LARGEST_SQUARE, _LARGEST_FACTOR = 9.0, 9.0
 """Limit of a squared innovation in that average, so that a step hardly changes it; and of the
 result."""
-
 _NEVER = -1e9
 """Minutes of a possible step that is out of the question."""
 
@@ -285,97 +246,108 @@ class Step:
     direction: Array
 
 
-class StepTest:
-    """Follows the likelihood of steps in c channels of a filter.
+@dataclass
+class StepDetector:
+    """Follows the likelihood of steps in c channels of a filter, from each of h possible onsets.
 
-    Args:
-        channels: c.
-        states: of the filter.
+    A step that the filter does not expect leaves a known signature in its innovations (Willsky and
+    Jones 1976): one in its channel at first, and less with every update, as the filter gives way to
+    it and its states go wrong by `bias`. Signature times size plus noise is a linear regression for
+    each onset and channel, and its sums are all that is kept: the memory is constant, with the last
+    LATEST minutes and the starts of the last SESSIONS sessions as onsets.
+
+    Attributes:
+        square: mean squared innovation of each channel over the filter's own variance [c].
+        bias: error of the filter's states per unit of a step that is not expected [h, c, states].
+        time: of the onsets [h], s.
+        start: whether each is the start of a session [h].
+        minutes: measured since then [h, c].
+        information, product, squares: sums of signature squared, signature times innovation, and
+            innovation squared, in units of the innovations' covariance [h, c].
     """
 
-    def __init__(self, channels: int, states: int) -> None:
-        self._channels = channels
-        self._time = np.zeros(0)
-        self._start = np.zeros(0, dtype=bool)
-        self._minutes = np.zeros((0, channels))
-        self._bias = np.zeros((0, channels, states))
-        """Error of the filter's states per unit of a step that it does not expect."""
-        self._information, self._product, self._squares = np.zeros((3, 0, channels))
-        self._square = np.ones(channels)
+    square: Array
+    bias: Array
+    time: Array
+    start: Mask
+    minutes: Array
+    information: Array
+    product: Array
+    squares: Array
+
+    @classmethod
+    def of(cls, channels: int, states: int) -> StepDetector:
+        """A detector without onsets, for a filter with some states."""
+        none = np.zeros((0, channels))
+        bias = np.zeros((0, channels, states))
+        time, start = np.zeros(0), np.zeros(0, dtype=bool)
+        return cls(np.ones(channels), bias, time, start, *(none.copy() for _ in range(4)))
 
     @property
     def excess(self) -> Array:
         """Variance of each channel's innovations over the filter's own, at least 1 [c]."""
-        return np.clip(self._square, 1.0, _LARGEST_FACTOR)
+        return np.clip(self.square, 1.0, _LARGEST_FACTOR)
 
     def forget(self, keep: Array) -> None:
         """The filter's states keep these shares of their values [states]."""
-        self._bias = self._bias * keep
+        self.bias = self.bias * keep
 
     def open(self, time: float, *, session_start: bool) -> None:
-        """From now on a step at this time is possible."""
-        kept = np.flatnonzero(self._start == session_start)
-        most = SESSIONS if session_start else LATEST
-        if len(kept) >= most:
-            self._drop(kept[0])
-        states = self._bias.shape[2]
-        self._time = np.append(self._time, time)
-        self._start = np.append(self._start, session_start)
-        zero = np.zeros((1, self._channels))
-        self._minutes = np.concatenate([self._minutes, zero])
-        self._information = np.concatenate([self._information, zero])
-        self._product = np.concatenate([self._product, zero])
-        self._squares = np.concatenate([self._squares, zero])
-        self._bias = np.concatenate([self._bias, np.zeros((1, self._channels, states))])
+        """From now on a step at this time is possible, and the oldest of too many is not."""
+        same = np.flatnonzero(self.start == session_start)
+        kept = np.ones(len(self.time), dtype=bool)
+        kept[same[:1]] = len(same) < (SESSIONS if session_start else LATEST)
+        for name in ("bias", "time", "start", "minutes", "information", "product", "squares"):
+            rows = getattr(self, name)[kept]
+            setattr(self, name, np.concatenate([rows, np.zeros((1, *rows.shape[1:]), rows.dtype)]))
+        self.time[-1], self.start[-1] = time, session_start
 
     def observe(self, found: Innovation) -> None:
         """Use an innovation; possible steps before it must be open."""
         known = found.channels
-        signature = np.zeros((self._channels, len(known)))
+        signature = np.zeros((len(self.square), len(known)))
         signature[known, np.arange(len(known))] = 1.0
-        left = signature - self._bias @ found.rows.T  # [times, c, k]
+        left = signature - self.bias @ found.rows.T  # [onsets, c, k]
         weighted = left @ found.precision
-        self._information = self._information + (weighted * left).sum(axis=2)
-        self._product = self._product + weighted @ found.value
-        self._bias = self._bias + left @ found.gain.T
-        self._minutes[:, known] += 1.0
+        self.information = self.information + (weighted * left).sum(axis=2)
+        self.product = self.product + weighted @ found.value
+        # The filter follows the rest of the signature as if it were the arm's own drift.
+        self.bias = self.bias + left @ found.gain.T
+        self.minutes[:, known] += 1.0
         # Squares of decorrelated innovations: of each channel, given the others.
         square = np.square(found.precision @ found.value) / np.diag(found.precision)
-        self._squares[:, known] += square
-        past = self._square[known]
-        self._square[known] = past + (np.minimum(square, _LARGEST_SQUARE) - past) / _MEMORY
+        self.squares[:, known] += square
+        past = self.square[known]
+        self.square[known] = past + (np.minimum(square, _LARGEST_SQUARE) - past) / _MEMORY
 
     def steps(self) -> list[Step]:
         """The likeliest step of each channel within a session, and at the start of one."""
-        out = []
-        ratio = np.square(self._product) / np.maximum(self._information, 1e-30)
+        ratio = np.square(self.product) / np.maximum(self.information, 1e-30)
         # Between sessions the spread of sessions decides, which innovations do not show.
-        ratio = np.where(self._start[:, None], ratio, ratio / self.excess)
-        ratio[self._minutes <= 0] = 0.0
+        ratio = np.where(self.start[:, None], ratio, ratio / self.excess)
+        ratio[self.minutes <= 0] = 0.0
+        out = []
         for start in (False, True):
-            places = np.flatnonzero(self._start == start)
-            for channel in range(self._channels if places.size else 0):
-                h = int(places[np.argmax(ratio[places, channel])])
+            onsets = np.flatnonzero(self.start == start)
+            for channel in range(len(self.square) if onsets.size else 0):
+                h = int(onsets[np.argmax(ratio[onsets, channel])])
                 if ratio[h, channel] > 0:
                     out.append(self._step(h, channel, float(ratio[h, channel])))
         return out
 
     def _step(self, h: int, channel: int, ratio: float) -> Step:
-        information = float(self._information[h, channel])
-        start = bool(self._start[h])
-        own = np.zeros(self._bias.shape[2])
-        own[channel] = 1.0
+        information, product = float(self.information[h, channel]), self.product[h, channel]
+        start = bool(self.start[h])
         return Step(
             channel=channel,
-            time=float(self._time[h]),
+            time=float(self.time[h]),
             at_session_start=start,
-            minutes=float(self._minutes[h, channel]),
-            size=float(self._product[h, channel]) / information,
+            minutes=float(self.minutes[h, channel]),
+            size=float(product) / information,
             variance=(1.0 if start else float(self.excess[channel])) / information,
             ratio=ratio,
-            explained=self._product[h, channel] ** 2
-            / max(information * float(self._squares[h, channel]), 1e-30),
-            direction=own - self._bias[h, channel],
+            explained=product**2 / max(information * float(self.squares[h, channel]), 1e-30),
+            direction=np.eye(self.bias.shape[2])[channel] - self.bias[h, channel],
         )
 
     def clear(self, step: Step) -> None:
@@ -384,51 +356,10 @@ class StepTest:
         A step at the start of a session was mistaken for the part common to all channels too, so
         that the other channels' evidence of such steps is void with it.
         """
-        void = np.zeros_like(self._minutes, dtype=bool)
+        void = np.zeros_like(self.minutes, dtype=bool)
         void[:, step.channel] = True
         if step.at_session_start:
-            void[self._start] = True
-        self._bias[void] = 0.0
-        for values in (self._information, self._product, self._squares):
-            values[void] = 0.0
-        self._minutes[void] = _NEVER
-
-    def state(self) -> dict[str, Array]:
-        """Everything needed to continue."""
-        return {
-            "time": self._time,
-            "start": self._start.astype(float),
-            "minutes": self._minutes,
-            "bias": self._bias,
-            "information": self._information,
-            "product": self._product,
-            "squares": self._squares,
-            "square": self._square,
-        }
-
-    def restore(self, state: Mapping[str, Array]) -> None:
-        """Continue from `state` of a test of the same kind.
-
-        Raises:
-            ValueError: it is of another number of channels or states, or damaged.
-        """
-        count, own = len(state["time"]), self.state()
-        for name, values in own.items():
-            given = np.asarray(state[name])
-            shape = values.shape if name == "square" else (count, *values.shape[1:])
-            if given.shape != shape or not np.isfinite(given).all():
-                raise ValueError("state of another test")
-        self._time, self._start = np.array(state["time"]), np.array(state["start"]) > 0.5
-        self._minutes, self._bias = np.array(state["minutes"]), np.array(state["bias"])
-        self._information = np.array(state["information"])
-        self._squares = np.array(state["squares"])
-        self._product, self._square = np.array(state["product"]), np.array(state["square"])
-
-    def _drop(self, place: int) -> None:
-        self._time = np.delete(self._time, place)
-        self._start = np.delete(self._start, place)
-        self._bias = np.delete(self._bias, place, axis=0)
-        self._minutes, self._information, self._product, self._squares = (
-            np.delete(values, place, axis=0)
-            for values in (self._minutes, self._information, self._product, self._squares)
-        )
+            void[self.start] = True
+        for sums in (self.bias, self.information, self.product, self.squares):
+            sums[void] = 0.0
+        self.minutes[void] = _NEVER

@@ -1,4 +1,8 @@
-"""Friction over a day and over weeks: what to expect of each joint at its temperature."""
+"""Friction over a day and over weeks: what to expect of each joint at its temperature.
+
+A `LevelDetector` follows a few slow levels minute by minute and reports a step that matters once; a
+`FrictionClock` follows the friction of the joints with one.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ur_energy_model.codec import built
 from ur_energy_model.energy.session import WITHIN_SESSION
-from ur_energy_model.learning.drift_filter import DriftFilter, DriftNoise, Step, StepTest
+from ur_energy_model.learning.drift_filter import DriftFilter, DriftNoise, Step, StepDetector
 from ur_energy_model.learning.minute import Minute
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.typing import Array, Mask
-
-# A few slow levels, followed minute by minute; a step that matters is reported once.
 
 FORGETTING_DAYS = 30.0
 """Time constant after which a changed level counts as usual."""
@@ -23,28 +26,14 @@ _BACK = 0.5
 """A level is usual again closer to it than this share of the smallest reported step."""
 
 
-@dataclass(frozen=True)
-class WatchLimits:
-    """When a step is reported.
-
-    Attributes:
-        least: smallest step, in the unit of the levels; a number or one per channel.
-        ratio: twice the logarithm of the likelihood ratio of a step within a session.
-        session_ratio: the same for a step at the start of a session, over the spread of sessions.
-        minutes: measured minutes that a step must last.
-        session_minutes: the same for a step at the start of a session.
-        explained: share of the innovations since the onset that a step within a session explains.
-        settling: measured minutes of a channel before anything is reported: what is usual is
-            not known before.
-    """
-
-    least: float | tuple[float, ...]
-    ratio: float = 30.0
-    session_ratio: float = 11.0
-    minutes: float = 3.0
-    session_minutes: float = 10.0
-    explained: float = 0.6
-    settling: float = 20.0
+_RATIO = 30.0
+"""Twice the logarithm of the likelihood ratio from which a step within a session is certain."""
+_MINUTES, _SESSION_MINUTES = 3.0, 10.0
+"""Measured minutes that a step within a session, and one at its start, must last."""
+_EXPLAINED = 0.6
+"""Share of the innovations since the onset that a step within a session must explain."""
+_SETTLING = 20.0
+"""Measured minutes of a channel before anything is reported: before, its usual level is unknown."""
 
 
 @dataclass(frozen=True)
@@ -73,18 +62,26 @@ class LevelDetector:
 
     Args:
         noise: spreads of the levels.
-        limits: of the reported steps.
+        least: smallest step that is reported, in the unit of the levels; one or one per channel.
         channels: c.
+        session_ratio: twice the logarithm of the likelihood ratio from which a step at the start of
+            a session is certain, over the spread of sessions.
 
     Attributes:
         filter: the estimates.
     """
 
-    def __init__(self, noise: DriftNoise, limits: WatchLimits, channels: int) -> None:
-        self.limits = limits
+    def __init__(
+        self,
+        noise: DriftNoise,
+        least: float | Array,
+        channels: int,
+        session_ratio: float = 11.0,
+    ) -> None:
+        self._least = np.broadcast_to(np.asarray(least, dtype=float), (channels,))
+        self._session_ratio = session_ratio
         self.filter = DriftFilter(noise, channels)
-        self._test = StepTest(channels, len(self.filter.mean))
-        self._least = np.broadcast_to(np.asarray(limits.least, dtype=float), (channels,))
+        self._steps = StepDetector.of(channels, len(self.filter.mean))
         self._time: float | None = None
         self._usual = np.zeros(channels)
         """Usual level before the reported changes, at the reference temperature."""
@@ -104,8 +101,8 @@ class LevelDetector:
 
     def start_session(self, time: float, days: float) -> None:
         """A session starts at this time [s], some days after the last one."""
-        self._test.forget(self.filter.start_session(days))
-        self._test.open(time, session_start=True)
+        self._steps.forget(self.filter.start_session(days))
+        self._steps.open(time, session_start=True)
         self._forget_usual(days)
         self._time = time
 
@@ -124,16 +121,16 @@ class LevelDetector:
             self.start_session(time, 0.0)
         assert self._time is not None
         passed = max(time - self._time, 0.0)
-        self._test.forget(self.filter.advance(passed))
-        self._test.open(self._time, session_start=False)
+        self._steps.forget(self.filter.advance(passed))
+        self._steps.open(self._time, session_start=False)
         self._forget_usual(passed / 86400.0)
         self._time = time
         found = self.filter.update(value, covariance, temperature)
         if found is None:
             return []
-        self._test.observe(found)
+        self._steps.observe(found)
         self._measured[found.channels] += 1.0
-        out = [self._taken_over(step, temperature) for step in self._steps()]
+        out = [self._taken_over(step, temperature) for step in self._certain()]
         self._usual = np.where(self._changed, self._usual, self.filter.usual)
         return [change for change in out if change is not None]
 
@@ -149,45 +146,39 @@ class LevelDetector:
             self.filter.shift(own[channel], float(shift[channel]), float(std[channel]) ** 2)
         self._usual = self._usual + shift
 
-    def state(self) -> dict[str, Array]:
+    def saved(self) -> dict[str, Array]:
         """Everything needed to continue."""
         return {
-            **{f"filter_{name}": values for name, values in self.filter.state().items()},
-            **{f"test_{name}": values for name, values in self._test.state().items()},
+            **with_prefix("filter_", self.filter.saved()),
+            **with_prefix("test_", vars(self._steps)),
             "usual": self._usual,
-            "changed": self._changed.astype(float),
+            "changed": self._changed,
             "measured": self._measured,
             "time": np.array(np.nan if self._time is None else self._time),
         }
 
-    def restore(self, state: Mapping[str, Array]) -> None:
-        """Continue from `state` of a watch of the same kind.
-
-        Raises:
-            ValueError: it is of another kind, or damaged.
-            KeyError: a part is missing.
-        """
-        for part, name in ((self.filter, "filter_"), (self._test, "test_")):
-            part.restore(part_of(state, name))
-        self._usual, self._changed = np.array(state["usual"]), np.array(state["changed"]) > 0.5
-        self._measured = np.array(state["measured"])
-        time = float(state["time"])
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        """Continue from what `saved` gave of a detector of the same kind."""
+        self.filter.restore(part_of(saved, "filter_"))
+        self._steps = built(StepDetector, part_of(saved, "test_"))
+        self._usual, self._measured = np.array(saved["usual"]), np.array(saved["measured"])
+        self._changed = np.array(saved["changed"], dtype=bool)
+        time = float(saved["time"])
         self._time = None if np.isnan(time) else time
 
-    def _steps(self) -> list[Step]:
+    def _certain(self) -> list[Step]:
         """The likeliest step of each channel that is large and certain enough."""
-        limits = self.limits
         best: dict[int, Step] = {}
         waiting: set[int] = set()
-        for step in self._test.steps():  # those within a session first
+        for step in self._steps.steps():  # those within a session first
             channel, start = step.channel, step.at_session_start
-            certain = step.ratio >= (limits.session_ratio if start else limits.ratio)
+            certain = step.ratio >= (self._session_ratio if start else _RATIO)
             large = abs(step.size) >= self._least[channel]
-            if not (certain and large) or self._measured[channel] < limits.settling:
+            if not (certain and large) or self._measured[channel] < _SETTLING:
                 continue
-            if step.minutes < (limits.session_minutes if start else limits.minutes):
+            if step.minutes < (_SESSION_MINUTES if start else _MINUTES):
                 waiting.add(channel)  # may be a single bad minute, or begin later
-            elif channel not in waiting and (start or step.explained >= limits.explained):
+            elif channel not in waiting and (start or step.explained >= _EXPLAINED):
                 best.setdefault(channel, step)
         within = [step for step in best.values() if not step.at_session_start]
         at_start = [step for step in best.values() if step.at_session_start]
@@ -196,7 +187,7 @@ class LevelDetector:
     def _taken_over(self, step: Step, temperature: Array) -> LevelChange | None:
         """Let the filter expect a step; the change, unless the level is back at its usual."""
         self.filter.shift(step.direction, step.size, step.variance)
-        self._test.clear(step)
+        self._steps.clear(step)
         channel = step.channel
         if not self._changed[channel]:  # the last minutes had moved it towards the step
             self._usual[channel] = self.filter.usual[channel] - step.size
@@ -222,6 +213,11 @@ class LevelDetector:
         self._changed = self._changed & ~near
 
 
+def with_prefix(prefix: str, saved: Mapping[str, Array]) -> dict[str, Array]:
+    """Entries of a part of a saved state, named after it."""
+    return {prefix + name: values for name, values in saved.items()}
+
+
 def part_of(state: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     """The entries whose names start with a prefix, without it."""
     return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
@@ -243,7 +239,7 @@ from day to day, half of it common to all joints (config/simulation/arm.yaml). W
 a month, so that the loss of 22 % in five months that its base joint showed is followed within two
 weeks. Slope: 1 % per kelvin, half of the e-Series controllers' own
 temperature model, beyond the model's friction law."""
-LIMITS = WatchLimits(least=0.095)
+_LEAST = 0.095
 """Steps from 10 % are reported."""
 TYPICAL_SPEED = 0.5
 """Speed at which friction is stated in words [rad/s]."""
@@ -264,19 +260,21 @@ class FrictionClock:
 
     def __init__(self, model: EnergyModel) -> None:
         self.model = model
-        self._watch = LevelDetector(NOISE, LIMITS, model.dof)
+        self.detector = LevelDetector(NOISE, _LEAST, model.dof)
         self._moving_seconds = 0.0
 
     def start_session(self, time: float, days: float) -> None:
         """A session starts at this time [s], some days after the last one."""
         self._moving_seconds = 0.0
-        self._watch.start_session(time, days)
+        self.detector.start_session(time, days)
 
     def observe(self, minute: Minute) -> list[LevelChange]:
         """Use a minute of work; returns the changes of friction that it completes."""
         if np.isfinite(minute.level).any():
             self._moving_seconds += float(np.max(minute.moving_seconds))
-        return self._watch.observe(minute.time, minute.level, minute.covariance, minute.temperature)
+        return self.detector.observe(
+            minute.time, minute.level, minute.covariance, minute.temperature
+        )
 
     def scale(self, temperature: Array) -> tuple[Array, Array]:
         """Friction of this session over the model's, and its standard deviation [n] each.
@@ -284,11 +282,11 @@ class FrictionClock:
         Args:
             temperature: of the joints [n], degC; NaN where unknown.
         """
-        return _scales(*self._watch.filter.level(temperature))
+        return _scales(*self.detector.filter.level(temperature))
 
     def usual_scale(self, temperature: Array) -> tuple[Array, Array]:
         """The same for a session that has not begun: a cold start at this temperature, say."""
-        return _scales(*self._watch.filter.usual_level(temperature))
+        return _scales(*self.detector.filter.usual_level(temperature))
 
     def session_friction(
         self, temperature: Array | None, model: EnergyModel | None = None
@@ -307,7 +305,7 @@ class FrictionClock:
         if model is not None:
             shift = self.difference(model)
             scale, share = scale * np.exp(shift), np.hypot(share, _GUESSED * shift)
-        known = self._watch.known
+        known = self.detector.known
         scale, std = np.where(known, scale, np.nan), np.where(known, scale * share, np.nan)
         moving = 0.0 if temperature is None else self._moving_seconds
         return SessionFriction(scale, std, at, moving)
@@ -332,25 +330,12 @@ class FrictionClock:
         """
         known = np.isfinite(level)
         shift = np.where(known, level, self.difference(model))
-        self._watch.rebase(shift, np.where(known, _REBASED, _GUESSED * np.abs(shift)))
+        self.detector.rebase(shift, np.where(known, _REBASED, _GUESSED * np.abs(shift)))
         self.model = model
 
     def rebase(self, level: Array) -> None:
         """Levels were relative to another model, from which they differ by this much [n]."""
-        self._watch.rebase(level, _GUESSED * np.abs(level))
-
-    def state(self) -> dict[str, Array]:
-        """Everything needed to continue with the same model."""
-        return self._watch.state()
-
-    def restore(self, state: Mapping[str, Array]) -> None:
-        """Continue from `state`.
-
-        Raises:
-            ValueError: it is of another number of joints, or damaged.
-            KeyError: a part is missing.
-        """
-        self._watch.restore(state)
+        self.detector.rebase(level, _GUESSED * np.abs(level))
 
 
 def friction_torque(model: EnergyModel, speed: Array) -> Array:

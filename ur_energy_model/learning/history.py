@@ -1,10 +1,11 @@
-"""What learning did and noticed: attempts to improve the model, changes of the arm, open needs."""
+"""What learning did and noticed: attempts to improve the model, changes of the arm, open needs.
+
+Their fields are the keys of `ur_energy learn --json` and of a learned model's provenance.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -31,24 +32,6 @@ class Attempt:
     accepted: bool
     reason: str
 
-    def as_json(self) -> dict[str, Any]:
-        """One entry of "history" in `ur_energy learn --json`."""
-        return {
-            "time": self.time,
-            "samples": self.samples,
-            "version": self.version,
-            "supply_energy_error_percent": self.supply_energy_error_percent,
-            "joint_energy_interval_percent": list(self.joint_energy_interval_percent),
-            "accepted": self.accepted,
-            "reason": self.reason,
-        }
-
-
-def attempt_from_json(entry: Mapping[str, Any]) -> Attempt:
-    """The attempt that `Attempt.as_json` described."""
-    interval = tuple(map(float, entry["joint_energy_interval_percent"]))
-    return Attempt(**{**entry, "joint_energy_interval_percent": interval})
-
 
 @dataclass(frozen=True)
 class Change:
@@ -69,27 +52,6 @@ class Change:
     size: float
     interval: tuple[float, float]
     words: str
-
-    def as_json(self) -> dict[str, Any]:
-        """One entry of "events" in `ur_energy learn --json`."""
-        return {
-            "time": self.time,
-            "joint": self.joint,
-            "what": self.what,
-            "size": self.size,
-            "interval": list(self.interval),
-            "words": self.words,
-        }
-
-
-def change_from_json(values: Mapping[str, Any]) -> Change:
-    """The change that `Change.as_json` describes.
-
-    Raises:
-        KeyError, TypeError, ValueError: it does not describe one.
-    """
-    low, high = values["interval"]
-    return Change(**{**values, "interval": (float(low), float(high))})
 
 
 @dataclass(frozen=True)
@@ -112,33 +74,6 @@ class Need:
     energy_share_percent: float
     words: str
 
-    def as_json(self) -> dict[str, Any]:
-        """One entry of "needs" in the provenance of a learned model."""
-        return {
-            "joint": self.joint,
-            "what": self.what,
-            "speed_range": None if self.speed_range is None else list(self.speed_range),
-            "energy_share_percent": self.energy_share_percent,
-            "words": self.words,
-        }
-
 
 NEEDS = "needs"
 """Key of the needs in the provenance of a learned model."""
-
-
-def need_from_json(values: Mapping[str, Any]) -> Need:
-    """The need that `Need.as_json` describes.
-
-    Raises:
-        KeyError, TypeError, ValueError: it does not describe one.
-    """
-    speeds = values["speed_range"]
-    joint = values["joint"]
-    return Need(
-        joint=None if joint is None else int(joint),
-        what=str(values["what"]),
-        speed_range=None if speeds is None else (float(speeds[0]), float(speeds[1])),
-        energy_share_percent=float(values["energy_share_percent"]),
-        words=str(values["words"]),
-    )

@@ -43,11 +43,9 @@ from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
 from ur_energy_model.typing import Array
 
-# What shows at standstill and in regeneration only: presliding travels, bus capacitor.
-
 
 class RestFit:
-    """Errors of candidate travels and capacitor energies, with a model fitted before.
+    """What shows at standstill and in regeneration only: presliding travels, bus capacitor.
 
     Neither is linear in its parameters, so that errors are accumulated with the last model fitted,
     and its successor takes the best candidates.
@@ -88,7 +86,7 @@ class RestFit:
         )
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, see `restored`."""
+        """Everything needed to continue."""
         return {
             "model": document(self.model),
             "learned": self.learned,
@@ -99,13 +97,11 @@ class RestFit:
     @classmethod
     def restored(cls, saved: Mapping[str, Any]) -> RestFit:
         """The fit that `saved` describes."""
-        out = cls(model_from_document(saved["model"], "state"), learned=bool(saved["learned"]))
+        out = cls(model_from_document(saved["model"], "state"), learned=saved["learned"])
         out._presliding.restore(saved["presliding"])
-        out._capacitor.errors = np.array(saved["capacitor"], dtype=float)
+        out._capacitor.errors = saved["capacitor"]
         return out
 
-
-# Samples of target_moment for the setup and the inertias, in constant memory.
 
 _TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
 _ACTUALS = ("actual_q", "actual_qd", "target_moment")
@@ -121,7 +117,7 @@ _MOST_PAYLOADS = 3
 
 
 class TorqueRows:
-    """target_moment with the motion it belongs to, thinned to what determines a setup.
+    """target_moment with its motion, thinned to what determines setup and inertias, bounded.
 
     Recorded targets are noise-free: a few thousand of them spread over all the time suffice.
     Measured motion must be continuous to be filtered: the first samples are kept.
@@ -148,14 +144,16 @@ class TorqueRows:
         names = next((n for n in (_TARGETS, _ACTUALS) if all(name in window for name in n)), None)
         if names is None or (self.samples and names[0] not in self.columns):
             return
-        told = [name for name in PAYLOAD if name in window]
-        keep = usable_samples(window, *names, *told)
+        payload = [name for name in PAYLOAD if name in window]
+        keep = usable_samples(window, *names, *payload)
         rate = _TARGET_RATE if names is _TARGETS else _ACTUAL_RATE
         tick = np.floor(window.time * rate + 0.5)
         if sample_period(window.time) < 1.0 / (_SPARSE * rate):
             keep &= np.diff(tick, prepend=-np.inf) != 0
         keep &= tick % self._stride == 0
-        self._append({"time": window.time[keep], **{n: window[n][keep] for n in (*names, *told)}})
+        self._append(
+            {"time": window.time[keep], **{n: window[n][keep] for n in (*names, *payload)}}
+        )
 
     def shortened(self) -> TorqueRows:
         """A part of the samples, for a session that is over."""
@@ -173,17 +171,16 @@ class TorqueRows:
         return Telemetry(time, columns, RecordingInfo(source=source), gaps)
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, see `restored`."""
-        payloads = [list(entry) for entry in sorted(self._payloads)]
-        return {"columns": dict(self.columns), "stride": self._stride, "payloads": payloads}
+        """Everything needed to continue."""
+        payloads = sorted(self._payloads)
+        return {"columns": self.columns, "stride": self._stride, "payloads": payloads}
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any]) -> TorqueRows:
         """The rows that `saved` describes."""
         out = cls()
-        out.columns = {name: np.array(values) for name, values in saved["columns"].items()}
-        out._stride = int(saved["stride"])
-        out._payloads = {tuple(entry) for entry in saved["payloads"]}
+        out.columns, out._stride = dict(saved["columns"]), saved["stride"]
+        out._payloads = set(map(tuple, saved["payloads"]))
         return out
 
     def _append(self, rows: dict[str, Array]) -> None:
@@ -203,19 +200,17 @@ class TorqueRows:
         self.columns = {name: part[:_MOST] for name, part in joined.items()}
 
     def _with_known_payload(self, rows: dict[str, Array]) -> dict[str, Array]:
-        """The rows with one of the first payloads that the controller was told."""
+        """The rows with one of the first payloads configured in the controller."""
         if "payload" not in rows:
             return rows
         center = rows.get("payload_cog", np.zeros((len(rows["time"]), 3)))
-        told = np.round(np.column_stack([rows["payload"], center]), 4)
-        for entry in map(tuple, np.unique(told, axis=0).tolist()):
+        configured = np.round(np.column_stack([rows["payload"], center]), 4)
+        for entry in map(tuple, np.unique(configured, axis=0).tolist()):
             if len(self._payloads) < _MOST_PAYLOADS:
                 self._payloads.add(entry)
-        known = np.array([tuple(row) in self._payloads for row in told.tolist()], dtype=bool)
+        known = np.array([tuple(row) in self._payloads for row in configured.tolist()], dtype=bool)
         return {name: part[known] for name, part in rows.items()}
 
-
-# Mounting, payloads and inertias from target_moment while the arm works.
 
 _MOST_SETUP_SESSIONS = 3
 """Sessions whose samples are kept; the inertias are common to them."""
@@ -226,7 +221,7 @@ _SAME = np.radians(0.5)
 
 
 class SetupEstimate:
-    """Setup of the current session, estimated anew as samples arrive.
+    """Mounting, payloads and inertias from target_moment, estimated anew as samples arrive.
 
     A mounting may change between sessions, the inertias of the arm do not.
 
@@ -267,7 +262,7 @@ class SetupEstimate:
 
     def update(self) -> bool:
         """Estimate from all samples; True if the mounting turns out to be another one."""
-        before = self.dynamics(RecordingInfo()).actual_setup(np.full(4, np.nan)).gravity
+        before = self._gravity()
         parts = [
             rows.telemetry(self._source(k)) for k, rows in enumerate(self._rows) if rows.samples
         ]
@@ -283,28 +278,26 @@ class SetupEstimate:
             longest = max(own, key=lambda entry: entry.samples)
             found = replace(found, setup=longest.setup, setup_source=longest.setup_source)
         self.estimate = found
-        after = self.dynamics(RecordingInfo()).actual_setup(np.full(4, np.nan)).gravity
-        return bool(angle_between(before, after) > _SAME)
+        return bool(angle_between(before, self._gravity()) > _SAME)
+
+    def _gravity(self) -> Array:
+        return self.dynamics(RecordingInfo()).actual_setup(np.full(4, np.nan)).gravity
 
     def dynamics(self, info: RecordingInfo) -> RecordingDynamics:
-        """Dynamics of the arm in this session.
-
-        Args:
-            info: of the samples.
-        """
-        told = info if self.estimate is None else replace(info, gravity=None)
-        fallback = self.fallback if self.estimate is None else self.estimate.setup
-        named = replace(told, source=self._current)
+        """Dynamics of the arm in this session, for samples with this information."""
+        named, fallback = replace(info, source=self._current), self.fallback
+        if self.estimate is not None:
+            named, fallback = replace(named, gravity=None), self.estimate.setup
         return RecordingDynamics(self.robot, named, self.estimate, None, fallback)
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, see `restore`."""
+        """Everything needed to continue."""
         return {"rows": [rows.saved() for rows in self._rows], "first": self._first}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue with saved samples."""
         self._rows = [TorqueRows.restored(rows) for rows in saved["rows"]]
-        self._first = int(saved["first"])
+        self._first = saved["first"]
         self.update()
 
     @property
@@ -349,18 +342,17 @@ class ArmInformation:
     Args:
         robot: the arm, n joints.
         prior: the model that learning started from.
-        friction: law name or "auto".
     """
 
-    def __init__(self, robot: RobotDescription, prior: EnergyModel, friction: str) -> None:
-        self.robot, self.prior, self.friction = robot, prior, friction
+    def __init__(self, robot: RobotDescription, prior: EnergyModel) -> None:
+        self.robot, self.prior = robot, prior
         self.powers: list[PowerFit] = []
         self._known_power = PowerPrior.from_model(prior, robot)
         self.setup = SetupEstimate(robot, prior.setup)
         self.cutoff: float | None = None
         self._inertia = expected_inertia(robot)
         self.currents = CurrentRegression(
-            robot, friction, warm=True, inertia=self._inertia, most_blocks=_MOST_BLOCKS, known=prior
+            robot, "auto", warm=True, inertia=self._inertia, most_blocks=_MOST_BLOCKS, known=prior
         )
         self.rest = RestFit(prior, learned=False)
         self.start_session()
@@ -375,7 +367,7 @@ class ArmInformation:
             del self.currents.data.sessions[0]
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, see `restore`."""
+        """Everything needed to continue."""
         return {
             "powers": [power.saved() for power in self.powers],
             "setup": self.setup.saved(),
@@ -390,7 +382,7 @@ class ArmInformation:
             PowerFit(self.robot, self._known_power).restore(power) for power in saved["powers"]
         ]
         self.setup.restore(saved["setup"])
-        self.cutoff = None if saved["cutoff"] is None else float(saved["cutoff"])
+        self.cutoff = saved["cutoff"]
         self.currents.data = CurrentData.restored(saved["currents"])
         self.rest = RestFit.restored(saved["rest"])
 
@@ -410,11 +402,6 @@ class ArmInformation:
             self.rest.add_supply(window)
         return motions
 
-    @property
-    def moving_time(self) -> Array:
-        """Motion of each joint [n], s."""
-        return self.currents.data.moving_time
-
     def fit(self) -> EnergyModel | None:
         """The model that all data give; None if no joint has moved yet.
 
@@ -426,24 +413,21 @@ class ArmInformation:
         """
         if self.setup.update():
             self.currents.data.restart_session()
-        if self.moving_time.max(initial=0.0) < SHORTEST_MOTION:
+        if self.currents.data.moving_time.max(initial=0.0) < SHORTEST_MOTION:
             return None
         estimate = self.setup.estimate
         inertia = inertia_from_torque(self.robot, estimate)
-        joints = self.currents.rebased(inertia, warm=self._warms_up).fit()
-        told = self.setup.dynamics(RecordingInfo()).stated(np.full(4, np.nan))
-        body = BodyResults(self.robot, estimate, told, inertia)
+        low, high = self.currents.data.temperature.T
+        warm = bool((high - low > WARMTH).any())
+        joints = self.currents.rebased(inertia, warm=warm).fit()
+        stated = self.setup.dynamics(RecordingInfo()).stated(np.full(4, np.nan))
+        body = BodyResults(self.robot, estimate, stated, inertia)
         results = fit_drives(body, joints, self.powers, "physical")
         found = self.rest.completed(assemble(results, {}))
         # As it will be read from a file, so that a restart changes nothing.
         model = model_from_document(document(found), "learned model")
         self.rest = RestFit(model, learned=True)
         return model
-
-    @property
-    def _warms_up(self) -> bool:
-        low, high = self.currents.data.temperature.T
-        return bool((high - low > WARMTH).any())
 
     def _filtered(self, window: Telemetry) -> list[ArmMotion]:
         names = ("actual_q", "actual_qd", "actual_current")

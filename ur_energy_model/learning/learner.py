@@ -5,13 +5,14 @@ from __future__ import annotations
 import zipfile
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model import __version__
+from ur_energy_model.codec import built, plain
 from ur_energy_model.energy.telemetry_checks import check_robot, check_width, rated_limits
 from ur_energy_model.errors import (
     IdentificationError,
@@ -27,10 +28,11 @@ from ur_energy_model.identification.friction_fit import CurrentRegression
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.recording_reader import FIELDS, REQUIRED
 from ur_energy_model.identification.reflected_inertia import expected_inertia
-from ur_energy_model.learning.changes import ChangeDetector
-from ur_energy_model.learning.history import Attempt, Change, Need, attempt_from_json
+from ur_energy_model.learning.changes import ChangeMonitor
+from ur_energy_model.learning.history import NEEDS, Attempt, Change, Need
 from ur_energy_model.learning.information import ArmInformation
 from ur_energy_model.learning.minute import Windows
+from ur_energy_model.learning.needs import Coverage, ReferenceWork, needs, reference_work
 from ur_energy_model.learning.state import (
     ORIGIN,
     decoded,
@@ -39,7 +41,7 @@ from ur_energy_model.learning.state import (
     restored_samples,
     saved_samples,
 )
-from ur_energy_model.learning.trial import ModelRecord, Trial, Verdict
+from ur_energy_model.learning.trial import Trial
 from ur_energy_model.model.document import document
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, generic_models
@@ -53,7 +55,11 @@ from ur_energy_model.telemetry.plausibility import possible
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Progress
 
-# Model of an arm not yet identified: robot file and typical values.
+SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
+"""Learned time at which the model is fitted again [s]; every LATER seconds after the last."""
+LATER = 600.0
+_MOST_QUEUED = 12
+"""Windows that wait for `step`; older ones are left out."""
 
 
 def first_model(robot: RobotDescription) -> EnergyModel:
@@ -79,36 +85,12 @@ def prior_model(robot: RobotDescription) -> EnergyModel:
     return assemble(results, {"origin": "prior"})
 
 
-# Options of learning.
-
-SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
-"""Learned time at which the model is fitted again [s]; every LATER seconds after the last."""
-LATER = 600.0
-
-
-@dataclass(frozen=True)
-class LearningOptions:
-    """How a model is learned.
-
-    Attributes:
-        serial: serial number of the arm; samples of another arm are left out. None takes that of
-            the first samples that state one.
-        friction: law of friction by name, or "auto" to choose one per joint.
-    """
-
-    serial: str | None = None
-    friction: str = "auto"
-
-
 def next_refit(learned: float) -> float:
     """Learned time of the next refit after `learned` [s]."""
     for time in SCHEDULE:
         if time > learned + 1e-6:
             return time
     return LATER * (learned // LATER + 1)
-
-
-# Where a learned model comes from.
 
 
 @dataclass
@@ -135,60 +117,11 @@ class LearnedTime:
             self.until = _date(int(window.stamp[-1]))
 
 
-def with_provenance(
-    model: EnergyModel,
-    previous: EnergyModel,
-    learned: LearnedTime,
-    version: int,
-    info: RecordingInfo,
-) -> EnergyModel:
-    """A learned model with its provenance.
-
-    Args:
-        model: learned.
-        previous: that it may replace.
-        learned: what it was learned from.
-        version: its number.
-        info: of the arm.
-    """
-    return replace(
-        model,
-        provenance={
-            "origin": ORIGIN,
-            "package_version": __version__,
-            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "serial": info.serial,
-            "firmware": info.controller_version,
-            "simulated": info.simulated,
-            "version": version,
-            "learned": {
-                "minutes": learned.seconds / 60.0,
-                "samples": learned.samples,
-                "since": learned.since,
-                "until": learned.until,
-            },
-            "previous": {
-                "origin": str(previous.provenance.get("origin", "identified")),
-                "sha256": learned_digest(previous),
-            },
-        },
-    )
-
-
 def _date(stamp: int) -> str:
     return datetime.fromtimestamp(stamp / 1e9, timezone.utc).isoformat(timespec="seconds")
 
 
-_MOST_QUEUED = 12
-"""Windows that wait for `step`; older ones are left out."""
-_NUMBERS = (
-    "version",
-    "left_out",
-    "_due",
-    "_fitted_until",
-    "_last_time",
-    "_end_of_session",
-)
+_NUMBERS = ("version", "left_out", "_due", "_fitted_until", "_last_time", "_end_of_session")
 """Attributes of a learner that are kept as they are."""
 
 
@@ -198,7 +131,8 @@ class Learner:
     Args:
         robot: the arm, n joints.
         model: to start from, the prior.
-        options: the defaults if None.
+        serial: of the arm; samples of another one are left out. None takes that of the first
+            samples that state one.
         state: of an earlier learner of the same arm, from `state`; its model is used instead.
 
     Raises:
@@ -214,22 +148,22 @@ class Learner:
         self,
         robot: RobotDescription,
         model: EnergyModel,
-        options: LearningOptions | None = None,
         *,
+        serial: str | None = None,
         state: bytes | None = None,
     ) -> None:
-        self.robot, self.model, self.version = robot, model, 0
-        self.options = LearningOptions() if options is None else options
-        self.serial = self.options.serial
+        self.robot, self.model, self.serial, self.version = robot, model, serial, 0
         self.left_out = 0
         self.learned = LearnedTime()
-        self.information = ArmInformation(robot, model, self.options.friction)
-        self.watch = ChangeDetector(robot, model)
+        self.information = ArmInformation(robot, model)
+        self.coverage, self.monitor = Coverage(robot.dof), ChangeMonitor(model)
+        self._work: ReferenceWork | None = None
+        """By the model in use; None before it is needed."""
         self._limits = rated_limits(robot)
         self._windows = Windows()
         self._queue: deque[Telemetry] = deque()
         self._attempts: deque[Attempt] = deque()
-        self._due = next_refit(0.0)
+        self._due = SCHEDULE[0]
         self._trial: Trial | None = None
         self._fitted_until = 0.0
         self._last_time: float | None = None
@@ -279,15 +213,17 @@ class Learner:
 
     def needs(self) -> tuple[Need, ...]:
         """What ordinary work has not shown yet, the most important first."""
-        return self.watch.needs()
+        if self._work is None:
+            self._work = reference_work(self.model, self.robot)
+        return needs(self.model, self.coverage, self._work)
 
     def friction(self) -> SessionFriction:
         """Friction of the joints at present, over that of the model in use."""
-        return self.watch.monitor.friction_now()
+        return self.monitor.friction_now()
 
     def take_changes(self) -> tuple[Change, ...]:
         """Changes of the arm since the last call."""
-        return self.watch.take_changes()
+        return self.monitor.take()
 
     def state(self) -> bytes:
         """Everything needed to continue, bound to the arm; at most a few megabytes."""
@@ -298,13 +234,16 @@ class Learner:
                 "serial": self.serial,
                 "model": document(self.model),
                 "prior": document(self.information.prior),
-                "friction": self.options.friction,
                 "numbers": {name: getattr(self, name) for name in _NUMBERS},
-                "learned": asdict(self.learned),
+                "learned": self.learned,
                 "information": self.information.saved(),
-                "watch": self.watch.saved(),
+                "watch": {
+                    "coverage": self.coverage.saved(),
+                    "monitor": self.monitor.saved(),
+                    "changes": self.monitor.changes,
+                },
                 "trial": None if self._trial is None else self._trial.saved(),
-                "attempts": [attempt.as_json() for attempt in self._attempts],
+                "attempts": self._attempts,
                 "waiting": [saved_samples(samples) for samples in waiting],
                 "window_open": self._windows.open is not None,
                 "origin": self._windows.origin,
@@ -322,15 +261,19 @@ class Learner:
             self._check_arm(saved["robot"], saved["serial"])
             self.model = model_from_document(saved["model"], "state")
             prior = model_from_document(saved["prior"], "state")
-            self.information = ArmInformation(self.robot, prior, self.options.friction)
+            self.information = ArmInformation(self.robot, prior)
             self.information.restore(saved["information"])
-            self.watch = ChangeDetector.restored(saved["watch"], self.robot, self.model)
-            self.learned = LearnedTime(**saved["learned"])
+            watch = saved["watch"]
+            self.coverage.restore(watch["coverage"])
+            self.monitor = ChangeMonitor(self.model)
+            self.monitor.restore(watch["monitor"])
+            self.monitor.changes = built(list[Change], watch["changes"])
+            self.learned = built(LearnedTime, saved["learned"])
             for name in _NUMBERS:
                 setattr(self, name, saved["numbers"][name])
             trial = saved["trial"]
             self._trial = None if trial is None else Trial.restored(trial, self.robot)
-            self._attempts = deque(map(attempt_from_json, saved["attempts"]))
+            self._attempts = deque(built(list[Attempt], saved["attempts"]))
             waiting = [restored_samples(samples) for samples in saved["waiting"]]
             self._windows.pending = [waiting.pop()] if saved["window_open"] else []
             self._windows.origin = float(saved["origin"])
@@ -341,9 +284,9 @@ class Learner:
     def _check_arm(self, robot: str, serial: str | None) -> None:
         if robot != self.robot.name:
             raise _refusal(f"is of a {robot}, not a {self.robot.name}")
-        if None not in (serial, self.options.serial) and serial != self.options.serial:
-            raise _refusal(f"is of the arm {serial}, not {self.options.serial}")
-        self.serial = serial if self.options.serial is None else self.options.serial
+        if None not in (serial, self.serial) and serial != self.serial:
+            raise _refusal(f"is of the arm {serial}, not {self.serial}")
+        self.serial = serial if self.serial is None else self.serial
 
     def _of_this_arm(self, batch: Telemetry) -> bool:
         """Whether samples are of this arm, as far as they say; the first serial number binds."""
@@ -366,7 +309,8 @@ class Learner:
         self._begin_session(float(window.time[0]))
         self._last_time, self._info = float(window.time[-1]), window.info
         motions = self.information.add(window)
-        self.watch.observe(window, motions)
+        self.coverage.observe(window)
+        self.monitor.observe(window, [(part.motion, part.dynamics) for part in motions])
         if self._trial is not None:
             self._trial.observe(window, motions)
         worked = self._worked(window)
@@ -397,25 +341,27 @@ class Learner:
         """Decide about the candidate on trial."""
         if self._trial is None:
             return
-        verdict = self._trial.verdict()
-        record = self._trial.candidate if verdict.accepted else self._trial.present
-        if verdict.accepted:
+        accepted, reason = self._trial.verdict()
+        record = self._trial.candidate if accepted else self._trial.present
+        if accepted:
             self.version += 1
-            self.model = self.watch.use_model(record.model)
-        self._attempts.append(self._attempt(verdict, record))
-        self._trial = None
-
-    def _attempt(self, verdict: Verdict, record: ModelRecord) -> Attempt:
+            self.model, self._work = record.model, None
+            self.monitor.use_model(self.model)
+            provenance = {**self.model.provenance, NEEDS: plain(self.needs())}
+            self.model = replace(self.model, provenance=provenance)
         error = record.supply_energy_error
-        return Attempt(
-            time=self._fitted_until,
-            samples=self.learned.samples,
-            version=self.version,
-            supply_energy_error_percent=None if error is None else 100.0 * error,
-            joint_energy_interval_percent=tuple((100.0 * record.joint_intervals).tolist()),
-            accepted=verdict.accepted,
-            reason=verdict.reason,
+        self._attempts.append(
+            Attempt(
+                time=self._fitted_until,
+                samples=self.learned.samples,
+                version=self.version,
+                supply_energy_error_percent=None if error is None else 100.0 * error,
+                joint_energy_interval_percent=tuple((100.0 * record.joint_intervals).tolist()),
+                accepted=accepted,
+                reason=reason,
+            )
         )
+        self._trial = None
 
     def _fit(self) -> None:
         """Fit a candidate to all data and put it on trial."""
@@ -426,17 +372,34 @@ class Learner:
         if candidate is None or self._last_time is None:
             return
         self._fitted_until = self._last_time
-        info = replace(self._info, serial=self.serial)
-        version = self.version + 1
-        candidate = with_provenance(candidate, self.model, self.learned, version, info)
-        self._trial = Trial(self.model, candidate, self.robot)
+        self._trial = Trial(self.model, self._with_provenance(candidate), self.robot)
+
+    def _with_provenance(self, candidate: EnergyModel) -> EnergyModel:
+        learned, previous = self.learned, self.model
+        provenance = {
+            "origin": ORIGIN,
+            "package_version": __version__,
+            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "serial": self.serial,
+            "firmware": self._info.controller_version,
+            "simulated": self._info.simulated,
+            "version": self.version + 1,
+            "learned": {
+                "minutes": self.learned_minutes,
+                "samples": learned.samples,
+                "since": learned.since,
+                "until": learned.until,
+            },
+            "previous": {
+                "origin": str(previous.provenance.get("origin", "identified")),
+                "sha256": learned_digest(previous),
+            },
+        }
+        return replace(candidate, provenance=provenance)
 
 
 def _refusal(problem: str) -> InputError:
     return InputError("the state of learning", problem, "move it away to learn from the start")
-
-
-# Learning from recordings, as the estimator would learn live.
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,7 +30,7 @@ MINUTE = 60.0
 LEAST_MOTION = 3.0
 """Motion of a joint in a minute from which its friction is estimated [s]."""
 SETUP = ("mass", "tilt_x", "tilt_y")
-"""Deviations from the setup that the controller was told: payload [kg], two angles [rad]."""
+"""Deviations from the setup configured in the controller: payload [kg], two angles [rad]."""
 _RATE = 25.0
 """Samples used per second; the model's error of a current correlates over CORRELATION_TIME."""
 _FRICTION_PRIOR = 1.0
@@ -80,7 +79,7 @@ class Minute:
 class MinuteMeter:
     """Turns motion into one `Minute` after the other, in constant memory.
 
-    Friction scales, a payload and a tilt that the controller was not told of, and the error of
+    Friction scales, an undeclared payload and tilt of the base, and the error of
     each joint's torque per ampere are estimated together by least squares of currents, so that a
     gripped part is not mistaken for friction. Only joints faster than ANCHOR_SPEED count.
 
@@ -90,37 +89,34 @@ class MinuteMeter:
 
     def __init__(self, model: EnergyModel) -> None:
         self.model = model
-        n = model.dof
         self._split = FrictionSplit(model)
         constants = np.array([joint.torque_constant for joint in model.joints])
         spread = np.array([joint.std.get("torque_constant", 0.0) for joint in model.joints])
         self._gain = np.maximum(spread / constants, _LEAST_GAIN)
         self._residual = np.array([joint.current_residual for joint in model.joints])
         self._number: float | None = None
-        self._width = 3 + _NUISANCE
-        self._clear(n)
+        self._clear()
 
-    def _clear(self, n: int) -> None:
-        self._gram = np.zeros((n, self._width, self._width))
+    def _clear(self) -> None:
+        n, width = self.model.dof, 3 + _NUISANCE
+        self._gram = np.zeros((n, width, width))
         self._seconds, self._square = np.zeros(n), np.zeros(n)
         self._warmth = np.zeros((2, n))
 
     def observe(self, motion: FilteredMotion, dynamics: ArmDynamics) -> list[Minute]:
-        """Use a motion that follows the previous one.
+        """Use a motion that follows the previous one; returns the minutes completed before its end.
 
         Args:
             motion: of the arm.
-            dynamics: of the arm in the setup that the controller was told.
-
-        Returns:
-            the minutes completed before the motion's end.
+            dynamics: of the arm in the setup configured in the controller.
         """
         out = []
-        for number, part in _minutes(motion):
+        for rows in time_blocks(motion.time, MINUTE):
+            number = float(np.floor(motion.time[rows.start] / MINUTE))
             if self._number is not None and number != self._number:
                 out += self.finish()
             self._number = number
-            self._accumulate(part, dynamics)
+            self._accumulate(motion.cut(rows), dynamics)
         return out
 
     def finish(self) -> list[Minute]:
@@ -129,7 +125,7 @@ class MinuteMeter:
             return []
         found = self._solved((self._number + 1) * MINUTE)
         self._number = None
-        self._clear(self.model.dof)
+        self._clear()
         return [] if found is None else [found]
 
     def _accumulate(self, motion: FilteredMotion, dynamics: ArmDynamics) -> None:
@@ -142,17 +138,10 @@ class MinuteMeter:
         split = self._split
         load = dynamics.inverse_dynamics(q, qd, qdd) + split.inertia * qdd
         friction, left = split(qd, load, motion.current, motion.known_temperature)
-        extra = (
-            np.concatenate(
-                [
-                    load[..., None],
-                    dynamics.payload_regressor(q, qd, qdd)[..., :4],
-                    dynamics.gravity_regressor(q) @ _tilts(dynamics.setup.gravity),
-                ],
-                axis=2,
-            )
-            / (split.ratio * split.constant)[:, None]
-        )
+        payload = dynamics.payload_regressor(q, qd, qdd)[..., :4]
+        tilt = dynamics.gravity_regressor(q) @ _tilts(dynamics.setup.gravity)
+        extra = np.concatenate([load[..., None], payload, tilt], axis=2)
+        extra /= (split.ratio * split.constant)[:, None]
         rows = np.concatenate([friction[..., None], extra, left[..., None]], axis=2)
         moving = (np.abs(qd) >= ANCHOR_SPEED).astype(float)
         weight = period * moving
@@ -220,12 +209,6 @@ def _without_prior(value: Array, variance: Array, prior: Array) -> tuple[Array, 
     return value / variance / precision, precision**-0.5
 
 
-def _minutes(motion: FilteredMotion) -> Iterator[tuple[float, FilteredMotion]]:
-    """Number of each minute that a motion touches, and the motion's part in it."""
-    for part in time_blocks(motion.time, MINUTE):
-        yield float(np.floor(motion.time[part.start] / MINUTE)), motion.cut(part)
-
-
 def _tilts(gravity: Array) -> Array:
     """Change of gravity [3, 2] per small rotation of the base about two level axes [m/s^2]."""
     down = gravity / max(float(np.linalg.norm(gravity)), 1e-9)
@@ -235,8 +218,6 @@ def _tilts(gravity: Array) -> Array:
     axes = np.stack([first, np.cross(down, first)])
     return np.asarray(np.cross(axes, gravity).T)
 
-
-# Samples cut into windows of the controller's clock, whatever batches they arrive in.
 
 WINDOW = 5.0
 """Length of a window [s]."""
@@ -301,8 +282,6 @@ def _joined(parts: list[Telemetry]) -> Telemetry:
     rate = window.info.rate
     return replace(window, gaps=find_gaps(window.time, None if rate is None else 1.0 / rate))
 
-
-# Standby power minute by minute, from the bus power at standstill.
 
 _LEAST_STILL = 2.0
 """Settled standstill in a minute from which its standby power is stated [s]."""

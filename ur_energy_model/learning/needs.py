@@ -25,8 +25,6 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.typing import Array
 
-# What work has shown of an arm: speeds of each joint, temperatures, standstill with bus power.
-
 SPEED_EDGES = np.array(
     [0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4, 1.8, 2.2, 2.7, 3.3, 4.0, 5.0, 7.0]
 )
@@ -35,7 +33,7 @@ _LONGEST_STEP = 0.5
 
 
 class Coverage:
-    """Sums over all work of an arm with n joints, in constant memory.
+    """What work has shown of an arm with n joints, in constant memory.
 
     Args:
         joints: n.
@@ -76,34 +74,25 @@ class Coverage:
             self.bus_seconds += float(steps[known].sum())
             self.still_seconds += float(steps[known & still].sum())
 
-    def state(self) -> dict[str, Array]:
+    def saved(self) -> dict[str, Array]:
         """Everything needed to continue."""
+        seconds = np.array([self.bus_seconds, self.still_seconds])
         return {
-            "speed_seconds": self.speed_seconds,
-            "temperature": self.temperature,
-            "seconds": np.array([self.bus_seconds, self.still_seconds]),
-        }
+            "speed_seconds": self.speed_seconds, "temperature": self.temperature, "seconds": seconds
+        }  # fmt: skip
 
-    def restore(self, state: Mapping[str, Array]) -> None:
-        """Continue from `state`.
-
-        Raises:
-            ValueError: it is of another number of joints.
-            KeyError: a part is missing.
-        """
-        speed, temperature = np.array(state["speed_seconds"]), np.array(state["temperature"])
-        same = speed.shape == self.speed_seconds.shape
-        if not same or temperature.shape != self.temperature.shape:
-            raise ValueError("coverage of another arm")
-        self.speed_seconds, self.temperature = speed, temperature
-        self.bus_seconds, self.still_seconds = np.asarray(state["seconds"], float).tolist()
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        """Continue from what `saved` gave."""
+        self.speed_seconds = np.array(saved["speed_seconds"])
+        self.temperature = np.array(saved["temperature"])
+        self.bus_seconds, self.still_seconds = np.asarray(saved["seconds"], float).tolist()
 
 
 REFERENCE_WORK = "trajectory_a"
 SHOWN_SECONDS = 2.0
 """Motion in a range of speeds after which it counts as shown [s]."""
 LEAST_SHARE = 0.3
-"""Smallest share of the energy that is worth asking for [%]."""
+"""Smallest share of the energy that is listed [%]."""
 MOST = 5
 """Longest list."""
 _EXTRAPOLATION = 0.17
@@ -276,12 +265,12 @@ def _of_standby(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> 
 
 
 def _of_temperature(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Iterator[Need]:
-    """Joints seen at one temperature only, with a friction law that does not know the others."""
+    """Joints seen at one temperature only, with a friction law that has no effect of the others."""
     low, high = coverage.temperature.T
     unknown = [
         j
         for j, joint in enumerate(model.joints)
-        if high[j] - low[j] < _WARM_RANGE and not _knows_temperature(joint.friction)
+        if high[j] - low[j] < _WARM_RANGE and not _models_temperature(joint.friction)
     ]
     if not unknown:
         return
@@ -294,7 +283,7 @@ def _of_temperature(model: EnergyModel, coverage: Coverage, work: ReferenceWork)
     yield Need(None, "temperature", None, share, words)
 
 
-def _knows_temperature(friction: Friction) -> bool:
+def _models_temperature(friction: Friction) -> bool:
     span = friction.temperature_range
     return friction.law.uses_temperature and span is not None and span[1] - span[0] >= _WARM_RANGE
 

@@ -8,13 +8,15 @@ import json
 import re
 import shutil
 import zipfile
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ur_energy_model.codec import built
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.files import new_file, open_regular, user_path
 from ur_energy_model.model.document import document
@@ -75,7 +77,7 @@ class StateStore:
     def save(self, state: KeptState) -> None:
         """Write a state, whole or not at all; a disk that cannot be written is a `problem`."""
         path = self.path(state.serial)
-        head = asdict(state) | {"schema": SCHEMA, "sha256": _digest(state.content)}
+        head = vars(state) | {"schema": SCHEMA, "sha256": _digest(state.content)}
         del head["content"]
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,13 +133,7 @@ def _parsed(data: bytes) -> KeptState:
     head = json.loads(line)
     if head["schema"] != SCHEMA or head["sha256"] != _digest(content):
         raise ValueError("wrong content")
-    serial = head["serial"]
-    return KeptState(
-        robot=str(head["robot"]),
-        serial=None if serial is None else str(serial),
-        models=tuple(map(str, head["models"])),
-        content=content,
-    )
+    return built(KeptState, {**head, "content": content})
 
 
 def _digest(content: bytes) -> str:
@@ -153,7 +149,7 @@ _ARRAY, _STRUCTURE = "$array", "structure"
 
 
 def encoded(values: Any) -> bytes:
-    """Bytes of nested dicts with text keys and lists of numbers, text, None and float arrays."""
+    """Bytes of nested dicts, lists and dataclasses of numbers, text, None and arrays."""
     arrays: dict[str, Array] = {}
     structure = json.dumps(_plain(values, arrays)).encode()
     packed = io.BytesIO()
@@ -188,9 +184,11 @@ def _plain(value: Any, arrays: dict[str, Array]) -> Any:
         name = f"a{len(arrays)}"
         arrays[name] = value
         return {_ARRAY: name}
+    if is_dataclass(value):
+        value = vars(value)
     if isinstance(value, dict):
         return {str(key): _plain(entry, arrays) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | deque):
         return [_plain(entry, arrays) for entry in value]
     return value.item() if isinstance(value, np.generic) else value
 
@@ -208,28 +206,17 @@ def _values(value: Any, arrays: Any) -> Any:
 
 def saved_samples(samples: Telemetry) -> dict[str, Any]:
     """Samples as arrays and plain values, without their gaps, which follow from the clock."""
-    return {
-        "time": samples.time,
-        "columns": dict(samples.columns),
-        "info": asdict(samples.info),
-        "stamp": samples.stamp,
-    }
+    return {name: getattr(samples, name) for name in ("time", "columns", "info", "stamp")}
 
 
 def restored_samples(saved: Mapping[str, Any]) -> Telemetry:
     """The samples that `saved_samples` described."""
-    info = dict(saved["info"])
-    for name in ("gravity", "payload_center_of_mass"):
-        info[name] = None if info[name] is None else tuple(info[name])
-    time, stamp = np.array(saved["time"], dtype=float), saved["stamp"]
-    rate = info["rate"]
-    return Telemetry(
-        time,
-        {name: np.array(values, dtype=float) for name, values in saved["columns"].items()},
-        RecordingInfo(**info),
-        find_gaps(time, None if rate is None else 1.0 / rate),
-        None if stamp is None else np.array(stamp, dtype=np.int64),
-    )
+    values: dict[str, Any] = {
+        key: tuple(x) if isinstance(x, list) else x for key, x in saved["info"].items()
+    }
+    time, stamp, info = saved["time"], saved["stamp"], RecordingInfo(**values)
+    gaps = find_gaps(time, None if info.rate is None else 1.0 / info.rate)
+    return Telemetry(time, saved["columns"], info, gaps, stamp)
 
 
 # Learned models on disk: written whole or not at all, the previous ones kept beside them.
@@ -280,11 +267,6 @@ def kept_path(path: str | Path, which: int | str) -> Path:
     return path.with_name(f"{path.stem}.{which}{path.suffix}")
 
 
-def is_learned(model: EnergyModel) -> bool:
-    """Whether a model was learned."""
-    return model.provenance.get("origin") == ORIGIN
-
-
 def file_digest(path: str | Path) -> str | None:
     """SHA-256 of a model file; None if there is none."""
     try:
@@ -318,6 +300,6 @@ def _copy(path: Path, to: Path) -> None:
 
 def _was_learned(path: Path) -> bool:
     try:
-        return is_learned(load_model(path))
+        return load_model(path).provenance.get("origin") == ORIGIN
     except ModelFileError:
         return False

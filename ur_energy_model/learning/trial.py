@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -191,19 +190,6 @@ LEAST_ERROR = 0.002
 """Relative error of the energy at the supply that any model may have."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Comparison of the candidate with the model in use.
-
-    Attributes:
-        accepted: whether the candidate predicts better.
-        reason: one clause in words.
-    """
-
-    accepted: bool
-    reason: str
-
-
 class Trial:
     """A candidate and the model in use over the same held-out time.
 
@@ -236,20 +222,23 @@ class Trial:
         self.present.observe(window, motions)
         self.candidate.observe(window, motions)
 
-    def verdict(self) -> Verdict:
-        """Whether the candidate predicts better, by more than the uncertainty of the difference."""
+    def verdict(self) -> tuple[bool, str]:
+        """Whether the candidate predicts better, and why or why not in one clause.
+
+        It does if the difference is larger than its uncertainty.
+        """
         supply = better_or_worse(*self._supply_losses())
         current = better_or_worse(*self._current_losses())
         if supply > 0 and current >= 0:
-            return Verdict(True, "predicts the power at the supply better")
+            return (True, "predicts the power at the supply better")
         if supply >= 0 and current > 0:
-            return Verdict(True, "predicts the currents better")
+            return (True, "predicts the currents better")
         if supply >= 0 and current >= 0 and self._narrower():
-            return Verdict(True, "predicts as well, with narrower intervals")
+            return (True, "predicts as well, with narrower intervals")
         if supply < 0 or current < 0:
             what = "power at the supply" if supply < 0 else "currents"
-            return Verdict(False, f"predicts the {what} worse")
-        return Verdict(False, "no better than the model in use")
+            return (False, f"predicts the {what} worse")
+        return (False, "no better than the model in use")
 
     def _narrower(self) -> bool:
         """Whether the candidate's intervals are narrower and still contain what was measured.

@@ -1,36 +1,94 @@
 """The process that learns: a Learner behind a pipe, at low priority and within a CPU budget.
 
-`LearnerProcess` starts it. It imports no ROS, keeps nothing on the disk, and ends when its parent
-does, however that ends.
+`background` starts it. It imports no ROS, keeps nothing on the disk, and ends when its parent does,
+however that ends.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pkgutil import resolve_name
 from typing import Any
 
-from ur_energy_model.learning.history import Attempt
-from ur_energy_model.learning.process import (
-    BeginLearning,
-    FinishLearning,
-    LearnerError,
-    LearnerState,
-    Progress,
-)
+from ur_energy_model.learning.history import Attempt, Change, Need
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 
-# CpuBudget: keeps the computing time of a background process below a share of a core.
+# What the parent sends: `BeginLearning`, samples, and None to send the state and end. What the
+# process sends: `Progress`, `LearnerState` and `LearnerError`.
+
+
+@dataclass(frozen=True)
+class BeginLearning:
+    """Learn from now on about this arm, instead of any other.
+
+    Attributes:
+        run: number that reports about it carry.
+        robot: description of the arm.
+        model: that learning begins with.
+        state: where learning continues, as a learner gave it; None to begin anew.
+    """
+
+    run: int
+    robot: RobotDescription
+    model: EnergyModel
+    state: bytes | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where learning is.
+
+    Attributes:
+        run: see BeginLearning.
+        version: number of the model in use; 0 is the first one.
+        model: the model in use if it is another one than in the last Progress, else None.
+        learned_minutes: of the arm's work, over all its sessions.
+        attempts, changes: since the last Progress.
+        needs: what ordinary work has not shown yet.
+        friction: of the joints at present, over that of the model in use.
+        left_out: samples left out so far because of the limit on computing time.
+        cpu_share: mean share of a core that the process has used.
+    """
+
+    run: int
+    version: int
+    model: EnergyModel | None
+    learned_minutes: float
+    attempts: tuple[Attempt, ...]
+    changes: tuple[Change, ...]
+    needs: tuple[Need, ...]
+    friction: SessionFriction
+    left_out: int
+    cpu_share: float
+
+
+@dataclass(frozen=True)
+class LearnerState:
+    """All that a learner needs to continue after a restart, as `BeginLearning.state`."""
+
+    run: int
+    content: bytes
+
+
+@dataclass(frozen=True)
+class LearnerError:
+    """Something went wrong; after a fatal error the process ends."""
+
+    text: str
+    fatal: bool
 
 
 class CpuBudget:
-    """Counts computing time against a budget that grows with the time that passes.
+    """Keeps computing time below a share of a core: a budget that grows with the time that passes.
 
     Args:
         share: of one core that may be used on average.
@@ -78,7 +136,7 @@ to the last value."""
 PROGRESS_PERIOD = 0.5
 """Shortest time between two reports of progress [s]."""
 NICENESS = 15
-_LOOK = 1.0
+_PARENT_PERIOD = 1.0
 
 
 class Worker:
@@ -110,7 +168,7 @@ class Worker:
         while True:
             if self._pipe.poll(PROGRESS_PERIOD):
                 order = self._pipe.recv()
-                if isinstance(order, FinishLearning):
+                if order is None:
                     self._send_state()
                     return
                 if isinstance(order, BeginLearning):
@@ -216,9 +274,5 @@ def main(handle: int, learner: str) -> None:
 def _end_with(parent: int) -> None:
     """End the process when its parent has ended, also in the middle of a computation."""
     while os.getppid() == parent:
-        time.sleep(_LOOK)
+        time.sleep(_PARENT_PERIOD)
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])

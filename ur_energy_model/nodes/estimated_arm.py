@@ -338,7 +338,7 @@ class ModelLearning:
         Args:
             base: the model that is not learned.
         """
-        news = self._background.look()
+        news = self._background.poll()
         model = news.model
         if model is None and news.other_arm:
             model = base

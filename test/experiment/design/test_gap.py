@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment import design as gradient_search
 from ur_energy_model.experiment.design import Design, descend, make_design
@@ -19,7 +20,7 @@ from ur_energy_model.experiment.design_problem import (
 )
 from ur_energy_model.files import config_file
 from ur_energy_model.learning.history import NEEDS, Need
-from ur_energy_model.learning.learner import Learner, LearningOptions
+from ur_energy_model.learning.learner import Learner
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
@@ -35,7 +36,7 @@ def test_needs_survive_the_model_file(tmp_path):
     model = load_model(config_file("models", "ur5e.yaml"))
     with pytest.raises(InputError, match="does not say what it lacks"):
         needs_of(model, "model.yaml")
-    learned = replace(model, provenance={**model.provenance, NEEDS: [SLOW.as_json()]})
+    learned = replace(model, provenance={**model.provenance, NEEDS: [plain(SLOW)]})
     save_model(learned, tmp_path / "model.yaml")
     assert needs_of(load_model(tmp_path / "model.yaml"), "model.yaml") == (SLOW,)
 
@@ -97,7 +98,7 @@ def test_learning_from_the_trajectory_closes_the_gap(monkeypatch):
     planner = Planner(ROBOT, limits=MotionLimits.for_robot(ROBOT, 0.35, 2.0))
     work = planner.chain_through(planner.random_points(7), rest=1.0)
     model = load_model(config_file("models", "ur5e.yaml"))
-    learner = Learner(ROBOT, model, LearningOptions())
+    learner = Learner(ROBOT, model)
     learn(learner, work, 50.0)
     before = [need for need in learner.needs() if need.what == "speed"]
     gaps = gaps_among(before[:1], ROBOT, "model.yaml")
