@@ -10,7 +10,7 @@ import ur_energy_model
 
 ROOT = Path(ur_energy_model.__file__).parent
 FLOORS = (
-    "errors typing files interrupts yaml_reader ranges robot_modes low_pass many_bags "
+    "errors typing codec options files interrupts yaml_reader ranges robot_modes low_pass many_bags "
     "topics_and_services",
     "telemetry model",
     "trajectory",
