@@ -79,7 +79,7 @@ def run_program(
         arm, SimulatedIdentity.for_robot(description, arm.controller_version, seed, "hold")
     )
     box.stop()
-    box.set_speed_slider(slider)
+    box.write_inputs({"speed_slider_mask": 1, "speed_slider_fraction": slider})
     for _ in range(20):
         box.step()
     names = [name for name in fields if name in box.values and name != "timestamp"]

@@ -113,12 +113,12 @@ class StandInArm:
 
 
 @pytest.fixture
-def arm() -> StandInArm:
+def arm() -> Any:
     return StandInArm(load_robot("ur5e"))
 
 
 @pytest.fixture
-def box(arm: StandInArm) -> ControlBox:
+def box(arm: Any) -> ControlBox:
     """Control box of an e-Series arm with software 5.11.1."""
     return ControlBox(
         arm, SimulatedIdentity.for_robot(arm.robot, (5, 11, 1), seed=7, motion="hold")
@@ -129,9 +129,8 @@ def box(arm: StandInArm) -> ControlBox:
 def cb3_box() -> ControlBox:
     """Control box of a CB3 arm with software 3.15.8."""
     robot = load_robot("ur5")
-    return ControlBox(
-        StandInArm(robot), SimulatedIdentity.for_robot(robot, (3, 15, 8), seed=0, motion="hold")
-    )
+    arm: Any = StandInArm(robot)
+    return ControlBox(arm, SimulatedIdentity.for_robot(robot, (3, 15, 8), seed=0, motion="hold"))
 
 
 class RtdeClient:
@@ -188,7 +187,7 @@ Connect = Callable[[SimulatedController], RtdeClient]
 
 
 @pytest.fixture
-def serve(arm: StandInArm, fresh_host: Callable[[], str]) -> Iterator[Serve]:
+def serve(arm: Any, fresh_host: Callable[[], str]) -> Iterator[Serve]:
     """Start servers around the stand-in, each on its own loopback address."""
     with ExitStack() as running:
 

@@ -177,7 +177,7 @@ def run(options: argparse.Namespace) -> None:
             os.nice(-10)
         server.run(options.duration, lambda: print(f"ready {options.host}:{RTDE_PORT}", flush=True))
         arm.close()
-        note(f"simulated {options.robot}: {server.punctuality}")
+        note(f"simulated {options.robot}: {server.ticker}")
 
 
 def _faults() -> dict[str, str]:

@@ -67,13 +67,13 @@ class SimulatedRobotNode(ManagedNode):
         if self._failure is not None:
             self.on_unexpected(self._failure, f"thread {self._thread.name!r}")
             return
-        punctuality = self._controller.punctuality
+        ticker = self._controller.ticker
         values = {
             "host": self.value("host"),
             "motion": self.value("motion"),
-            "ticks": punctuality.ticks,
-            "rate_Hz": punctuality.rate,
-            "lateness_p99_ms": 1e3 * punctuality.lateness_p99,
+            "ticks": ticker.ticks,
+            "rate_Hz": ticker.rate,
+            "lateness_p99_ms": 1e3 * ticker.lateness(0.99),
             "robot_mode": self._arm.robot_mode.name.lower(),
             "safety_mode": self._arm.safety_mode.name.lower(),
         }

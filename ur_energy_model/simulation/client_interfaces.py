@@ -21,9 +21,11 @@ from ur_energy_model.simulation.commands import (
     SafetyMode,
     is_possible,
 )
-from ur_energy_model.simulation.control_box import ArmInterface, ControlBox
+from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.faults import FAULTS, Faults
-from ur_energy_model.simulation.kinematics import Program, ScriptError
+from ur_energy_model.simulation.kinematics import ScriptError
+from ur_energy_model.simulation.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.tcp_server import ClientSession, LineSession
 from ur_energy_model.simulation.ur_rtde_script import UrRtdeScript
 from ur_energy_model.simulation.urscript import (
     ScriptReader,
@@ -89,56 +91,18 @@ def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
     return _framed(ROBOT_STATE, b"".join(parts))
 
 
-def realtime_packet(box: ControlBox) -> bytes:
-    """Packet of the real-time interface; its length depends on the version."""
-    value = box.values
-    zero = np.zeros(6)
-    body = _doubles(
-        value["timestamp"],
-        value["target_q"],
-        value["target_qd"],
-        value["target_qdd"],
-        value["target_current"],
-        value["target_moment"],
-        value["actual_q"],
-        value["actual_qd"],
-        value["actual_current"],
-        value["joint_control_output"],
-        value["actual_TCP_pose"],
-        value["actual_TCP_speed"],
-        value["actual_TCP_force"],
-        value["target_TCP_pose"],
-        value["target_TCP_speed"],
-        value["actual_digital_input_bits"],
-        value["joint_temperatures"],
-        value["actual_execution_time"],
-        0.0,
-        value["robot_mode"],
-        value["joint_mode"],
-        value["safety_mode"],
-        zero,
-        value["actual_tool_accelerometer"],
-        zero,
-        value["speed_scaling"],
-        value["actual_momentum"],
-        zero[:2],
-        value["actual_main_voltage"],
-        value["actual_robot_voltage"],
-        value["actual_robot_current"],
-        value["actual_joint_voltage"],
-        value["actual_digital_output_bits"],
-        value["runtime_state"],
-        zero,  # elbow position and velocity
-        value["safety_mode"],
-        zero[:3],
-        value["payload"],
-        value["payload_cog"],
-        value["payload_inertia"],
-    )
-    size = _realtime_size(box.version)
-    return struct.pack(">i", size) + body[: size - 4]
-
-
+_REALTIME: tuple[str | int, ...] = (
+    "timestamp", "target_q", "target_qd", "target_qdd", "target_current", "target_moment",
+    "actual_q", "actual_qd", "actual_current", "joint_control_output",
+    "actual_TCP_pose", "actual_TCP_speed", "actual_TCP_force", "target_TCP_pose",
+    "target_TCP_speed", "actual_digital_input_bits", "joint_temperatures",
+    "actual_execution_time", 1, "robot_mode", "joint_mode", "safety_mode", 6,
+    "actual_tool_accelerometer", 6, "speed_scaling", "actual_momentum", 2,
+    "actual_main_voltage", "actual_robot_voltage", "actual_robot_current",
+    "actual_joint_voltage", "actual_digital_output_bits", "runtime_state", 6, "safety_mode", 3,
+    "payload", "payload_cog", "payload_inertia",
+)  # fmt: skip
+"""Fields of the real-time packet in order; numbers stand for as many zeros."""
 _REALTIME_SIZES = {
     "cb3": {(3, 0): 1044, (3, 2): 1060, (3, 5): 1108, (3, 10): 1116, (3, 14): 1140, (3, 15): 1220},
     "e-series": {(5, 0): 1108, (5, 4): 1116, (5, 9): 1140, (5, 10): 1220},
@@ -146,9 +110,14 @@ _REALTIME_SIZES = {
 """Length of the real-time packet by the software version that introduced it [bytes]."""
 
 
-def _realtime_size(version: tuple[int, ...]) -> int:
-    sizes = _REALTIME_SIZES["cb3" if version[0] < 5 else "e-series"]
-    return max(size for since, size in sizes.items() if since <= version[:2])
+def realtime_packet(box: ControlBox) -> bytes:
+    """Packet of the real-time interface; its length depends on the version."""
+    body = _doubles(
+        *(np.zeros(each) if isinstance(each, int) else box.values[each] for each in _REALTIME)
+    )
+    sizes = _REALTIME_SIZES["cb3" if box.version[0] < 5 else "e-series"]
+    size = max(size for since, size in sizes.items() if since <= box.version[:2])
+    return struct.pack(">i", size) + body[: size - 4]
 
 
 def _microseconds(values: Mapping[str, Any]) -> int:
@@ -226,19 +195,15 @@ def _masterboard_data(box: ControlBox) -> bytes:
     )
 
 
-def _six(values: Array) -> Array:
-    """The first six values."""
-    return np.resize(np.asarray(values, dtype=float)[:6], 6)
+def _six(*columns: Array) -> bytes:
+    """The first six values of each column."""
+    return _doubles(*(np.resize(np.asarray(each, dtype=float)[:6], 6) for each in columns))
 
 
 def _kinematics_info(box: ControlBox) -> bytes:
-    robot = box.arm.robot
-    checksums = struct.pack(">6I", *range(6))
-    return (
-        checksums
-        + _doubles(_six(robot.theta), _six(robot.a), _six(robot.d), _six(robot.alpha))
-        + struct.pack(">I", _CALIBRATED)
-    )
+    robot, checksums = box.arm.robot, struct.pack(">6I", *range(6))
+    parameters = _six(robot.theta, robot.a, robot.d, robot.alpha)
+    return checksums + parameters + struct.pack(">I", _CALIBRATED)
 
 
 def _configuration_data(box: ControlBox) -> bytes:
@@ -248,27 +213,17 @@ def _configuration_data(box: ControlBox) -> bytes:
     defaults = [1.05, 1.4, 0.25, 1.2, TOOL_SPEED_LIMIT]
     return (
         _doubles(limits, motion, defaults)
-        + _doubles(_six(robot.a), _six(robot.d), _six(robot.alpha), _six(robot.theta))
+        + _six(robot.a, robot.d, robot.alpha, robot.theta)
         + struct.pack(">4i", 0, 0, 0, 0)
     )
 
 
-class ScriptSession:
-    """A client that may send scripts; the server sends the stream of the port.
-
-    Attributes:
-        finished: always False; the client closes the connection.
-    """
-
-    finished = False
+class ScriptSession(ClientSession):
+    """A client that may send scripts; the server sends the stream of the port."""
 
     def __init__(self, box: ControlBox) -> None:
         self._box = box
         self._reader = ScriptReader()
-
-    def greeting(self) -> bytes:
-        """Empty on the real-time interface."""
-        return b""
 
     def receive(self, data: bytes) -> bytes:
         """Start the completed programs; scripts get no answer."""
@@ -276,30 +231,18 @@ class ScriptSession:
             self._start(text)
         return b""
 
-    def disconnected(self) -> None:
-        """The program continues without its sender."""
-
     def _start(self, text: str) -> None:
-        name = program_name(text)
+        name, box = program_name(text), self._box
         try:
-            program = self._program(name, text)
+            if name == UrRtdeScript.name:
+                box.run(UrRtdeScript(box, text))
+                return
+            calls = calls_of(text)
+            if calls is None:
+                raise ScriptError(f"{name} needs a URScript interpreter and was not run")
+            box.run(UrScriptProgram(box, name, calls))
         except ScriptError as error:
-            self._box.send_message(str(error), level=1)
-        else:
-            self._box.run(program)
-
-    def _program(self, name: str, text: str) -> Program:
-        """Program of a script.
-
-        Raises:
-            ScriptError: it cannot run.
-        """
-        if name == UrRtdeScript.name:
-            return UrRtdeScript(self._box, text)
-        calls = calls_of(text)
-        if calls is None:
-            raise ScriptError(f"{name} needs a URScript interpreter and was not run")
-        return UrScriptProgram(self._box, name, calls)
+            box.send_message(str(error), level=1)
 
 
 class StateSession(ScriptSession):
@@ -308,41 +251,6 @@ class StateSession(ScriptSession):
     def greeting(self) -> bytes:
         """Version, kinematics and limits, sent once."""
         return version_message(self._box) + state_message(self._box, configuration=True)
-
-
-# Sessions of line-based text protocols.
-
-MAX_LINE = 4096
-
-
-class LineSession:
-    """Answers each line with one line; over-long lines are dropped.
-
-    Attributes:
-        finished: whether to close the connection.
-    """
-
-    def __init__(self) -> None:
-        self.finished = False
-        self._buffer = b""
-
-    def greeting(self) -> bytes:
-        """Bytes to send when the connection opens; none by default."""
-        return b""
-
-    def receive(self, data: bytes) -> bytes:
-        """Answers to the completed lines."""
-        *lines, rest = (self._buffer + data).split(b"\n")
-        self._buffer = b"" if len(rest) > MAX_LINE else rest
-        answers = [self.answer(line.decode(errors="replace").strip()) for line in lines]
-        return "".join(f"{answer}\n" for answer in answers).encode()
-
-    def answer(self, line: str) -> str:
-        """Answer to one line."""
-        raise NotImplementedError
-
-    def disconnected(self) -> None:
-        """Nothing to release."""
 
 
 # Dashboard server of e-Series and CB3 controllers.
@@ -363,7 +271,6 @@ class DashboardSession(LineSession):
     """
 
     def __init__(self, box: ControlBox) -> None:
-        super().__init__()
         self.box = box
         self.operational_mode = "NONE"
         self.user_role = "NONE"
@@ -385,29 +292,26 @@ Reply = Callable[[DashboardSession, str], str]
 """Executes a command with its argument and returns the answer."""
 
 
-def _fixed(answer: str) -> Reply:
-    """A constant answer; {} stands for the argument."""
-    return lambda session, argument: answer.format(argument)
-
-
-def _query(value: Callable[[ControlBox], str]) -> Reply:
+def _value(value: Callable[[ControlBox], str]) -> Reply:
     """A value of the control box."""
     return lambda session, argument: value(session.box)
 
 
-def _action(action: Callable[[ControlBox], None], answer: str) -> Reply:
-    """An action that always succeeds."""
+def _action(
+    action: Callable[[ControlBox], object], answer: str, failure: str | None = None
+) -> Reply:
+    """An action; its answer, with {} for the argument, or that of one that returned False."""
 
     def reply(session: DashboardSession, argument: str) -> str:
-        action(session.box)
-        return answer
+        done = action(session.box)
+        return failure if failure is not None and not done else answer.format(argument)
 
     return reply
 
 
-def _attempt(action: Callable[[ControlBox], bool], answer: str, failure: str) -> Reply:
-    """An action that may fail."""
-    return lambda session, argument: answer if action(session.box) else failure
+def _says(answer: str) -> Reply:
+    """A constant answer; {} stands for the argument."""
+    return lambda session, argument: answer.format(argument)
 
 
 def _load(session: DashboardSession, name: str) -> str:
@@ -421,19 +325,6 @@ def _load(session: DashboardSession, name: str) -> str:
 def _restart_safety(box: ControlBox) -> None:
     box.unlock()
     box.power_off()
-
-
-def _running(box: ControlBox) -> str:
-    return f"Program running: {str(box.program_state == ProgramState.PLAYING).lower()}"
-
-
-def _program_state(box: ControlBox) -> str:
-    return f"{box.program_state.name} {PurePosixPath(box.loaded_program).name}"
-
-
-def _loaded_program(box: ControlBox) -> str:
-    uploaded = box.uploaded_program
-    return f"Loaded program: {box.loaded_program if uploaded is None else uploaded}"
 
 
 def _polyscope_version(box: ControlBox) -> str:
@@ -463,41 +354,53 @@ def _quit(session: DashboardSession, argument: str) -> str:
     return "Disconnected"
 
 
+def _playing(box: ControlBox) -> str:
+    return str(box.program_state == ProgramState.PLAYING).lower()
+
+
+def _safety(box: ControlBox) -> str:
+    return SafetyMode(box.arm.safety_mode).name
+
+
 _REPLIES: dict[str, Reply] = {
-    r"load installation (.+)": _fixed("Loading installation: {}"),
+    r"load installation (.+)": _says("Loading installation: {}"),
     r"load (.+)": _load,
-    r"play": _attempt(ControlBox.play, "Starting program", "Failed to execute: play"),
+    r"play": _action(ControlBox.play, "Starting program", "Failed to execute: play"),
     r"stop": _action(ControlBox.stop, "Stopped"),
-    r"pause": _attempt(ControlBox.pause, "Pausing program", "Failed to execute: pause"),
-    r"running": _query(_running),
-    r"programState": _query(_program_state),
-    r"get loaded program": _query(_loaded_program),
-    r"isProgramSaved": _query(lambda box: f"true {box.loaded_program}"),
+    r"pause": _action(ControlBox.pause, "Pausing program", "Failed to execute: pause"),
+    r"running": _value(lambda box: f"Program running: {_playing(box)}"),
+    r"programState": _value(
+        lambda box: f"{box.program_state.name} {PurePosixPath(box.loaded_program).name}"
+    ),
+    r"get loaded program": _value(
+        lambda box: f"Loaded program: {box.uploaded_program or box.loaded_program}"
+    ),
+    r"isProgramSaved": _value(lambda box: f"true {box.loaded_program}"),
     r"power on": _action(ControlBox.power_on, "Powering on"),
     r"power off": _action(ControlBox.power_off, "Powering off"),
     r"brake release": _action(ControlBox.release_brakes, "Brake releasing"),
     r"unlock protective stop": _action(ControlBox.unlock, "Protective stop releasing"),
     r"restart safety": _action(_restart_safety, "Restarting safety"),
-    r"robotmode": _query(lambda box: f"Robotmode: {RobotMode(box.arm.robot_mode).name}"),
-    r"safetymode": _query(lambda box: f"Safetymode: {SafetyMode(box.arm.safety_mode).name}"),
-    r"safetystatus": _query(lambda box: f"Safetystatus: {SafetyMode(box.arm.safety_mode).name}"),
-    r"PolyscopeVersion": _query(_polyscope_version),
-    r"version": _query(lambda box: ".".join(map(str, box.version))),
-    r"get serial number": _query(lambda box: box.identity.serial),
-    r"get robot model": _query(lambda box: box.identity.model),
-    r"is in remote control": _fixed("true"),
+    r"robotmode": _value(lambda box: f"Robotmode: {RobotMode(box.arm.robot_mode).name}"),
+    r"safetymode": _value(lambda box: f"Safetymode: {_safety(box)}"),
+    r"safetystatus": _value(lambda box: f"Safetystatus: {_safety(box)}"),
+    r"PolyscopeVersion": _value(_polyscope_version),
+    r"version": _value(lambda box: ".".join(map(str, box.version))),
+    r"get serial number": _value(lambda box: box.identity.serial),
+    r"get robot model": _value(lambda box: box.identity.model),
+    r"is in remote control": _says("true"),
     r"set operational mode (manual|automatic)": _set_operational_mode,
     r"get operational mode": lambda session, argument: session.operational_mode,
     r"clear operational mode": _clear_operational_mode,
     r"setUserRole (\w+)": _set_user_role,
     r"getUserRole": lambda session, argument: session.user_role,
-    r"popup (.*)": _fixed("showing popup"),
-    r"close popup": _fixed("closing popup"),
-    r"close safety popup": _fixed("closing safety popup"),
-    r"addToLog(?: (.*))?": _fixed("Added log message"),
-    r"saveLog": _fixed("Log saved to disk"),
-    r"generate flight report.*": _fixed("Flight Report generated with id: 0"),
-    r"generate support file.*": _fixed("Completed successfully: no file, simulated"),
+    r"popup (.*)": _says("showing popup"),
+    r"close popup": _says("closing popup"),
+    r"close safety popup": _says("closing safety popup"),
+    r"addToLog(?: (.*))?": _says("Added log message"),
+    r"saveLog": _says("Log saved to disk"),
+    r"generate flight report.*": _says("Flight Report generated with id: 0"),
+    r"generate support file.*": _says("Completed successfully: no file, simulated"),
     r"quit": _quit,
     r"shutdown": _action(ControlBox.power_off, "Shutting down"),
 }
@@ -522,10 +425,8 @@ _LARGEST_GRAVITY = 20.0
 class ControlPortSession(LineSession):
     """Injects faults, and changes the arm without informing the controller."""
 
-    def __init__(self, arm: ArmInterface, faults: Faults) -> None:
-        super().__init__()
-        self._arm = arm
-        self._faults = faults
+    def __init__(self, arm: SimulatedArm, faults: Faults) -> None:
+        self._arm, self._faults = arm, faults
 
     def greeting(self) -> bytes:
         """List of the commands."""

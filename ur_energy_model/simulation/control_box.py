@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation import commands as cmd
-from ur_energy_model.simulation.commands import Command, ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.commands import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.faults import OWN_FIELDS
 from ur_energy_model.simulation.kinematics import (
     ArmKinematics,
     LinePlanner,
@@ -25,115 +25,11 @@ from ur_energy_model.simulation.kinematics import (
     compose,
 )
 from ur_energy_model.simulation.parameters import constants
-from ur_energy_model.simulation.rtde_inputs import INPUTS, OWN_FIELDS, InputOwnership
-from ur_energy_model.telemetry.fields import FIELDS, WIDTH
+from ur_energy_model.simulation.simulated_arm import SimulatedArm
+from ur_energy_model.telemetry.fields import FIELDS, INPUTS, WIDTH
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
 from ur_energy_model.telemetry.rtde.protocol import TextMessage
 from ur_energy_model.typing import Array
-
-# What RTDE inputs other than registers do: speed slider, digital and analog outputs.
-
-_DIGITAL = (("standard", 0), ("configurable", 8), ("tool", 16))
-
-
-class HasInputs(Protocol):
-    """What inputs act on, as a control box does."""
-
-    @property
-    def values(self) -> MutableMapping[str, Any]:
-        """Output fields by name."""
-
-    def set_speed_slider(self, fraction: float) -> None:
-        """Move the speed slider."""
-
-    def set_digital_outputs(self, mask: int, bits: int) -> None:
-        """Set the outputs that a mask selects."""
-
-
-def apply_inputs(box: HasInputs, inputs: Mapping[str, Any]) -> None:
-    """Apply one input package to a control box.
-
-    A mask without the field that it selects has no effect, nor has a value that is not finite.
-    """
-    fraction = inputs.get("speed_slider_fraction", math.nan)
-    if inputs.get("speed_slider_mask") and math.isfinite(fraction):
-        box.set_speed_slider(fraction)
-    for group, shift in _DIGITAL:
-        mask = inputs.get(f"{group}_digital_output_mask")
-        if mask:
-            bits = inputs.get(f"{group}_digital_output", 0)
-            box.set_digital_outputs(mask << shift, bits << shift)
-    mask = inputs.get("standard_analog_output_mask", 0)
-    for i in (0, 1):
-        level = inputs.get(f"standard_analog_output_{i}", 0.0)
-        if mask >> i & 1 and math.isfinite(level):
-            level = float(np.clip(level, 0.0, 1.0))
-            voltage = inputs.get("standard_analog_output_type", 0) >> i & 1
-            box.values[f"standard_analog_output{i}"] = (
-                10.0 * level if voltage else 0.004 + 0.016 * level
-            )
-
-
-# Interface between the control box and an arm.
-
-
-class ArmInterface(Protocol):
-    """What the control box needs from an arm; `SimulatedArm` implements it."""
-
-    @property
-    def robot(self) -> RobotDescription:
-        """Robot description."""
-        ...
-
-    @property
-    def outputs(self) -> Mapping[str, Any]:
-        """Values of RTDE fields by name in the current cycle."""
-        ...
-
-    @property
-    def busy(self) -> bool:
-        """Whether a commanded move or stop is still running."""
-        ...
-
-    @property
-    def robot_mode(self) -> RobotMode:
-        """Power mode."""
-        ...
-
-    @property
-    def safety_mode(self) -> SafetyMode:
-        """Safety mode."""
-        ...
-
-    @property
-    def program_state(self) -> ProgramState:
-        """State of the built-in motion."""
-        ...
-
-    def tick(self) -> None:
-        """Advance by one controller cycle."""
-        ...
-
-    def carry(self, payload: Payload) -> None:
-        """Mount another payload without informing the controller."""
-        ...
-
-    def tilt(self, gravity: Array) -> None:
-        """Mount the arm another way without informing it; gravity in the base frame, m/s^2."""
-        ...
-
-    def change_friction(self, joint: int, factor: float) -> None:
-        """Multiply the friction of the joint with this index."""
-        ...
-
-    def command(self, command: Command) -> None:
-        """Accept a command.
-
-        Raises:
-            MotionRefusedError: the arm cannot execute it now.
-        """
-        ...
-
 
 # Values of RTDE fields: those of the control box, and those of the arm.
 
@@ -148,7 +44,7 @@ class RtdeValues(dict[str, Any]):
         tcp_offset: tool centre point in the flange frame [6] (rotation vector), m and rad.
     """
 
-    def __init__(self, arm: ArmInterface) -> None:
+    def __init__(self, arm: SimulatedArm) -> None:
         super().__init__()
         self._arm = arm
         self.tcp_offset = np.zeros(6)
@@ -159,7 +55,7 @@ class RtdeValues(dict[str, Any]):
             return derive(self._arm.outputs)
         value = self._arm.outputs[name]
         if name in _POSES and self.tcp_offset.any():
-            return compose(value, self.tcp_offset)
+            return compose(np.asarray(value), self.tcp_offset)
         return value
 
     def __contains__(self, name: object) -> bool:
@@ -235,17 +131,17 @@ class ControlBox:
         identity: reported identity.
         rate: controller cycles per second.
         values: value of every RTDE field by name in the current cycle, inputs included.
-        ownership: owners of the RTDE inputs.
+        input_owners: client that has set up each RTDE input in use.
         messages: text messages not yet sent to the clients.
         loaded_program: file name of the program that `play` starts.
         cycle: controller cycles since the start.
         inputs_received: input packages since the start.
     """
 
-    def __init__(self, arm: ArmInterface, identity: SimulatedIdentity) -> None:
+    def __init__(self, arm: SimulatedArm, identity: SimulatedIdentity) -> None:
         self.arm, self.identity = arm, identity
         self.rate = arm.robot.rate
-        self.ownership = InputOwnership()
+        self.input_owners: dict[str, Hashable] = {}
         self.messages: deque[TextMessage] = deque(maxlen=100)
         self.loaded_program = f"{identity.motion}.urp"
         self.cycle = 0
@@ -490,11 +386,23 @@ class ControlBox:
         """Apply the values of one input package."""
         self.inputs_received += 1
         self.values.update(inputs)
-        apply_inputs(self, inputs)
-
-    def set_speed_slider(self, fraction: float) -> None:
-        """Scale the speed of programs by this fraction; values beyond 0 to 1 are clipped."""
-        self._send(cmd.SpeedSlider(float(np.clip(fraction, 0.0, 1.0))))
+        # A mask without its field has no effect, nor has a value that is not finite.
+        fraction = inputs.get("speed_slider_fraction", math.nan)
+        if inputs.get("speed_slider_mask") and math.isfinite(fraction):
+            self._send(cmd.SpeedSlider(float(np.clip(fraction, 0.0, 1.0))))
+        for group, shift in (("standard", 0), ("configurable", 8), ("tool", 16)):
+            mask = inputs.get(f"{group}_digital_output_mask")
+            if mask:
+                bits = inputs.get(f"{group}_digital_output", 0)
+                self.set_digital_outputs(mask << shift, bits << shift)
+        mask = inputs.get("standard_analog_output_mask", 0)
+        for i in (0, 1):
+            level = inputs.get(f"standard_analog_output_{i}", 0.0)
+            if mask >> i & 1 and math.isfinite(level):
+                level = float(np.clip(level, 0.0, 1.0))
+                volts = inputs.get("standard_analog_output_type", 0) >> i & 1
+                value = 10.0 * level if volts else 0.004 + 0.016 * level
+                self.values[f"standard_analog_output{i}"] = value
 
     def set_digital_outputs(self, mask: int, bits: int) -> None:
         """Set the digital outputs in the mask: 8 standard, 8 configurable, 2 tool."""

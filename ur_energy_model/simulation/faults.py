@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.simulation.rtde_inputs import OWN_FIELDS
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
 from ur_energy_model.telemetry.fields import FIELDS
 
@@ -65,6 +64,8 @@ _TABLE = (
 FAULTS: dict[str, FaultKind] = {kind.name: kind for kind in _TABLE}
 """All faults by name."""
 
+OWN_FIELDS = ("output_", "standard_analog", "analog_io", "actual_digital", "io_current", "tool_")
+"""Prefixes of fields of the control box, not of the arm, which no fault replaces."""
 LARGEST, MOST_FAULTS = 1e6, 1000
 """Largest argument of a fault, and most pending and active faults."""
 _LARGEST = {"late_ticks": 10_000.0}

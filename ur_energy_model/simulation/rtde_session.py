@@ -13,9 +13,11 @@ from typing import Any, cast
 from ur_energy_model.errors import ProtocolError
 from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.faults import Faults
-from ur_energy_model.telemetry.fields import FIELDS, ValueKind
+from ur_energy_model.simulation.tcp_server import ClientSession
+from ur_energy_model.telemetry.fields import FIELDS, INPUTS, ValueKind
 from ur_energy_model.telemetry.rtde.protocol import (
     HEADER,
+    IN_USE,
     MAX_FRAME,
     NOT_FOUND,
     PROTOCOL_VERSIONS,
@@ -77,7 +79,7 @@ class Packer:
         return package
 
 
-class RtdeSession:
+class RtdeSession(ClientSession):
     """One RTDE client of the simulated box."""
 
     def __init__(self, box: ControlBox, packer: Packer, faults: Faults) -> None:
@@ -90,15 +92,11 @@ class RtdeSession:
         self._inputs: dict[int, Recipe] = {}
         self._started = False
         self._held_reply = b""
-        self.finished = False
-
-    def greeting(self) -> bytes:
-        """Empty: the client starts the conversation."""
-        return b""
 
     def disconnected(self) -> None:
         """Release the input fields of this client."""
-        self._box.ownership.release(self)
+        owners = self._box.input_owners
+        self._box.input_owners = {name: each for name, each in owners.items() if each is not self}
 
     def receive(self, data: bytes) -> bytes:
         """Replies to the completed packets.
@@ -188,16 +186,17 @@ class RtdeSession:
         return known.kind if known.available(self._box.version) else NOT_FOUND
 
     def _set_up_inputs(self, payload: bytes) -> bytes:
-        names = decode_names(payload)
-        kinds = self._box.ownership.claim(self, names)
+        """A field belongs to the first client that sets it up, until it disconnects."""
+        names, owners = decode_names(payload), self._box.input_owners
+        kinds = tuple(
+            IN_USE if owners.get(name, self) is not self else INPUTS.get(name, NOT_FOUND)
+            for name in names
+        )
         recipe_id = len(self._inputs) + 1
-        try:
-            recipe = Recipe(names, cast("tuple[ValueKind, ...]", kinds), recipe_id)
-        except ValueError:  # NOT_FOUND or IN_USE is not a type
-            recipe = None
-        if recipe is None or not names or recipe_id > MAX_INPUT_RECIPES:
+        if not names or {IN_USE, NOT_FOUND} & set(kinds) or recipe_id > MAX_INPUT_RECIPES:
             return encode_setup_reply(SetupReply(0, kinds))
-        self._inputs[recipe_id] = recipe
+        owners.update(dict.fromkeys(names, self))
+        self._inputs[recipe_id] = Recipe(names, cast("tuple[ValueKind, ...]", kinds), recipe_id)
         return encode_setup_reply(SetupReply(recipe_id, kinds))
 
     def _start(self) -> bytes:

@@ -1,10 +1,8 @@
-"""Sensors of the arm: noise and resolution as recorded on real arms."""
+"""Sensors of the arm: RTDE values with the noise and resolution of recorded arms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 import pinocchio as pin
@@ -14,90 +12,38 @@ from ur_energy_model.simulation.parameters import ArmParameters, constants
 from ur_energy_model.simulation.supply import Bus
 from ur_energy_model.typing import Array
 
-# RTDE fields of the simulated arm, in part computed on demand.
-
 RtdeValue = float | Array
+Lazy = dict[str, Callable[[], RtdeValue]]
 
 
-class RtdeOutputs(Mapping[str, RtdeValue]):
+class RtdeOutputs(dict[str, RtdeValue]):
     """RTDE field name -> value in the current cycle.
 
-    Expensive values that few clients need are computed on first access in a cycle.
+    Attributes:
+        lazy: functions of values that few clients need, called on first access in a cycle.
     """
 
     def __init__(self) -> None:
-        self._lazy: dict[str, Callable[[], RtdeValue]] = {}
-        self._values: dict[str, RtdeValue] = {}
+        super().__init__()
+        self.lazy: Lazy = {}
 
-    def compute_on_demand(self, functions: Mapping[str, Callable[[], RtdeValue]]) -> None:
-        """Set the fields that are computed on first access in a cycle, by name."""
-        self._lazy = dict(functions)
-
-    def update(self, values: dict[str, RtdeValue]) -> None:
+    def renew(self, values: dict[str, RtdeValue]) -> None:
         """Start a new cycle with these values."""
-        self._values = values
+        self.clear()
+        self.update(values)
 
-    def __getitem__(self, name: str) -> RtdeValue:
-        try:
-            return self._values[name]
-        except KeyError:
-            value = self._values[name] = self._lazy[name]()
-            return value
+    def __missing__(self, name: str) -> RtdeValue:
+        value = self[name] = self.lazy[name]()
+        return value
 
     def __contains__(self, name: object) -> bool:
-        return name in self._values or name in self._lazy
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self._values, **self._lazy})
-
-    def __len__(self) -> int:
-        return len({**self._values, **self._lazy})
+        return super().__contains__(name) or name in self.lazy
 
 
 _DRAWS = 256
-
-
-class Noise(NamedTuple):
-    """Standard normal numbers of one cycle.
-
-    Attributes:
-        speed, current, joint_voltage: for the readings of the joints [n].
-        drive: for the torque ripple of the drives [n].
-        bus_voltage, bus_current, main_voltage, execution_time: for the control box.
-        wrench: for force and torque at the tool [6].
-        accelerometer: for the accelerometer of the tool [3].
-    """
-
-    speed: Array
-    current: Array
-    joint_voltage: Array
-    drive: Array
-    bus_voltage: float
-    bus_current: float
-    main_voltage: float
-    execution_time: float
-    wrench: Array
-    accelerometer: Array
-
-
-@dataclass(frozen=True)
-class SensedState:
-    """True values of the measured quantities.
-
-    Attributes:
-        q, qd: of the links [n], rad, rad/s.
-        current: of the motors [n], A.
-        temperature: of the joints [n], degC.
-        bus: voltage, current and energy counters.
-        powered: whether the arm is switched on.
-    """
-
-    q: Array
-    qd: Array
-    current: Array
-    temperature: Array
-    bus: Bus
-    powered: bool
+"""Cycles whose noise is drawn at once."""
+_RESTING = 2e-4
+"""Speed below which arms report exactly zero [rad/s]."""
 
 
 class Sensors:
@@ -108,125 +54,92 @@ class Sensors:
         random: source of the noise.
 
     Attributes:
-        noise: of the current cycle.
+        ripple: standard normal numbers of the cycle for the torque ripple of the drives [n].
     """
 
     def __init__(self, parameters: ArmParameters, random: np.random.Generator) -> None:
-        table = constants()["sensors"]
-        self._parameters = parameters
-        self._random = random
-        self._table = table
-        self._count = 2 * np.pi / table["encoder_counts"]
-        self._pool = np.empty((0, 0))
-        self._used = 0
+        self._parameters, self._random = parameters, random
+        self._table, bus = constants()["sensors"], constants()["bus"]
         self._joints = n = len(parameters.gear_ratio)
-        bus = constants()["bus"]
+        self._count = 2 * np.pi / self._table["encoder_counts"]
         self._cables = float(bus["joint_cable_resistance"]) * (1.0 + np.arange(n)) / n
         self._open = float(bus["open_voltage"])
-        self._force = np.array(table["force_noise"])
-        self.noise = self.draw()
+        self._force = np.array(self._table["force_noise"])
+        self._pool = np.empty((0, 0))
+        self._used = 0
+        self._draw()
 
-    def read(self, state: SensedState) -> dict[str, RtdeValue]:
-        """Draw new noise; returns the measured RTDE fields by name."""
-        self.noise = noise = self.draw()
-        bus = state.bus
-        current = self.current(state.current, noise.current)
-        if state.powered:
-            main = self.main_voltage(bus.voltage, noise.main_voltage)
-            voltage = self.bus_voltage(bus.voltage, noise.bus_voltage)
-            supply = self.bus_current(bus.current, bus.voltage, noise.bus_current)
-            at_joints = bus.voltage - self._cables * bus.current
-            drives = self.joint_voltage(at_joints, noise.joint_voltage)
-        else:
-            main = self.main_voltage(self._open, noise.main_voltage)
-            voltage = supply = 0.0
-            drives = np.zeros(self._joints)
-        return {
-            "actual_q": self.position(state.q),
-            "actual_qd": self.speed(state.qd, noise.speed),
-            "actual_current": current,
-            "actual_current_as_torque": current * self._parameters.current_to_torque,
-            "joint_temperatures": self.temperature(state.temperature),
-            "actual_joint_voltage": drives,
-            "actual_main_voltage": main,
-            "actual_robot_voltage": voltage,
-            "actual_robot_current": supply,
-            "actual_robot_energy_consumed": bus.supplied,
-            "actual_robot_braking_energy_dissipated": bus.braked,
-            "actual_execution_time": self.execution_time(noise.execution_time),
-        }
-
-    def wrench(self) -> Array:
-        """Force and torque at a free tool [6], N, N m."""
-        return np.asarray(self._force * self.noise.wrench)
-
-    def accelerometer(self, acceleration: Array) -> Array:
-        """Readings of the tool's accelerometer [3], m/s^2."""
-        return np.asarray(
-            acceleration + self._table["accelerometer_noise"] * self.noise.accelerometer
-        )
-
-    def draw(self) -> Noise:
-        """Standard normal numbers for one cycle."""
+    def _draw(self) -> tuple[Array, list[float]]:
+        """Standard normal numbers of one cycle: of the joints [4, n], of the control box."""
         n = self._joints
         if self._used >= len(self._pool):
             self._pool = self._random.standard_normal((_DRAWS, 4 * n + 4 + 6 + 3))
             self._used = 0
         row = self._pool[self._used]
         self._used += 1
-        joints, box, tool = row[: 4 * n].reshape(4, n), row[4 * n : -9].tolist(), row[-9:]
-        return Noise._make((*joints, *box, tool[:6], tool[6:]))
+        joints, self._tool = row[: 4 * n].reshape(4, n), row[-9:]
+        self.ripple = joints[3]
+        return joints, row[4 * n : -9].tolist()
 
-    def position(self, q: Array) -> Array:
-        """Encoder readings [n], rad."""
-        return np.asarray(np.rint(q / self._count) * self._count)
+    def read(
+        self, q: Array, qd: Array, current: Array, temperature: Array, bus: Bus, *, powered: bool
+    ) -> dict[str, RtdeValue]:
+        """Draw new noise; returns the measured RTDE fields by name.
 
-    def speed(self, qd: Array, noise: Array) -> Array:
-        """Speed readings [n], rad/s; exactly zero at rest, as on real arms."""
-        resting = np.abs(qd) < 2e-4
-        return np.where(resting, 0.0, qd + self._table["speed_noise"] * noise)
-
-    def current(self, current: Array, noise: Array) -> Array:
-        """Motor current readings [n], A."""
-        return np.asarray(current + self._parameters.current_noise_rest * noise)
-
-    def bus_voltage(self, voltage: float, noise: float) -> float:
-        """Reading of the bus voltage [V]."""
+        Args:
+            q: of the links [n], rad.
+            qd: of the links [n], rad/s.
+            current: of the motors [n], A.
+            temperature: of the joints [n], degC.
+            bus: voltage, current and energy counters.
+            powered: whether the arm is switched on.
+        """
         table = self._table
-        return _round(voltage + table["voltage_noise"] * noise, table["voltage_step"])
+        (speed, of_current, of_drives, _), (of_voltage, of_supply, of_main, of_time) = self._draw()
+        measured = current + self._parameters.current_noise_rest * of_current
+        if powered:
+            main, step = bus.voltage, table["joint_voltage_step"]
+            voltage = _round(
+                bus.voltage + table["voltage_noise"] * of_voltage, table["voltage_step"]
+            )
+            # The noise of the current gives the specified noise of the power.
+            deviation = self._parameters.power_noise / max(bus.voltage, 1.0)
+            supply = _round(bus.current + deviation * of_supply, table["current_step"])
+            at_joints = bus.voltage - self._cables * bus.current
+            at_joints = at_joints + table["joint_voltage_noise"] * of_drives
+            drives = np.asarray(np.rint(at_joints / step) * step)
+        else:
+            main, voltage, supply, drives = self._open, 0.0, 0.0, np.zeros(self._joints)
+        mean, spread = table["execution_time"]
+        step = table["temperature_step"]
+        return {
+            "actual_q": np.rint(q / self._count) * self._count,
+            "actual_qd": np.where(np.abs(qd) < _RESTING, 0.0, qd + table["speed_noise"] * speed),
+            "actual_current": measured,
+            "actual_current_as_torque": measured * self._parameters.current_to_torque,
+            "joint_temperatures": np.rint(temperature / step) * step,
+            "actual_joint_voltage": drives,
+            "actual_main_voltage": _round(
+                main + table["main_voltage_noise"] * of_main, table["voltage_step"]
+            ),
+            "actual_robot_voltage": voltage,
+            "actual_robot_current": supply,
+            "actual_robot_energy_consumed": bus.supplied,
+            "actual_robot_braking_energy_dissipated": bus.braked,
+            "actual_execution_time": float(max(0.1, mean + spread * of_time)),
+        }
 
-    def bus_current(self, current: float, voltage: float, noise: float) -> float:
-        """Reading of the bus current [A]; its noise gives the specified noise of the power."""
-        deviation = self._parameters.power_noise / max(voltage, 1.0)
-        return _round(current + deviation * noise, self._table["current_step"])
+    def wrench(self) -> Array:
+        """Force and torque at a free tool [6], N, N m."""
+        return np.asarray(self._force * self._tool[:6])
 
-    def main_voltage(self, voltage: float, noise: float) -> float:
-        """Reading of the voltage at the safety control board [V]."""
-        table = self._table
-        return _round(voltage + table["main_voltage_noise"] * noise, table["voltage_step"])
-
-    def joint_voltage(self, voltage: Array, noise: Array) -> Array:
-        """Voltage readings at the drives [n], V."""
-        table = self._table
-        step = table["joint_voltage_step"]
-        return np.asarray(np.rint((voltage + table["joint_voltage_noise"] * noise) / step) * step)
-
-    def temperature(self, temperature: Array) -> Array:
-        """Joint temperature readings [n], degC."""
-        step = self._table["temperature_step"]
-        return np.asarray(np.rint(temperature / step) * step)
-
-    def execution_time(self, noise: float) -> float:
-        """Execution time of the real-time thread [ms]."""
-        mean, deviation = self._table["execution_time"]
-        return float(max(0.1, mean + deviation * noise))
+    def accelerometer(self, acceleration: Array) -> Array:
+        """Readings of the tool's accelerometer [3], m/s^2."""
+        return np.asarray(acceleration + self._table["accelerometer_noise"] * self._tool[6:])
 
 
 def _round(value: float, step: float) -> float:
     return float(round(value / step) * step)
-
-
-# Tool quantities of the simulated arm: poses, speeds, forces, momentum.
 
 
 def pose_vector(pose: Array) -> Array:
@@ -244,7 +157,7 @@ class Tool:
     def __init__(self, dynamics: ArmDynamics) -> None:
         self.dynamics = dynamics
 
-    def values(self, outputs: RtdeOutputs, sensors: Sensors) -> dict[str, Callable[[], RtdeValue]]:
+    def values(self, outputs: RtdeOutputs, sensors: Sensors) -> Lazy:
         """Functions by RTDE name; each computes a field from the joint fields of `outputs`."""
 
         def joint(name: str) -> Array:

@@ -17,7 +17,7 @@ from ur_energy_model.simulation.arm_options import ArmOptions, actual_parameters
 from ur_energy_model.simulation.commands import ProgramState, RobotMode, SafetyMode, is_possible
 from ur_energy_model.simulation.joint_controller import JointController, Targets
 from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q, gear_twist
-from ur_energy_model.simulation.sensors import RtdeOutputs, RtdeValue, SensedState, Sensors, Tool
+from ur_energy_model.simulation.sensors import RtdeOutputs, RtdeValue, Sensors, Tool
 from ur_energy_model.simulation.supervisor import Supervisor
 from ur_energy_model.simulation.supply import (
     Energies,
@@ -92,7 +92,7 @@ class SimulatedArm:
         self._targets = self._controller.targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
         self._reference = self._drive_reference(self._targets)
         self.outputs = RtdeOutputs()
-        self.outputs.compute_on_demand(self._tool.values(self.outputs, self._sensors))
+        self.outputs.lazy = self._tool.values(self.outputs, self._sensors)
         self._truth = TruthLog(truth) if isinstance(truth, str | Path) else truth
         self._measure()
         self._log_truth()
@@ -184,7 +184,7 @@ class SimulatedArm:
             reference,
             self._targets.current * self.parameters.current_to_torque,
             self._controller.gains,
-            self._sensors.noise.drive,
+            self._sensors.ripple,
         )
         self._reference = reference
         if self._balance.integrate(self._plant.energy, self._supply):
@@ -254,19 +254,16 @@ class SimulatedArm:
 
     def _measure(self) -> None:
         """Update the outputs."""
-        self.outputs.update(
-            self._sensors.read(
-                SensedState(
-                    q=self._plant.state[Q],
-                    qd=self._plant.state[QD],
-                    current=self._plant.state[CURRENT],
-                    temperature=self._balance.thermal.temperature,
-                    bus=self._balance.bus,
-                    powered=self._supply.powered,
-                )
-            )
-            | self._reported()
+        state = self._plant.state
+        measured = self._sensors.read(
+            state[Q],
+            state[QD],
+            state[CURRENT],
+            self._balance.thermal.temperature,
+            self._balance.bus,
+            powered=self._supply.powered,
         )
+        self.outputs.renew(measured | self._reported())
 
     def _reported(self) -> dict[str, RtdeValue]:
         """Fields that the controller reports about itself."""

@@ -7,7 +7,6 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,89 +19,70 @@ from ur_energy_model.simulation.client_interfaces import (
     realtime_packet,
     state_message,
 )
-from ur_energy_model.simulation.control_box import ArmInterface, ControlBox, SimulatedIdentity
+from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
 from ur_energy_model.simulation.faults import Faults
 from ur_energy_model.simulation.rtde_session import Packer, RtdeSession
-from ur_energy_model.simulation.tcp_server import ClientSession, Listener, TcpServer
+from ur_energy_model.simulation.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.tcp_server import TcpServer
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
 from ur_energy_model.typing import Self
 
-# Deadlines of a periodic task, and statistics of their lateness.
-
 _BINS: list[float] = [0.0, *np.geomspace(1e-6, 10.0, 281).tolist()]
 
 
-@dataclass(frozen=True)
-class TickStatistics:
-    """Lateness statistics of a periodic task.
-
-    Attributes:
-        ticks: number of served deadlines.
-        rate: ticks per second between the first and the last [Hz].
-        lateness_p50, lateness_p99, lateness_max: time from deadline to service [s];
-            percentiles within 6 %.
-    """
-
-    ticks: int
-    rate: float
-    lateness_p50: float
-    lateness_p99: float
-    lateness_max: float
-
-    def __str__(self) -> str:
-        late = [self.lateness_p50, self.lateness_p99, self.lateness_max]
-        p50, p99, worst = (f"{1e3 * value:.2f}" for value in late)
-        return (
-            f"{self.ticks} ticks at {self.rate:.2f}/s, late by {p50} ms (median), "
-            f"{p99} ms (99 %), {worst} ms (worst)"
-        )
-
-
 class Ticker:
-    """Deadlines at start + k * period.
+    """Deadlines at start + k * period, and how late they were served.
 
     Deadlines do not move when one is served late, so no tick is dropped and the mean rate is exact.
 
     Args:
         period: of the deadlines [s].
         clock: monotonic time [s].
+
+    Attributes:
+        ticks: number of served deadlines.
+        lateness_max: longest time from a deadline to its service [s].
     """
 
     def __init__(self, period: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.period = period
-        self._clock = clock
-        self._start = clock()
-        self._served = 0
-        self._first = self._last = self._start
-        self._worst = 0.0
+        self.period, self._clock = period, clock
+        self.ticks, self.lateness_max = 0, 0.0
+        self._start = self._first = self._last = clock()
         self._histogram = [0] * len(_BINS)
 
     def remaining(self) -> float:
         """Time to the next deadline [s]; zero or negative if it is due."""
-        return self._start + self._served * self.period - self._clock()
+        return self._start + self.ticks * self.period - self._clock()
 
     def serve(self) -> None:
         """Record that the current deadline is served now."""
-        now = self._clock()
-        lateness = now - (self._start + self._served * self.period)
-        if self._served == 0:
+        self._last = now = self._clock()
+        if not self.ticks:
             self._first = now
-        self._last = now
-        self._served += 1
-        self._worst = max(self._worst, lateness)
+        lateness = now - (self._start + self.ticks * self.period)
+        self.ticks += 1
+        self.lateness_max = max(self.lateness_max, lateness)
         self._histogram[max(bisect_left(_BINS, lateness) - 1, 0)] += 1
 
-    def punctuality(self) -> TickStatistics:
-        """Statistics since the start."""
-        counts = np.cumsum(self._histogram)
-        p50, p99 = (
-            _BINS[min(int(np.searchsorted(counts, part * counts[-1])) + 1, len(_BINS) - 1)]
-            for part in (0.5, 0.99)
-        )
+    @property
+    def rate(self) -> float:
+        """Ticks per second between the first and the last [Hz]."""
         span = self._last - self._first
-        rate = (self._served - 1) / span if self._served > 1 and span > 0 else 0.0
-        return TickStatistics(self._served, rate, p50, p99, self._worst)
+        return (self.ticks - 1) / span if self.ticks > 1 and span > 0 else 0.0
+
+    def lateness(self, share: float) -> float:
+        """Lateness that this share of the ticks does not exceed [s], within 6 %."""
+        counts = np.cumsum(self._histogram)
+        return _BINS[min(int(np.searchsorted(counts, share * counts[-1])) + 1, len(_BINS) - 1)]
+
+    def __str__(self) -> str:
+        late = (self.lateness(0.5), self.lateness(0.99), self.lateness_max)
+        p50, p99, worst = (f"{1e3 * value:.2f}" for value in late)
+        return (
+            f"{self.ticks} ticks at {self.rate:.2f}/s, late by {p50} ms (median), "
+            f"{p99} ms (99 %), {worst} ms (worst)"
+        )
 
 
 PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
@@ -126,13 +106,17 @@ class SimulatedController:
         speed: factor on real time.
         report: called with every message for users.
 
+    Attributes:
+        box: the controller without its ports.
+        ticker: cycles so far, and how punctual they were.
+
     Raises:
         ControllerError: a port cannot be opened.
     """
 
     def __init__(
         self,
-        arm: ArmInterface,
+        arm: SimulatedArm,
         host: str,
         identity: SimulatedIdentity,
         *,
@@ -145,22 +129,14 @@ class SimulatedController:
         self.faults = Faults() if faults is None else faults
         self.box = ControlBox(arm, identity)
         self._period = 1.0 / (self.box.rate * speed)
-        self._ticker = Ticker(self._period)
+        self.ticker = Ticker(self._period)
         self._packer = Packer()
         self._to_skip = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._server = TcpServer()
-        try:
-            for port, make in self._sessions().items():
-                self._server.listen(Listener((host, port), make))
-        except UrEnergyError:
-            self._server.close()
-            raise
-
-    def _sessions(self) -> dict[int, Callable[[], ClientSession]]:
-        return {
+        sessions = {
             RTDE_PORT: lambda: RtdeSession(self.box, self._packer, self.faults),
             DASHBOARD_PORT: lambda: DashboardSession(self.box),
             PRIMARY_PORT: lambda: StateSession(self.box),
@@ -168,11 +144,12 @@ class SimulatedController:
             REALTIME_PORT: lambda: ScriptSession(self.box),
             CONTROL_PORT: lambda: ControlPortSession(self.box.arm, self.faults),
         }
-
-    @property
-    def punctuality(self) -> TickStatistics:
-        """Lateness statistics of the ticks."""
-        return self._ticker.punctuality()
+        try:
+            for port, make in sessions.items():
+                self._server.listen(host, port, make)
+        except UrEnergyError:
+            self._server.close()
+            raise
 
     @property
     def connections(self) -> int:
@@ -191,11 +168,11 @@ class SimulatedController:
         if ready is not None:
             ready()
         end = None if duration is None else round(duration * self.box.rate)
-        self._ticker = Ticker(self._period)
+        self.ticker = Ticker(self._period)
         try:
             while not self._stop.is_set() and self.box.cycle != end:
                 self._serve_until_due()
-                self._ticker.serve()
+                self.ticker.serve()
                 self._tick()
         finally:
             self._server.close()
@@ -207,10 +184,10 @@ class SimulatedController:
 
     def _serve_until_due(self) -> None:
         """Serve clients until the next tick is due, at least once."""
-        remaining = self._ticker.remaining()
+        remaining = self.ticker.remaining()
         while True:
             self._server.serve(max(0.0, remaining))
-            remaining = self._ticker.remaining()
+            remaining = self.ticker.remaining()
             if remaining <= 0.0:
                 return
 

@@ -24,10 +24,6 @@ from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.kinematics import ScriptError, checked_pose, compose
 from ur_energy_model.typing import Array
 
-# Commands of ur_rtde's control script by number, as actions on the control box.
-#
-# Source: the script that ur_rtde 1.6.5 sends.
-
 
 @dataclass(frozen=True)
 class Registers:
@@ -70,8 +66,10 @@ class Registers:
         self.box.values[f"output_int_register_{register + self.offset}"] = value
 
 
-Command = Callable[[Registers], bool]
-"""Executes a command; returns True if it is complete only when the arm is at rest."""
+Values = Callable[[Registers], Array]
+Command = Callable[[Registers], object]
+"""Executes a command; returns WAITS if it is complete only when the arm is at rest."""
+WAITS = True
 
 
 def _joints(registers: Registers) -> Array:
@@ -82,10 +80,6 @@ def _pose(registers: Registers, first: int = 0) -> Array:
     return checked_pose(registers.doubles(first))
 
 
-def _transformed(registers: Registers) -> Array:
-    return compose(_pose(registers), _pose(registers, 6))
-
-
 def _pose_of_joints(registers: Registers) -> Array:
     return registers.box.kinematics.forward(registers.doubles(0), registers.box.tcp_offset)
 
@@ -94,42 +88,36 @@ def _joints_of_pose(registers: Registers) -> Array:
     return registers.box.joint_positions(registers.doubles(0))
 
 
-def _joints_of_pose_near(registers: Registers) -> Array:
-    return registers.box.joint_positions(registers.doubles(0), registers.doubles(6))
-
-
-def _move(joints: Callable[[Registers], Array]) -> Command:
+def _move(joints: Values) -> Command:
     def command(registers: Registers) -> bool:
         q = joints(registers)
         registers.box.arm.command(cmd.MoveJ(q, registers.double(6), registers.double(7)))
-        return True
+        return WAITS
 
     return command
 
 
-def _move_straight(pose: Callable[[Registers], Array]) -> Command:
+def _move_straight(pose: Values) -> Command:
     def command(registers: Registers) -> bool:
         registers.box.move_straight(pose(registers), registers.double(6), registers.double(7))
-        return True
+        return WAITS
 
     return command
 
 
-def _servo(joints: Callable[[Registers], Array]) -> Command:
-    def command(registers: Registers) -> bool:
+def _servo(joints: Values) -> Command:
+    def command(registers: Registers) -> None:
         time, lookahead, gain = registers.doubles(8, 3)
         registers.box.arm.command(cmd.ServoJ(joints(registers), time, lookahead, gain))
-        return False
 
     return command
 
 
-def _speed_joints(registers: Registers) -> bool:
+def _speed_joints(registers: Registers) -> None:
     registers.box.arm.command(cmd.SpeedJ(registers.doubles(0), registers.double(6)))
-    return False
 
 
-def _speed_tool(registers: Registers) -> bool:
+def _speed_tool(registers: Registers) -> None:
     """Joint speeds of a tool speed, with the joint acceleration that takes the same time."""
     box, speed = registers.box, registers.doubles(0)
     jacobian = box.kinematics.jacobian(box.target_q, box.tcp_offset)
@@ -137,23 +125,20 @@ def _speed_tool(registers: Registers) -> bool:
     size = max(float(np.linalg.norm(speed[:3])), float(np.linalg.norm(speed[3:])))
     ratio = float(np.abs(qd).max()) / size if size > 0.0 else 1.0
     box.arm.command(cmd.SpeedJ(qd, registers.double(6) * ratio))
-    return False
 
 
 def _stop(registers: Registers) -> bool:
     registers.box.arm.command(cmd.StopJ(registers.double(0)))
-    return True
+    return WAITS
 
 
-def _set_payload(registers: Registers) -> bool:
+def _set_payload(registers: Registers) -> None:
     registers.box.arm.command(cmd.SetPayload(registers.double(0), _center_of_mass(registers)))
-    return False
 
 
-def _set_target_payload(registers: Registers) -> bool:
+def _set_target_payload(registers: Registers) -> None:
     mass, center, inertia = registers.double(0), _center_of_mass(registers), registers.doubles(4)
     registers.box.arm.command(cmd.SetPayload(mass, center, inertia))
-    return False
 
 
 def _center_of_mass(registers: Registers) -> Array:
@@ -162,66 +147,32 @@ def _center_of_mass(registers: Registers) -> Array:
     return center if center.any() else np.array(registers.box.values["payload_cog"])
 
 
-def _set_tool(registers: Registers) -> bool:
-    registers.box.set_tool(registers.doubles(0))
-    return False
-
-
-def _protective_stop(registers: Registers) -> bool:
-    registers.box.arm.command(cmd.SafetyCommand.PROTECTIVE_STOP)
-    return False
-
-
-def _ignore(registers: Registers) -> bool:
-    """For commands without effect on a simulated arm, such as the damping of the force mode."""
-    return False
-
-
 def _answer(values: Callable[[Registers], Iterable[float]]) -> Command:
-    def command(registers: Registers) -> bool:
-        registers.answer(values(registers))
-        return False
-
-    return command
+    return lambda registers: registers.answer(values(registers))
 
 
-def _answer_whether(condition: Callable[[Registers], bool]) -> Command:
-    def command(registers: Registers) -> bool:
-        registers.answer_integer(1, int(condition(registers)))
-        return False
-
-    return command
+def _answer_whether(condition: Callable[[Registers], object]) -> Command:
+    return lambda registers: registers.answer_integer(1, int(bool(condition(registers))))
 
 
-def _forward(registers: Registers) -> Array:
-    return registers.box.kinematics.forward(registers.doubles(0), _pose(registers, 6))
+def _pose_now(registers: Registers, tool: Array) -> Array:
+    return registers.box.kinematics.forward(registers.box.values["actual_q"], tool)
 
 
-def _current_tool_pose(registers: Registers) -> Array:
-    box = registers.box
-    return box.kinematics.forward(box.values["actual_q"], box.tcp_offset)
+def _reachable(near: Values) -> Command:
+    def reachable(registers: Registers) -> bool:
+        box, pose = registers.box, _pose(registers)
+        return box.kinematics.inverse(pose, near(registers), box.tcp_offset) is not None
 
-
-def _current_flange_pose(registers: Registers) -> Array:
-    return registers.box.kinematics.forward(registers.box.values["actual_q"], np.zeros(6))
-
-
-def _reachable(registers: Registers) -> bool:
-    box, pose = registers.box, _pose(registers)
-    return box.kinematics.inverse(pose, box.target_q, box.tcp_offset) is not None
-
-
-def _reachable_near(registers: Registers) -> bool:
-    box, pose, near = registers.box, _pose(registers), registers.doubles(6)
-    return box.kinematics.inverse(pose, near, box.tcp_offset) is not None
-
-
-def _within_limits(registers: Registers) -> bool:
-    return registers.box.kinematics.within_limits(registers.doubles(0))
+    return _answer_whether(reachable)
 
 
 def _steady(registers: Registers) -> bool:
     return not registers.box.arm.busy and not np.any(registers.box.values["target_qd"])
+
+
+def _without_effect(registers: Registers) -> None:
+    """For what a simulated arm does not have, such as the damping of the force mode."""
 
 
 COMMANDS: dict[int, Command] = {
@@ -229,35 +180,35 @@ COMMANDS: dict[int, Command] = {
     2: _move(_joints_of_pose),
     3: _move_straight(_pose),
     4: _move_straight(_pose_of_joints),
-    8: _ignore,  # zero the force sensor
+    8: _without_effect,  # zero the force sensor
     9: _speed_joints,
     10: _speed_tool,
     11: _servo(_joints),
     15: _stop,  # of speedJ and speedL
     16: _stop,  # of servoJ and servoL
     17: _set_payload,
-    19: _ignore,  # end of teaching
-    20: _ignore,  # damping of the force mode
-    21: _ignore,  # gain of the force mode
+    19: _without_effect,  # end of teaching
+    20: _without_effect,  # damping of the force mode
+    21: _without_effect,  # gain of the force mode
     24: _servo(_joints_of_pose),
     26: _answer(lambda registers: [1.0 / registers.box.rate]),
-    29: _set_tool,
-    30: _answer(_joints_of_pose_near),
-    31: _protective_stop,
+    29: lambda registers: registers.box.set_tool(registers.doubles(0)),
+    30: _answer(lambda at: at.box.joint_positions(at.doubles(0), at.doubles(6))),
+    31: lambda registers: registers.box.arm.command(cmd.SafetyCommand.PROTECTIVE_STOP),
     33: _stop,  # of moveL
     34: _stop,  # of moveJ
-    36: _answer_whether(_reachable),
-    37: _answer_whether(_within_limits),
-    39: _answer(_transformed),
+    36: _reachable(lambda registers: registers.box.target_q),
+    37: _answer_whether(lambda at: at.box.kinematics.within_limits(at.doubles(0))),
+    39: _answer(lambda registers: compose(_pose(registers), _pose(registers, 6))),
     40: _answer(lambda registers: registers.box.tcp_offset),
-    43: _answer(_current_tool_pose),
-    44: _answer(_forward),
+    43: _answer(lambda registers: _pose_now(registers, registers.box.tcp_offset)),
+    44: _answer(lambda at: at.box.kinematics.forward(at.doubles(0), _pose(at, 6))),
     46: _answer(_joints_of_pose),
     47: _answer_whether(_steady),
-    53: _ignore,  # end of freedrive
-    58: _answer(_current_flange_pose),
-    60: _answer_whether(_reachable),
-    61: _answer_whether(_reachable_near),
+    53: _without_effect,  # end of freedrive
+    58: _answer(lambda registers: _pose_now(registers, np.zeros(6))),
+    60: _reachable(lambda registers: registers.box.target_q),
+    61: _reachable(lambda registers: registers.doubles(6)),
     65: _set_target_payload,
 }
 """Simulated commands by number."""
@@ -352,7 +303,7 @@ class UrRtdeScript:
             return False
         if command not in COMMANDS:
             raise ScriptError(f"ur_rtde's command {command} is not simulated")
-        waits = COMMANDS[command](registers)
+        waits = COMMANDS[command](registers) is WAITS
         if waits and command in ASYNCHRONOUS and registers.integer(1) == 1:
             self._operations = (self._operations + 1) % (COUNTER_LIMIT + 1)
             self._moving_asynchronously = True

@@ -1,13 +1,19 @@
-"""URScript programs of plain calls: text into programs, calls into actions."""
+"""URScript programs of plain calls: text into programs, programs into calls, calls into actions.
+
+There is no URScript interpreter: a program is simulated if every line is one call with literal
+arguments, and otherwise refused with a message.
+"""
 
 from __future__ import annotations
 
+import ast
 import codecs
 import math
 import re
+import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,27 +23,72 @@ from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.kinematics import ScriptError
 from ur_energy_model.typing import Array
 
-# Parses plain function calls of URScript: a name and literal arguments.
-#
-# There is no URScript interpreter. The parser is not recursive in its input beyond `MAX_DEPTH` and
-# reads no line longer than `MAX_LINE`, so no text can exhaust time, memory or the stack.
+# A stream of script text, split into programs.
+
+MAX_PROGRAM = 1 << 20
+"""Longest program [characters]; longer ones are dropped."""
+_HEADER = re.compile(r"(?:def|sec)\s+(\w+)\s*\(")
+_NAME = re.compile(r"\s*([A-Za-z_]\w{0,63})\s*(?:\(|$)", re.ASCII)
+
+
+class ScriptReader:
+    """Splits a stream of script text into programs.
+
+    A program is `def name():` ... `end`, both at the start of a line, or a single line.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._line: list[str] = []
+        self._program: list[str] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[str]:
+        """Append received bytes; returns the completed programs."""
+        first, *others = self._decoder.decode(data).split("\n")
+        self._append(first)
+        programs = []
+        for text in others:
+            program = self._end_line()
+            if program is not None:
+                programs.append(program)
+            self._append(text)
+        return programs
+
+    def _append(self, text: str) -> None:
+        """Append to the current line; too much text is dropped with what it belongs to."""
+        self._line.append(text)
+        self._size += len(text)
+        if self._size > MAX_PROGRAM:
+            self._line, self._program, self._size = [], [], 0
+
+    def _end_line(self) -> str | None:
+        """Complete the current line; returns the program that it completes."""
+        line = "".join(self._line).removesuffix("\r")
+        inside = bool(self._program)
+        self._line = []
+        self._program.append(line)
+        self._size += 1
+        if re.fullmatch(r"end\s*", line) is None if inside else _HEADER.match(line):
+            return None
+        program, self._program, self._size = "\n".join(self._program), [], 0
+        return program if program.strip() else None
+
+
+def program_name(program: str) -> str:
+    """Name of a program; for a single line the name of its function, if it has one."""
+    match = _HEADER.match(program) or _NAME.match(program)
+    return match[1][:64] if match else "a script"
+
+
+# The calls of a program. Calls with literal arguments are expressions of Python too (a pose
+# p[...] is a subscript), so Python's own parser, which is bounded, reads them.
 
 MAX_LINE = 10_000
 """Longest line of a plain program [characters]."""
 MAX_CALLS = 5000
 """Most lines of a plain program."""
-MAX_DEPTH = 8
-"""Deepest nesting of lists."""
-
 _DIGITAL_OUT = re.compile(r"digital_out\[(\d+)\]\s*=\s*(True|False)", re.ASCII)
-_NUMBER = r"[-+]?\s*(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
-_TOKEN = re.compile(
-    rf"""\s*(?:(?P<number>{_NUMBER})|(?P<text>"[^"]*"|'[^']*')|(?P<pose>p\[)
-    |(?P<name>[A-Za-z_]\w*)|(?P<mark>[()\[\],=])|(?P<comment>\#.*))\s*""",
-    re.ASCII | re.VERBOSE,
-)
-_LONGEST_INTEGER = 20
-_TRUTH = {"True": True, "False": False}
 
 
 class Pose(tuple[float, ...]):
@@ -54,7 +105,7 @@ class Call:
         name: function name.
         positional: positional arguments.
         named: named arguments.
-        line: of its program, from 1; 0 where it is none of a program.
+        line: of its program, from 1.
     """
 
     name: str
@@ -63,114 +114,58 @@ class Call:
     line: int = field(default=0, compare=False)
 
 
-def plain_calls(lines: list[str], first: int = 1) -> list[Call] | None:
-    """Calls of a program's lines if they are plain calls only, otherwise None.
-
-    Args:
-        lines: of the program.
-        first: number of the first of them.
+def calls_of(program: str) -> list[Call] | None:
+    """Calls of a program that contains only plain calls, otherwise None.
 
     Raises:
         ScriptError: more than `MAX_CALLS` lines.
     """
+    lines = program.split("\n")
+    first = 1
+    if _HEADER.match(lines[0]):
+        lines, first = lines[1:-1], 2
     if len(lines) > MAX_CALLS:
         raise ScriptError(f"the script has {len(lines)} lines; at most {MAX_CALLS} are simulated")
     calls = []
     for number, line in enumerate(lines, first):
         if not line.split("#", 1)[0].strip():
             continue
-        call = _plain_call(line)
-        if call is None:
+        try:
+            calls.append(_plain_call(line, number))
+        except (ValueError, SyntaxError, RecursionError, MemoryError):  # all of them "too deep"
             return None
-        calls.append(replace(call, line=number))
     return calls
 
 
-def _plain_call(line: str) -> Call | None:
+def _plain_call(line: str, number: int) -> Call:
+    """The call of a line; raises what the parser raises, or ValueError, if it is not plain."""
     if len(line) > MAX_LINE:
-        return None
-    try:
-        return _Parser(_DIGITAL_OUT.sub(r"set_digital_out(\1, \2)", line)).call()  # old syntax
-    except ValueError:
-        return None
+        raise ValueError("too long")
+    text = _DIGITAL_OUT.sub(r"set_digital_out(\1, \2)", line.strip())  # old syntax
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Python's compiler, on what scripts contain
+        call = ast.parse(text.replace("\\", r"\\"), mode="eval").body  # URScript has no escapes
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise ValueError("no call")
+    named = {str(each.arg): _literal(each.value) for each in call.keywords if each.arg}
+    if len(named) != len(call.keywords):
+        raise ValueError("**")
+    return Call(call.func.id, tuple(map(_literal, call.args)), named, number)
 
 
-class _Parser:
-    """Parser of one line; its methods raise ValueError where the line is not a plain call."""
-
-    def __init__(self, line: str) -> None:
-        self._tokens: list[tuple[str, str]] = []
-        place = 0
-        while place < len(line):
-            match = _TOKEN.match(line, place)
-            if match is None:
-                raise ValueError(f"{line[place]!r} is not plain")
-            place = match.end()
-            kind = str(match.lastgroup)
-            if kind != "comment":
-                self._tokens.append((kind, match[kind]))
-        self._tokens.append(("end", ""))
-        self._next = 0
-
-    def call(self) -> Call:
-        name = self._take("name")
-        self._take("mark", "(")
-        positional: list[Any] = []
-        named: dict[str, Any] = {}
-        while not self._skips(")"):
-            if positional or named:
-                self._take("mark", ",")
-            if self._tokens[self._next + 1 : self._next + 2] == [("mark", "=")]:
-                key = self._take("name")
-                self._take("mark", "=")
-                if key in named:
-                    raise ValueError(f"{key} is given twice")
-                named[key] = self._value()
-            elif named:
-                raise ValueError("a positional argument follows a named one")
-            else:
-                positional.append(self._value())
-        self._take("end")
-        return Call(name, tuple(positional), named)
-
-    def _value(self, depth: int = 0) -> Any:
-        kind, text = self._tokens[self._next]
-        self._next += 1
-        if kind == "number":
-            return _number(text)
-        if kind == "text":
-            return text[1:-1]
-        if kind == "name" and text in _TRUTH:
-            return _TRUTH[text]
-        if (kind == "pose" or text == "[") and depth < MAX_DEPTH:
-            items: list[Any] = []
-            while not self._skips("]"):
-                if items:
-                    self._take("mark", ",")
-                items.append(self._value(depth + 1))
-            return Pose(items) if kind == "pose" else items
-        raise ValueError(f"{text!r} is not a literal")
-
-    def _take(self, kind: str, text: str | None = None) -> str:
-        found, value = self._tokens[self._next]
-        if found != kind or text not in (None, value):
-            raise ValueError(f"{value!r} is in the place of {text or kind}")
-        self._next += 1
-        return value
-
-    def _skips(self, mark: str) -> bool:
-        """Skip a mark if it comes next."""
-        found = self._tokens[self._next] == ("mark", mark)
-        self._next += found
-        return found
-
-
-def _number(text: str) -> int | float:
-    text = "".join(text.split())
-    if "x" in text.lower():
-        return int(text, 16)
-    whole = text.lstrip("+-").isdigit() and len(text) <= _LONGEST_INTEGER
-    return int(text) if whole else float(text)
+def _literal(node: ast.expr) -> Any:
+    """Value of a literal: number, text, truth, list or pose."""
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str()):
+            return node.value
+        case ast.UnaryOp(op=sign, operand=ast.Constant(value=int() | float() as value)):
+            if isinstance(sign, ast.USub | ast.UAdd) and not isinstance(value, bool):
+                return -value if isinstance(sign, ast.USub) else value
+        case ast.List():
+            return [_literal(item) for item in node.elts]
+        case ast.Subscript(value=ast.Name(id="p"), slice=inside):
+            return Pose(map(_literal, inside.elts if isinstance(inside, ast.Tuple) else [inside]))
+    raise ValueError("not a literal")
 
 
 # Arguments of a URScript call, checked against the parameters of its function.
@@ -312,10 +307,6 @@ def _stopj(box: ControlBox, given: Arguments) -> float:
     return UNTIL_REST
 
 
-def _sleep(box: ControlBox, given: Arguments) -> float:
-    return given.number("t", 0.0)
-
-
 def _set_payload(box: ControlBox, given: Arguments) -> float:
     mass, cog = given.number("m", 0.0), given.vector("cog", 3, (0.0, 0.0, 0.0))
     box.arm.command(cmd.SetPayload(mass, cog, given.vector("inertia", 6, (0.0,) * 6)))
@@ -356,7 +347,7 @@ def _protective_stop(box: ControlBox, given: Arguments) -> float:
 
 
 def _textmsg(box: ControlBox, given: Arguments) -> float:
-    box.send_message("".join(str(value) for value in given.given.values()))
+    box.send_message("".join(map(str, given.given.values())))
     return 0.0
 
 
@@ -365,45 +356,33 @@ def _popup(box: ControlBox, given: Arguments) -> float:
     return 0.0
 
 
-def _ignore(box: ControlBox, given: Arguments) -> float:
-    return 0.0
-
-
-@dataclass(frozen=True)
-class Function:
-    """A simulated function: what it does, and its parameters in order."""
-
-    action: Action
-    parameters: tuple[str, ...]
-
-
 _MOVE = ("a", "v", "t", "r")
 _PAYLOAD = ("m", "cog", "inertia", "transition_time")
 _OUTPUT, _REGISTER = ("n", "b"), ("address", "value")
 
-FUNCTIONS: dict[str, Function] = {
-    "movej": Function(_movej, ("q", *_MOVE)),
-    "movel": Function(_movel, ("pose", *_MOVE)),
-    "servoj": Function(_servoj, ("q", "a", "v", "t", "lookahead_time", "gain")),
-    "speedj": Function(_speedj, ("qd", "a", "t")),
-    "stopj": Function(_stopj, ("a",)),
-    "stopl": Function(_stopj, ("a", "aRot")),
-    "set_payload": Function(_set_payload, _PAYLOAD),
-    "set_target_payload": Function(_set_payload, _PAYLOAD),
-    "set_tcp": Function(_set_tcp, ("pose",)),
-    "set_digital_out": Function(_set_digital_out(0, 18), _OUTPUT),
-    "set_standard_digital_out": Function(_set_digital_out(0, 8), _OUTPUT),
-    "set_configurable_digital_out": Function(_set_digital_out(8, 8), _OUTPUT),
-    "set_tool_digital_out": Function(_set_digital_out(16, 2), _OUTPUT),
-    "write_output_integer_register": Function(_write_register("int"), _REGISTER),
-    "write_output_float_register": Function(_write_register("double"), _REGISTER),
-    "protective_stop": Function(_protective_stop, ()),
-    "textmsg": Function(_textmsg, ("s1", "s2")),
-    "popup": Function(_popup, ("s", "title", "warning", "error", "blocking")),
-    "sleep": Function(_sleep, ("t",)),
-    "sync": Function(_ignore, ()),
+FUNCTIONS: dict[str, tuple[Action, tuple[str, ...]]] = {
+    "movej": (_movej, ("q", *_MOVE)),
+    "movel": (_movel, ("pose", *_MOVE)),
+    "servoj": (_servoj, ("q", "a", "v", "t", "lookahead_time", "gain")),
+    "speedj": (_speedj, ("qd", "a", "t")),
+    "stopj": (_stopj, ("a",)),
+    "stopl": (_stopj, ("a", "aRot")),
+    "set_payload": (_set_payload, _PAYLOAD),
+    "set_target_payload": (_set_payload, _PAYLOAD),
+    "set_tcp": (_set_tcp, ("pose",)),
+    "set_digital_out": (_set_digital_out(0, 18), _OUTPUT),
+    "set_standard_digital_out": (_set_digital_out(0, 8), _OUTPUT),
+    "set_configurable_digital_out": (_set_digital_out(8, 8), _OUTPUT),
+    "set_tool_digital_out": (_set_digital_out(16, 2), _OUTPUT),
+    "write_output_integer_register": (_write_register("int"), _REGISTER),
+    "write_output_float_register": (_write_register("double"), _REGISTER),
+    "protective_stop": (_protective_stop, ()),
+    "textmsg": (_textmsg, ("s1", "s2")),
+    "popup": (_popup, ("s", "title", "warning", "error", "blocking")),
+    "sleep": (lambda box, given: given.number("t", 0.0), ("t",)),
+    "sync": (lambda box, given: 0.0, ()),
 }
-"""Simulated functions by name."""
+"""What a simulated function does, and its parameters in order, by its name."""
 
 
 def _joints(given: Arguments, name: str) -> Array:
@@ -456,80 +435,7 @@ class UrScriptProgram:
     def _execute(self, call: Call) -> float:
         """Execute a call; returns how long the program then waits [s] or UNTIL_REST."""
         self._box.values["script_control_line"] = call.line
-        function = FUNCTIONS.get(call.name)
-        if function is None:
+        if call.name not in FUNCTIONS:
             raise ScriptError(f"{self.name}: {call.name[:64]} is not simulated")
-        return function.action(self._box, Arguments.of_call(call, function.parameters))
-
-
-# Splits a stream of URScript text into programs.
-
-MAX_PROGRAM = 1 << 20
-"""Longest program [characters]; longer ones are dropped."""
-_HEADER = re.compile(r"(?:def|sec)\s+(\w+)\s*\(")
-_NAME = re.compile(r"\s*([A-Za-z_]\w{0,63})\s*(?:\(|$)", re.ASCII)
-
-
-class ScriptReader:
-    """Splits a stream of script text into programs.
-
-    A program is `def name():` ... `end`, both at the start of a line, or a single line.
-    """
-
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._line: list[str] = []
-        self._program: list[str] = []
-        self._size = 0
-
-    def feed(self, data: bytes) -> list[str]:
-        """Append received bytes; returns the completed programs."""
-        first, *others = self._decoder.decode(data).split("\n")
-        self._append(first)
-        programs = []
-        for text in others:
-            program = self._end_line()
-            if program is not None:
-                programs.append(program)
-            self._append(text)
-        return programs
-
-    def _append(self, text: str) -> None:
-        """Append to the current line; too much text is dropped with what it belongs to."""
-        self._line.append(text)
-        self._size += len(text)
-        if self._size > MAX_PROGRAM:
-            self._line, self._program, self._size = [], [], 0
-
-    def _end_line(self) -> str | None:
-        """Complete the current line; returns the program that it completes."""
-        line = "".join(self._line).removesuffix("\r")
-        self._line = []
-        if self._program:
-            self._program.append(line)
-            self._size += 1
-            if re.fullmatch(r"end\s*", line) is None:
-                return None
-        elif _HEADER.match(line):
-            self._program = [line]
-            return None
-        else:
-            self._program = [line]
-        program, self._program, self._size = "\n".join(self._program), [], 0
-        return program if program.strip() else None
-
-
-def program_name(program: str) -> str:
-    """Name of a program; for a single line the name of its function, if it has one."""
-    match = _HEADER.match(program) or _NAME.match(program)
-    return match[1][:64] if match else "a script"
-
-
-def calls_of(program: str) -> list[Call] | None:
-    """Calls of a program that contains only plain calls, otherwise None.
-
-    Raises:
-        ScriptError: too many lines.
-    """
-    lines = program.split("\n")
-    return plain_calls(lines[1:-1], 2) if _HEADER.match(lines[0]) else plain_calls(lines)
+        action, parameters = FUNCTIONS[call.name]
+        return action(self._box, Arguments.of_call(call, parameters))

@@ -1,4 +1,4 @@
-"""The one table of RTDE output fields: name, type, unit, availability.
+"""The one table of RTDE fields: name, type, unit, availability.
 
 Source: the RTDE guide and the sources of public RTDE clients. `since` is the first e-Series
 software version (PolyScope X counts as newer than all of them), `since_cb3` the first CB3 version;
@@ -171,6 +171,24 @@ _TABLE: tuple[Field, ...] = (
 
 FIELDS: dict[str, Field] = {field.name: field for field in _TABLE}
 """All known output fields by RTDE name, in a fixed order."""
+
+INPUTS: dict[str, ValueKind] = {
+    "speed_slider_mask": "UINT32",
+    "speed_slider_fraction": "DOUBLE",
+    "standard_digital_output_mask": "UINT8",
+    "standard_digital_output": "UINT8",
+    "configurable_digital_output_mask": "UINT8",
+    "configurable_digital_output": "UINT8",
+    "tool_digital_output_mask": "UINT8",
+    "tool_digital_output": "UINT8",
+    "standard_analog_output_mask": "UINT8",
+    "standard_analog_output_type": "UINT8",
+    "standard_analog_output_0": "DOUBLE",
+    "standard_analog_output_1": "DOUBLE",
+    "external_force_torque": "VECTOR6D",
+    **{name: field.kind for name, field in FIELDS.items() if name.startswith("input_")},
+}
+"""RTDE type of each input field by name."""
 
 ENERGY_FIELDS: tuple[str, ...] = (
     "timestamp",

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ur_energy_model.simulation.tcp_server import Listener, TcpServer
+from ur_energy_model.simulation.tcp_server import ClientSession, TcpServer
 
 
-class KeepingSession:
+class KeepingSession(ClientSession):
     """Keeps what it receives."""
-
-    finished = False
 
     def __init__(self) -> None:
         self.received = b""
@@ -42,9 +40,8 @@ def test_what_a_client_sent_before_it_left_is_read(
     server: TcpServer, fresh_host: Callable[[], str]
 ) -> None:
     session, host, sent = KeepingSession(), fresh_host(), b"x" * 10_000 + b"\n"
-    listener = Listener((host, 0), lambda: session)
-    server.listen(listener)
-    with socket.create_connection((host, listener.port), 10.0) as client:
+    port = server.listen(host, 0, lambda: session)
+    with socket.create_connection((host, port), 10.0) as client:
         client.sendall(sent)
     server.serve(10.0)  # accepts a client that is gone already
     for _ in range(3):  # the first of these is refused, the others fail
