@@ -37,7 +37,7 @@ from ur_energy_model.papers.protocol import published_results
 from ur_energy_model.plant.database import export_csv
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.simulation.parameters import read_constants
-from ur_energy_model.sinks.options import read_credentials
+from ur_energy_model.sinks.credentials import read_credentials
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.csv.rows import CsvText

@@ -5,14 +5,15 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from ur_energy_model.nodes.parameters import NODES, Parameter, Value
+from ur_energy_model.nodes.parameters import NODES
+from ur_energy_model.options import Option, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WIDTH = 180
 """Longest line of a parameter file, as .yamllint has it."""
-_KINDS: dict[type, str] = {bool: "true/false", int: "integer", float: "number", str: "text"}
+_KINDS: dict[type, str] = {bool: "true/false", int: "integer", float: "number"}
 
 
 def parameter_file(node: str) -> str:
@@ -26,10 +27,10 @@ def parameter_file(node: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _entry(entry: Parameter) -> list[str]:
+def _entry(entry: Option) -> list[str]:
     """Lines of a parameter; a long description goes on below, beside no value."""
-    value = f"    {entry.name}: {_yaml(entry.default)}  # "
-    first, *rest = textwrap.wrap(value + _comment(entry), WIDTH, drop_whitespace=False)
+    value = f"    {entry.name}: {_yaml(entry.parameter)}  # "
+    first, *rest = textwrap.wrap(value + entry.help + entry.note, WIDTH, drop_whitespace=False)
     return [first.rstrip(), *(f"      # {line.strip()}" for line in rest)]
 
 
@@ -38,18 +39,10 @@ def markdown_table(node: str) -> Iterator[str]:
     yield "| parameter | type | default | description | takes effect |"
     yield "|---|---|---|---|---|"
     for entry in NODES[node]:
-        when = "at configuration" if entry.read_only else "live"
-        kind = "list of text" if isinstance(entry.default, list) else _KINDS[type(entry.default)]
-        yield f"| `{entry.name}` | {kind} | `{_yaml(entry.default)}` | {_comment(entry)} | {when} |"
-
-
-def _comment(entry: Parameter) -> str:
-    notes = [entry.unit] if entry.unit else []
-    if entry.choices:
-        notes.append(", ".join(entry.choices))
-    if entry.minimum is not None and entry.maximum is not None:
-        notes.append(f"{entry.minimum:.12g} to {entry.maximum:.12g}")
-    return entry.description + (f" ({'; '.join(notes)})" if notes else "")
+        when = "live" if entry.changeable else "at configuration"
+        kind = "list of text" if entry.many else _KINDS.get(entry.kind, "text")
+        about = f"{entry.help}{entry.note}"
+        yield f"| `{entry.name}` | {kind} | `{_yaml(entry.parameter)}` | {about} | {when} |"
 
 
 def _yaml(value: Value) -> str:

@@ -28,8 +28,8 @@ from test.sinks.servers import free_port, program
 from test.sinks.test_live_arm import Played
 from ur_energy_model.energy.live import LiveOptions
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, SinkGroup, open_sinks
-from ur_energy_model.sinks.options import SinkOptions
+from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, SinkGroup
+from ur_energy_model.sinks.options import SinkOptions, open_sinks
 from ur_energy_model.telemetry.samples import Telemetry
 
 WARM_UP, SECONDS = 15.0, 20.0
@@ -158,10 +158,10 @@ def day() -> None:
             foxglove=("127.0.0.1:0",),
             prometheus=("127.0.0.1:0",),
             opcua=(f"opc.tcp://127.0.0.1:{free_port()}",),
-            rate=1.0,
+            sink_rate=1.0,
         )
         sizes: list[float] = []
-        outlets = SinkGroup(open_sinks(options), options.rate)
+        outlets = SinkGroup(open_sinks(options), options.sink_rate)
         arm = LiveArm(
             "a day",
             lambda: Played(minutes(outlets, sizes)),

@@ -94,9 +94,9 @@ def test_arguments_agree_with_the_parameters_they_set(name: str) -> None:
             entry = next((each for each in NODES[node] if each.name == argument.name), None)
             if entry is None or (name, node, argument.name) in OTHER_MEANING:
                 continue
-            expected = OTHER_DEFAULT.get((name, argument.name), text_of(entry.default))
+            expected = OTHER_DEFAULT.get((name, argument.name), text_of(entry.parameter))
             assert argument.default_value == expected
-            switch = isinstance(entry.default, bool)
+            switch = entry.kind is bool
             assert set(argument.choices) <= set(("true", "false") if switch else entry.choices)
             assert bool(argument.choices) == (switch or bool(entry.choices))
 
@@ -117,9 +117,9 @@ def test_executables_are_installed_where_launch_looks(node: str) -> None:
 def test_parameter_files_hold_every_parameter_and_its_default(node: str) -> None:
     content = yaml.safe_load(default_parameter_file(node).read_text())
     values = content["/**"]["ros__parameters"]
-    assert values == {entry.name: entry.default for entry in NODES[node]}
+    assert values == {entry.name: entry.parameter for entry in NODES[node]}
     for entry in NODES[node]:
-        assert type(values[entry.name]) is type(entry.default)
+        assert type(values[entry.name]) is type(entry.parameter)
 
 
 @pytest.mark.parametrize("name", LAUNCH_FILES)
@@ -135,7 +135,7 @@ def test_nodes_get_parameters_that_they_have(name: str) -> None:
         assert node.output == "screen"
         for key, value in node.parameters.items():
             entry = parameter(node.name, key)
-            assert type(value) is type(entry.default)
+            assert type(value) is type(entry.parameter)
             assert entry.problem(value) is None
 
 

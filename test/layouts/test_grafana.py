@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from ur_energy_model.layouts.grafana import COLUMNS, grafana_dashboard, panels, scrape_configuration
-from ur_energy_model.sinks.live_arm import PROMETHEUS_PORT
+from ur_energy_model.sinks.options import PROMETHEUS_PORT
 from ur_energy_model.sinks.prometheus_metrics import METRICS, Kind
 
 BY_NAME = {metric.name: metric for metric in METRICS}

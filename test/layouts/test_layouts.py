@@ -26,7 +26,7 @@ from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.errors import InputError
 from ur_energy_model.layouts.files import PURPOSES, SUBSCRIBER, ArmTopics, layout_files
-from ur_energy_model.sinks.live_arm import FOXGLOVE_PORT
+from ur_energy_model.sinks.options import FOXGLOVE_PORT
 
 JOINTS = tuple(ROBOT.joint_names)
 CURVES = 20

@@ -24,6 +24,7 @@ from ur_energy_model.learning.state import kept_path
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes import estimated_arm as model_learning
 from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.parameters import EstimatorParameters
 
 ENERGY = "/energy/total/energy"
 OFF = Parameter("learn", value="off")
@@ -239,4 +240,5 @@ def test_the_arm_may_become_known_later(cell: Cell, capfd: pytest.CaptureFixture
 @pytest.mark.parametrize("value", [True, False, "on", "off"])
 def test_on_and_off_may_be_bools_of_yaml(cell: Cell, value: bool | str) -> None:
     node = cell.make_node(EstimatorNode, learn=value)
-    assert node.value("learn") == ("on" if value in (True, "on") else "off")
+    assert isinstance(node.parameters, EstimatorParameters)
+    assert node.parameters.learn == ("on" if value in (True, "on") else "off")

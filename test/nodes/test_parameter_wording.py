@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.nodes.managed_node import OPTIONS, explain
-from ur_energy_model.nodes.parameters import NODES
+from ur_energy_model.nodes.managed_node import explain
 
 
 @pytest.mark.parametrize(
@@ -42,8 +41,3 @@ def test_options_become_parameters(text: str, node: str, wanted: str) -> None:
 def test_errors_become_text() -> None:
     error = InputError("m.yaml", "is empty", "set --model")
     assert explain(error, "estimator") == "m.yaml: is empty; set model_file"
-
-
-def test_every_option_has_a_parameter() -> None:
-    names = {entry.name for entries in NODES.values() for entry in entries}
-    assert {name for known in OPTIONS.values() for name in known} <= names

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.sinks.options import ENVIRONMENT, Credentials, read_credentials
+from ur_energy_model.sinks.credentials import ENVIRONMENT, Credentials, read_credentials
 
 FILE = """
 mqtt:

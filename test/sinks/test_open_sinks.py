@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ur_energy_model.errors import InputError, MissingPackageError
-from ur_energy_model.sinks.live_arm import open_sinks
-from ur_energy_model.sinks.options import SinkOptions
+from ur_energy_model.sinks.options import SinkOptions, open_sinks
 
 PACKAGES = ("asyncua", "foxglove", "paho", "prometheus_client", "pysparkplug")
 
@@ -19,7 +18,7 @@ PACKAGES = ("asyncua", "foxglove", "paho", "prometheus_client", "pysparkplug")
 def test_without_options_no_package_is_imported() -> None:
     code = (
         "import sys\n"
-        "from ur_energy_model.sinks.live_arm import open_sinks\n"
+        "from ur_energy_model.sinks.options import open_sinks\n"
         "from ur_energy_model.sinks.options import SinkOptions\n"
         "assert open_sinks(SinkOptions()) == ()\n"
         f"assert not {{name.partition('.')[0] for name in sys.modules}} & set({PACKAGES!r})\n"
@@ -42,7 +41,7 @@ def test_a_missing_package_is_named(options: SinkOptions, package: str) -> None:
     code = (
         "import sys\n"
         f"sys.modules[{package!r}] = None\n"
-        "from ur_energy_model.sinks.live_arm import open_sinks\n"
+        "from ur_energy_model.sinks.options import open_sinks\n"
         "from ur_energy_model.sinks.options import SinkOptions\n"
         f"open_sinks({options!r})\n"
     ).replace("PosixPath", "str")

@@ -9,9 +9,8 @@ from typing import cast
 
 import pytest
 
-from ur_energy_model.sinks import queued_sink
-from ur_energy_model.sinks.queued_sink import QueuedSink
-from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks import sink as sinks
+from ur_energy_model.sinks.sink import ArmReading, QueuedSink
 
 
 class Recorder:
@@ -55,8 +54,8 @@ def until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queued_sink, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(queued_sink, "LONGEST_PAUSE", 0.02)
+    monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(sinks, "LONGEST_PAUSE", 0.02)
 
 
 def test_everything_arrives_in_order() -> None:
@@ -106,7 +105,7 @@ def test_a_failed_sink_comes_back() -> None:
 
 
 def test_closing_does_not_wait_for_a_sink_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queued_sink, "LAST_CHANCE", 0.05)
+    monkeypatch.setattr(sinks, "LAST_CHANCE", 0.05)
     delivery = Recorder()
     delivery.gate.clear()
     sink = QueuedSink(delivery)

@@ -14,7 +14,7 @@ from test.torture.ros_client import ros_client
 from test.torture.surroundings import PATIENCE
 from test.torture.watched import Watched
 from ur_energy_model.nodes.launch_arguments import node_command
-from ur_energy_model.nodes.parameters import Value
+from ur_energy_model.options import Value
 
 STOP_SECONDS = 20.0
 """Longest time for the end of a recording [s], on a busy machine and a sick disk."""

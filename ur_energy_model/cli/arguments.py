@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from ur_energy_model.cli.output import WIDTH, note, progress
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
-from ur_energy_model.telemetry.rtde.address import is_address
+from ur_energy_model.options import is_address
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

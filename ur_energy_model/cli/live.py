@@ -15,110 +15,17 @@ from ur_energy_model.cli import arguments
 from ur_energy_model.cli.model_option import chosen_model
 from ur_energy_model.cli.output import note, on_stop_signal
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
+from ur_energy_model.options import add_options, given
+from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks, server_address
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
     from ur_energy_model.sinks.live_arm import LiveArm, NamedModel
-    from ur_energy_model.sinks.options import SinkOptions
     from ur_energy_model.sinks.terminal import Lines, Screen
     from ur_energy_model.telemetry.samples import RecordingInfo
     from ur_energy_model.telemetry.source import TelemetrySource
-
-# Options of subcommands that feed sinks: Foxglove, Prometheus, MQTT, OPC UA.
-
-OPCUA_PORT = 4840
-"""Default port of OPC UA."""
-
-
-def add_sink_options(parser: argparse.ArgumentParser) -> None:
-    """Options that name sinks; each sink may be repeated."""
-    group = parser.add_argument_group("where else the energies go (each may be repeated)")
-    group.add_argument(
-        "--foxglove",
-        nargs="?",
-        const="",
-        action="append",
-        default=[],
-        metavar="A:P",
-        help="server for Foxglove and Lichtblick (default: 127.0.0.1:8765)",
-    )
-    group.add_argument(
-        "--foxglove-origin",
-        action="append",
-        default=[],
-        metavar="ORIGIN",
-        help="site whose pages may connect to --foxglove too, such as http://dashboards.example "
-        "(default: those of this machine and of Foxglove)",
-    )
-    group.add_argument(
-        "--mcap",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="MCAP file with what the Foxglove server sends",
-    )
-    group.add_argument(
-        "--prometheus",
-        action="append",
-        default=[],
-        metavar="A:P",
-        help="metrics for Prometheus at http://A:P/metrics, such as 127.0.0.1:9464",
-    )
-    group.add_argument(
-        "--mqtt",
-        action="append",
-        default=[],
-        metavar="URL",
-        help="MQTT broker for Sparkplug B, such as mqtt://127.0.0.1:1883 or mqtts://broker:8883",
-    )
-    group.add_argument(
-        "--opcua",
-        action="append",
-        default=[],
-        metavar="URL",
-        help="OPC UA server, such as opc.tcp://127.0.0.1:4840",
-    )
-    group.add_argument(
-        "--mqtt-group", default="ur_energy", metavar="NAME", help="group of Sparkplug topics"
-    )
-    group.add_argument(
-        "--mqtt-node", default="estimator", metavar="NAME", help="edge node of Sparkplug topics"
-    )
-    group.add_argument("--mqtt-json", action="store_true", help="also publish plain JSON topics")
-    group.add_argument(
-        "--credentials",
-        type=Path,
-        metavar="FILE",
-        help="YAML file with user names, passwords and certificates of brokers and servers "
-        "(default: from the environment)",
-    )
-    group.add_argument(
-        "--allow-network",
-        action="store_true",
-        help="allow addresses that other machines reach",
-    )
-
-
-def sink_options(options: argparse.Namespace) -> SinkOptions:
-    """The sinks that the user stated."""
-    from ur_energy_model.sinks.options import SinkOptions
-
-    return SinkOptions(
-        foxglove=tuple(options.foxglove),
-        foxglove_origins=tuple(options.foxglove_origin),
-        mcap=tuple(options.mcap),
-        prometheus=tuple(options.prometheus),
-        mqtt=tuple(options.mqtt),
-        opcua=tuple(options.opcua),
-        allow_network=options.allow_network,
-        credentials=options.credentials,
-        mqtt_group=options.mqtt_group,
-        mqtt_node=options.mqtt_node,
-        mqtt_json=options.mqtt_json,
-    )
 
 
 def check_ports(stated: SinkOptions) -> None:
@@ -127,22 +34,10 @@ def check_ports(stated: SinkOptions) -> None:
     Raises:
         InputError: it is in use, or this machine does not have it.
     """
-    from ur_energy_model.errors import InputError
-    from ur_energy_model.sinks.live_arm import FOXGLOVE_PORT, PROMETHEUS_PORT
-    from ur_energy_model.sinks.options import listening_address
-
-    urls = (url.removeprefix("opc.tcp://").partition("/")[0] for url in stated.opcua)
-    kinds = (
-        ("--foxglove", stated.foxglove, FOXGLOVE_PORT),
-        ("--prometheus", stated.prometheus, PROMETHEUS_PORT),
-        ("--opcua", urls, OPCUA_PORT),
-    )
     with ExitStack() as held:  # each until all are checked: two sinks cannot share one
-        for flag, texts, port in kinds:
-            for text in texts:
-                address = listening_address(
-                    flag, text, port=port, allow_network=stated.allow_network
-                )
+        for kind in SINKS:
+            for text in kind.stated(stated) if kind.port is not None else ():
+                address = server_address(kind, text, stated)
                 family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
                 try:
                     held.enter_context(
@@ -150,7 +45,7 @@ def check_ports(stated: SinkOptions) -> None:
                     )
                 except OSError as error:
                     raise InputError(
-                        flag,
+                        kind.flag,
                         f"{address} cannot be used ({os.strerror(error.errno or errno.EINVAL)})",
                         "end the program that has this port, or name another port",
                     ) from None
@@ -212,26 +107,27 @@ def register(subparsers: arguments.Subparsers) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object a second, each on a line"
     )
-    add_sink_options(parser)
+    group = parser.add_argument_group("where else the energies go (each may be repeated)")
+    add_options(group, SinkOptions)
 
 
 def run(options: argparse.Namespace) -> None:
     """Show the arm until the user quits."""
     from ur_energy_model.energy.live import LiveOptions
-    from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup, open_sinks
+    from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
     from ur_energy_model.telemetry.clock import HOST_CLOCK
 
-    stated = sink_options(options)
+    stated = given(SinkOptions, options)
     check_ports(stated)
     arm = LiveArm(
         str(options.bag or options.host),
-        _source(options, min(LONGEST_BATCH, 1.0 / stated.rate)),
+        _source(options, min(LONGEST_BATCH, 1.0 / stated.sink_rate)),
         _model(options),
         LiveOptions(state_file=options.state_file, same_arm=options.same_arm),
         clock=HOST_CLOCK if options.bag is None else None,
     )
     stop = threading.Event()
-    outlets = SinkGroup(open_sinks(stated, arm.actions), stated.rate)
+    outlets = SinkGroup(open_sinks(stated, arm.actions), stated.sink_rate)
     viewer = _viewer(options, arm, stop)
     with closing(outlets), on_stop_signal(stop.set), closing(arm), viewer:
         arm.start(outlets)

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ur_energy_model.sinks import prometheus_metrics as metrics
-from ur_energy_model.sinks.live_arm import PROMETHEUS_PORT
+from ur_energy_model.sinks.options import PROMETHEUS_PORT
 from ur_energy_model.sinks.prometheus_metrics import Metric
 
 # The panels of the dashboard of Grafana: what each shows, as queries of the metrics.

@@ -32,23 +32,25 @@ def nodes(**options: Any) -> list[ManagedNode]:
     """
 
     def connect() -> RtdeSource:
-        wanted = (*(logger.texts("fields") or ENERGY_FIELDS), *fields_of(estimator.value))
-        named = logger.value("robot_model")
+        wanted = (*(logger.parameters.fields or ENERGY_FIELDS), *fields_of(estimator.parameters))
+        named = logger.parameters.robot_model
         robot = load_robot(named).name if named else estimator.robot_name
-        return connection(estimator.value, logger.value("robot_ip"), robot, wanted)
+        return connection(estimator.parameters, logger.parameters.robot_ip, robot, wanted)
 
     shared = SharedSource(connect)
     logger = LoggerNode(lambda: shared.consumer(), **options)
     estimator = EstimatorNode(lambda: shared.consumer(), **options)
-    if estimator.value("source") != "rtde":
+    if estimator.parameters.source != "rtde":
         raise InputError(
             "cell_node",
-            f"is {estimator.value('source')}, but both nodes share an RTDE connection",
+            f"is {estimator.parameters.source}, but both nodes share an RTDE connection",
             "start estimator_node instead",
             field="source",
         )
-    if estimator.value("robot_ip") != logger.value("robot_ip"):
-        text = f"robot_ip is ignored: the connection is the logger's, to {logger.value('robot_ip')}"
+    if estimator.parameters.robot_ip != logger.parameters.robot_ip:
+        text = (
+            f"robot_ip is ignored: the connection is the logger's, to {logger.parameters.robot_ip}"
+        )
         estimator.say([Line(Level.WARN, text)])
     return [logger, estimator]
 

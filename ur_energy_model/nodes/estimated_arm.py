@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from ur_energy_model.errors import (
     WrongRobotError,
     optional_import,
 )
-from ur_energy_model.files import user_path
 from ur_energy_model.learning.background import BackgroundLearning, LearningUpdate
 from ur_energy_model.learning.history import Change
 from ur_energy_model.learning.needs import next_needed
@@ -41,6 +39,7 @@ from ur_energy_model.nodes.lines import (
     RepeatedLines,
     without_numbers,
 )
+from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.plant.live_history import LiveHistory
 from ur_energy_model.plant.schema import model_key
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -139,34 +138,34 @@ class WatchedModel:
 # Options of the live estimator from the parameters of its node, and checks of these.
 
 
-def check_parameters(value: Callable[[str], Any]) -> None:
+def check_parameters(parameters: EstimatorParameters) -> None:
     """Refuse parameters without which the estimator cannot work.
 
     Args:
-        value: returns the value of a parameter by its name.
+        parameters: of the node.
 
     Raises:
         InputError: bag is empty where the source is a bag, model_file where a learned model is to
             be kept in it, or nothing names the arm.
     """
-    if value("source") == "bag" and not value("bag").strip():
+    if parameters.source == "bag" and parameters.bag is None:
         remedy = "give the path of the bag to play, or another source"
         raise InputError("estimator", "is not set, but source is bag", remedy, field="bag")
-    if value("model_file"):
+    if parameters.model_file:
         return
-    if value("learn") == "keep":
+    if parameters.learn == "keep":
         remedy = "give the path where the learned model is to be kept, or learn:=on"
         raise InputError("estimator", "is not set, but learn is keep", remedy, field="model_file")
-    if value("source") == "joint_states" and not value("robot_model"):
+    if parameters.source == "joint_states" and not parameters.robot_model:
         problem = "is not set, and neither is model_file: joint_states does not tell the arm"
         raise InputError("estimator", problem, "name the arm, such as ur5e", field="robot_model")
 
 
-def first_model(value: Callable[[str], Any], robot: str) -> WatchedModel | None:
+def first_model(parameters: EstimatorParameters, robot: str) -> WatchedModel | None:
     """The model that the estimator begins with; None if the arm must be known first.
 
     Args:
-        value: returns the value of a parameter by its name.
+        parameters: of the node.
         robot: name of the arm or path of its robot file; empty if it is not known.
 
     Raises:
@@ -174,36 +173,35 @@ def first_model(value: Callable[[str], Any], robot: str) -> WatchedModel | None:
         WrongRobotError: the model is of another arm.
         RobotFileError: no such robot.
     """
-    path = user_path(value("model_file")) if value("model_file") else None
-    keep = value("learn") == "keep"
+    path, keep = parameters.model_file, parameters.learn == "keep"
     if not robot and (path is None or (keep and not path.exists())):
         return None
-    return WatchedModel(path, robot, value("reload_period"), to_be_written=keep)
+    return WatchedModel(path, robot, parameters.reload_period, to_be_written=keep)
 
 
-def live_options(value: Callable[[str], Any]) -> LiveOptions:
+def live_options(parameters: EstimatorParameters) -> LiveOptions:
     """Options of the live estimator.
 
     Args:
-        value: returns the value of a parameter by its name.
+        parameters: of the node.
     """
-    by_motion = value("source") == "joint_states" and value("cycle_trigger") != "none"
+    by_motion = parameters.source == "joint_states" and parameters.cycle_trigger != "none"
     return LiveOptions(
         power=PowerOptions(
-            method=value("method"),
-            track_standby=value("track_standby"),
-            standby_limit=value("standby_limit"),
-            idle_power=value("idle_power") or None,
-            gap_limit=value("gap_limit"),
+            method=parameters.method,
+            track_standby=parameters.track_standby,
+            standby_limit=parameters.standby_limit,
+            idle_power=parameters.idle_power or None,
+            gap_limit=parameters.gap_limit,
         ),
-        drift_alarm=value("drift_alarm"),
-        drift_time=value("drift_time"),
+        drift_alarm=parameters.drift_alarm,
+        drift_time=parameters.drift_time,
         # A driver's joint_states carry neither program state nor outputs, but the motion.
-        cycle_trigger="auto" if by_motion else value("cycle_trigger"),
-        cycle_output=value("cycle_output"),
-        state_file=Path(value("state_file")) if value("state_file") else None,
-        cycle_log=Path(value("cycle_log")) if value("cycle_log") else None,
-        same_arm=value("same_arm"),
+        cycle_trigger="auto" if by_motion else parameters.cycle_trigger,
+        cycle_output=parameters.cycle_output,
+        state_file=parameters.state_file,
+        cycle_log=parameters.cycle_log,
+        same_arm=parameters.same_arm,
     )
 
 
@@ -279,14 +277,14 @@ class ModelLearning:
 
     Args:
         model: that learning begins with.
-        value: returns the value of a parameter by its name.
+        parameters: of the node.
     """
 
-    def __init__(self, model: WatchedModel, value: Callable[[str], Any]) -> None:
-        self._model, self._keep = model, value("learn") == "keep"
-        state_file, played = value("state_file"), value("source") == "bag"
+    def __init__(self, model: WatchedModel, parameters: EstimatorParameters) -> None:
+        self._model, self._keep = model, parameters.learn == "keep"
+        state_file, played = parameters.state_file, parameters.source == "bag"
         # A bag that is played again would count twice.
-        store = None if played or not state_file else StateStore(Path(state_file))
+        store = None if played or state_file is None else StateStore(state_file)
         self._once = played
         self._background = BackgroundLearning(model.robot, model.first, store=store)
         self._lines = LearningLines()
@@ -437,7 +435,7 @@ class EstimatedArm:
 
     Args:
         model: that the estimator begins with.
-        value: returns the value of a parameter by its name.
+        parameters: of the node.
         lock: guards the estimator against the thread that reads the samples.
         on_cycle: called with each completed cycle.
 
@@ -451,7 +449,7 @@ class EstimatedArm:
     def __init__(
         self,
         model: WatchedModel,
-        value: Callable[[str], Any],
+        parameters: EstimatorParameters,
         lock: threading.Lock,
         on_cycle: Callable[[Cycle], None],
     ) -> None:
@@ -459,15 +457,15 @@ class EstimatedArm:
         self.base = model.first
         """The model of the file, or the generic one, that learning begins with."""
         self.learning: ModelLearning | None = None
-        if value("learn") != "off":
-            self.learning = ModelLearning(model, value)
+        if parameters.learn != "off":
+            self.learning = ModelLearning(model, parameters)
         self.history: LiveHistory | None = None
-        if value("history_store"):
+        if parameters.history_store:
             with optional_import():
                 from ur_energy_model.plant.live_history import LiveHistory
 
             self.history = LiveHistory(
-                value("history_store"),
+                parameters.history_store,
                 model.robot.name,
                 model_key(model.path),
                 path=model.path,
@@ -477,7 +475,7 @@ class EstimatedArm:
             self.estimator = LiveEstimator(
                 model.first,
                 model.robot,
-                live_options(value),
+                live_options(parameters),
                 on_cycle=on_cycle,
                 on_powers=None if self.history is None else self._keep_powers,
             )
@@ -573,13 +571,13 @@ class EstimatedArm:
 
 
 def arm_of(
-    info: RecordingInfo, value: Callable[[str], Any], joints: tuple[str, ...]
+    info: RecordingInfo, parameters: EstimatorParameters, joints: tuple[str, ...]
 ) -> WatchedModel:
     """The model for the arm that the samples are of.
 
     Args:
         info: of the samples.
-        value: returns the value of a parameter by its name.
+        parameters: of the node.
         joints: joint names that the node has assumed.
 
     Raises:
@@ -587,12 +585,12 @@ def arm_of(
         InputError: a bag does not say it, or the package has no model of this arm.
     """
     remedy = "name the arm in robot_model, such as ur5e"
-    if info.robot is None and value("source") == "bag":
-        raise InputError(value("bag"), "does not say which arm it is of", remedy)
+    if info.robot is None and parameters.source == "bag":
+        raise InputError(str(parameters.bag), "does not say which arm it is of", remedy)
     if info.robot is None:
         problem = "its dashboard server does not say which arm it is"
-        raise ControllerError(value("robot_ip"), problem, remedy)
-    model = first_model(value, info.robot)
+        raise ControllerError(parameters.robot_ip, problem, remedy)
+    model = first_model(parameters, info.robot)
     assert model is not None
     if model.robot.joint_names != joints:
         raise InputError(info.source, f"is a {info.robot} with other joints", remedy)

@@ -22,7 +22,6 @@ from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LiveEstimator, Snapshot
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.errors import UrEnergyError, printable
-from ur_energy_model.files import user_path
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
@@ -38,12 +37,13 @@ from ur_energy_model.nodes.estimator_health import EstimatorHealth, EstimatorLin
 from ur_energy_model.nodes.lines import Level, Line, ProblemLines
 from ur_energy_model.nodes.managed_node import ManagedNode, explain
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions, header_of
 from ur_energy_model.nodes.ros import OK, WARN, status, time_message
 from ur_energy_model.nodes.sources import DEPTH, joint_states_source, source_of
 from ur_energy_model.sinks.estimator_reading import About, estimator_actions, estimator_reading
-from ur_energy_model.sinks.live_arm import SinkGroup, open_sinks
-from ur_energy_model.sinks.options import SinkOptions
+from ur_energy_model.sinks.live_arm import SinkGroup
+from ur_energy_model.sinks.options import SinkOptions, open_sinks
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
@@ -93,39 +93,13 @@ class EnergyServices:
 # EstimatorSinkGroup: the sinks of the estimator node, by its parameters.
 
 
-def options_of_sinks(value: Callable[[str], Any]) -> SinkOptions:
-    """Sinks by the parameters of the node.
-
-    Args:
-        value: returns the value of a parameter by its name.
-    """
-
-    def texts(name: str) -> tuple[str, ...]:
-        return tuple(text for text in value(name) if text)
-
-    return SinkOptions(
-        foxglove=texts("foxglove"),
-        foxglove_origins=texts("foxglove_origins"),
-        mcap=tuple(user_path(text) for text in texts("mcap")),
-        prometheus=texts("prometheus"),
-        mqtt=texts("mqtt"),
-        opcua=texts("opcua"),
-        rate=value("sink_rate"),
-        allow_network=value("allow_network"),
-        credentials=user_path(value("credentials")) if value("credentials") else None,
-        mqtt_group=value("mqtt_group"),
-        mqtt_node=value("mqtt_node"),
-        mqtt_json=value("mqtt_json"),
-    )
-
-
 class EstimatorSinkGroup:
     """Updates the sinks and reports their status.
 
     Args:
         node: full name of the node.
         joints: names of the joints, prefix included.
-        value: returns the value of a parameter by its name.
+        options: of the sinks.
         actions: what their clients may ask of the estimator.
 
     Raises:
@@ -137,12 +111,11 @@ class EstimatorSinkGroup:
         self,
         node: str,
         joints: tuple[str, ...],
-        value: Callable[[str], Any],
+        options: SinkOptions,
         actions: ArmActions,
     ) -> None:
         self._node, self._joints = node, joints
-        options = options_of_sinks(value)
-        self._outlets = SinkGroup(open_sinks(options, actions), options.rate)
+        self._outlets = SinkGroup(open_sinks(options, actions), options.sink_rate)
         self._lines = {
             each.name: ProblemLines(f"{each.name} works again", Level.WARN)
             for each in self._outlets.statuses
@@ -230,6 +203,8 @@ class EstimatorNode(ManagedNode):
         options: further arguments of rclpy's node.
     """
 
+    parameters: EstimatorParameters
+
     def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
         super().__init__("estimator", **options)
         self._given_source = source
@@ -244,25 +219,25 @@ class EstimatorNode(ManagedNode):
 
     def open(self) -> None:
         """Load the model if the arm is known; make topics and services."""
-        check_parameters(self.value)
-        model = first_model(self.value, self.value("robot_model"))
+        check_parameters(self.parameters)
+        model = first_model(self.parameters, self.parameters.robot_model)
         robot = load_robot(ANY_ROBOT) if model is None else model.robot
-        prefix = self.value("tf_prefix")
+        prefix = self.parameters.tf_prefix
         self._joints = tuple(prefix + joint for joint in robot.joint_names)
         self._energy = EnergyPublishers(self.add_publisher, self._joints, f"{prefix}base")
         self._health = EstimatorHealth(self.full_name)
-        self._lines = EstimatorLines(self.value)
+        self._lines = EstimatorLines(self.parameters)
         self._description_topic = self._clock_topic = None
-        if self.value("publish_robot_description"):
+        if self.parameters.publish_robot_description:
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
-        if self.value("source") == "bag" and self.get_parameter("use_sim_time").value:
+        if self.parameters.source == "bag" and self.get_parameter("use_sim_time").value:
             self._clock_topic = self.add_publisher(Clock, names.CLOCK)
         self._stamp: int | None = None
         self._actions = estimator_actions(self._estimator, self._lock, self._joints)
         EnergyServices(self.add_service, self._estimator, self._lock, self._actions)
         self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True)
         self._joint_states = None
-        if self.value("source") == "joint_states":
+        if self.parameters.source == "joint_states":
             self._joint_states = self.add_polled_subscription(
                 JointState, names.DRIVER_JOINT_STATES, DEPTH
             )
@@ -272,17 +247,19 @@ class EstimatorNode(ManagedNode):
 
     def start(self) -> None:
         """Start reading samples."""
-        self._publishing = Decimator(self.value("publish_rate"))
+        self._publishing = Decimator(self.parameters.publish_rate)
         self.say(self._lines.begin())
         sys.setswitchinterval(SWITCH_INTERVAL)
-        self._outlets = EstimatorSinkGroup(self.full_name, self._joints, self.value, self._actions)
+        self._outlets = EstimatorSinkGroup(
+            self.full_name, self._joints, self.parameters.sinks, self._actions
+        )
         if self._arm is not None:
             self._describe(self._arm)
         self._reader = SourceReader(
             self._source,
             self._consume,
-            loop=self.value("source") == "bag" and self.value("loop"),
-            clock=HOST_CLOCK if self.value("source") == "rtde" else None,
+            loop=self.parameters.source == "bag" and self.parameters.loop,
+            clock=HOST_CLOCK if self.parameters.source == "rtde" else None,
             on_end=self._finish_bag,
         )
         self._reader.start()
@@ -313,11 +290,11 @@ class EstimatorNode(ManagedNode):
         """Apply a parameter that may change while the node is configured."""
         if self._arm is not None:
             with self._lock:
-                self._arm.estimator.set_options(live_options(self.value))
+                self._arm.estimator.set_options(live_options(self.parameters))
 
     def _on_arm_identified(self, model: WatchedModel) -> EstimatedArm:
         """Start estimating once the arm is identified."""
-        arm = EstimatedArm(model, self.value, self._lock, self._on_cycle)
+        arm = EstimatedArm(model, self.parameters, self._lock, self._on_cycle)
         self._plans = PlanPredictions(
             model.robot,
             self._joints,
@@ -332,7 +309,7 @@ class EstimatorNode(ManagedNode):
 
     def _describe(self, arm: EstimatedArm) -> None:
         if self._description_topic is not None:
-            prefix = self.value("tf_prefix")
+            prefix = self.parameters.tf_prefix
             self._description_topic.publish(String(data=urdf(arm.robot, prefix=prefix)))
 
     def _estimator(self) -> LiveEstimator:
@@ -349,17 +326,19 @@ class EstimatorNode(ManagedNode):
         if self._given_source is not None:
             return self._given_source()
         if self._joint_states is not None:
-            source = joint_states_source(self.value, self._joint_states, self._joints, self.say)
+            source = joint_states_source(
+                self.parameters, self._joint_states, self._joints, self.say
+            )
             self._health.details = source.details
             return source
-        return source_of(self.value, self.robot_name)
+        return source_of(self.parameters, self.robot_name)
 
     def _consume(self, batch: Telemetry) -> None:
         """Integrate a batch (called in the reader thread)."""
         arm = self._arm
         if arm is None:
             joints = load_robot(ANY_ROBOT).joint_names
-            arm = self._on_arm_identified(arm_of(batch.info, self.value, joints))
+            arm = self._on_arm_identified(arm_of(batch.info, self.parameters, joints))
             self._describe(arm)
         parts, missed = self._publishing.parts(batch.time)
         stops = (part.stop for part in parts)
@@ -397,7 +376,7 @@ class EstimatorNode(ManagedNode):
             self._clock_topic.publish(Clock(clock=stamp))
         self._energy.publish_total(snapshot)
         self._health.published += 1
-        if self._stamp is not None and self.value("source") == "rtde":
+        if self._stamp is not None and self.parameters.source == "rtde":
             self._health.record_publication(self._stamp)
         self._energy.publish_live(snapshot, stamp, self._estimator().calculator.joint_positions)
 

@@ -26,6 +26,7 @@ from ur_energy_model.nodes.lines import (
     RepeatedLines,
     count,
 )
+from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, status
 from ur_energy_model.plant.live_history import LiveHistory
 from ur_energy_model.telemetry.clock import HOST_CLOCK
@@ -304,17 +305,17 @@ class EstimatorLines:
     """Lines about source, model and counters.
 
     Args:
-        value: returns the value of a parameter of the estimator by its name.
+        parameters: of the estimator.
 
     Attributes:
         robot: name of the arm that the estimator expects; None before it is known.
     """
 
-    def __init__(self, value: Callable[[str], Any]) -> None:
-        self._value = value
+    def __init__(self, parameters: EstimatorParameters) -> None:
+        self._parameters = parameters
         self.robot: str | None = None
-        topic = value("source") == "joint_states"
-        self._connection = ConnectionLines("joint_states" if topic else value("robot_ip"))
+        topic = parameters.source == "joint_states"
+        self._connection = ConnectionLines("joint_states" if topic else parameters.robot_ip)
         self._counters = ProblemLines("the energy counters are saved again")
         self._log = ProblemLines("the cycle log is written again")
         self._history = ProblemLines("the history is written again", Level.WARN)
@@ -329,8 +330,8 @@ class EstimatorLines:
 
     def begin(self) -> list[Line]:
         """The line at the start: where the samples come from."""
-        if self._value("source") == "bag":
-            return [Line(Level.INFO, f"playing the bag {self._value('bag')}")]
+        if self._parameters.source == "bag":
+            return [Line(Level.INFO, f"playing the bag {self._parameters.bag}")]
         return self._connection.begin()
 
     def model(self, path: Path | None, model: EnergyModel) -> list[Line]:
@@ -360,7 +361,7 @@ class EstimatorLines:
         lines = self._clock.update()
         if reader is None:
             return lines
-        if self._value("source") == "bag":
+        if self._parameters.source == "bag":
             lines += self._playback(reader)
         else:
             lines += self._connection.update(reader.link, reader.info)
@@ -390,7 +391,7 @@ class EstimatorLines:
         if snapshot is None:
             return lines
         energy = float(snapshot.since_reset.net[snapshot.channels.arm["total"]])
-        file = self._value("state_file")
+        file = self._parameters.state_file
         text = f"{energy:,.0f} J since reset"
         if problem is not None:
             lines.append(Line(Level.ERROR, f"the energy counters are not saved: {problem}; {text}"))
@@ -401,7 +402,7 @@ class EstimatorLines:
         return lines
 
     def _playback(self, reader: SourceReader) -> list[Line]:
-        bag, lines = self._value("bag"), list[Line]()
+        bag, lines = self._parameters.bag, list[Line]()
         for _ in range(max(1, self._openings), reader.attempts):
             lines += self._bag.happened(f"bag {bag} plays again, from its beginning")
         self._openings = reader.attempts

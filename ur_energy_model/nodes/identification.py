@@ -12,12 +12,12 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
 from ur_energy_model.cli.model_option import recorded_robot
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.files import user_path
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.lines import Level, Line
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.parameters import IdentificationParameters
 from ur_energy_model.nodes.ros import ERROR, OK, diagnostic_array, status
 from ur_energy_model.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
 
@@ -28,6 +28,8 @@ class IdentificationNode(ManagedNode):
     Args:
         options: further arguments of rclpy's node.
     """
+
+    parameters: IdentificationParameters
 
     def __init__(self, **options: Any) -> None:
         super().__init__("identification", **options)
@@ -47,7 +49,7 @@ class IdentificationNode(ManagedNode):
     def start(self) -> None:
         """Identify once if `identify_on_start` is true."""
         self._stopping.clear()
-        if self.value("identify_on_start"):
+        if self.parameters.identify_on_start:
             threading.Thread(target=self._identify_on_start, name="identification").start()
 
     def stop(self) -> None:
@@ -76,20 +78,20 @@ class IdentificationNode(ManagedNode):
         if not self._busy.acquire(blocking=False):
             raise UrEnergyError("another identification is running; wait for its result")
         try:
-            bags = self.texts("bags")
+            bags = self.parameters.bags
             if not bags:
                 raise InputError(
                     self.get_name(), "is empty", "name the bags to identify from", field="bags"
                 )
-            output = user_path(self.value("output"))
-            self.say([Line(Level.INFO, f"identifying a model from {', '.join(bags)}")])
+            output = self.parameters.output
+            self.say([Line(Level.INFO, f"identifying a model from {', '.join(map(str, bags))}")])
             result = identify(
                 bags,
-                self.value("robot_model") or recorded_robot([Path(bag) for bag in bags]),
+                self.parameters.robot_model or recorded_robot(bags),
                 IdentificationOptions(
-                    friction=self.value("friction"), power_model=self.value("power_model")
+                    friction=self.parameters.friction, power_model=self.parameters.power_model
                 ),
-                validate=self.texts("validation_bags"),
+                validate=self.parameters.validation_bags,
                 progress=self._on_progress,
             )
             save_model(result.model, output)
@@ -117,7 +119,7 @@ class IdentificationNode(ManagedNode):
         self._progress = (fraction, text or self._progress[1])
 
     def _report(self) -> None:
-        if self._exit_code is not None and self.value("exit_when_done"):
+        if self._exit_code is not None and self.parameters.exit_when_done:
             self.finish(self._exit_code)
         fraction, text = self._progress
         values = {"progress": fraction, **self._figures}

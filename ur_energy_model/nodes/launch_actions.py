@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from launch.events.process import ProcessExited
 
-    from ur_energy_model.nodes.parameters import Value
+    from ur_energy_model.options import Value
 
 
 def common_arguments(*names: str) -> list[DeclareLaunchArgument]:

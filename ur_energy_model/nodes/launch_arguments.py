@@ -19,15 +19,13 @@ from ament_index_python.packages import get_package_prefix
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import config_file, open_regular, user_path
 from ur_energy_model.model.model_file import load_model
-from ur_energy_model.nodes.parameters import NODES, Value, parameter
+from ur_energy_model.nodes.parameters import NODES, parameter
+from ur_energy_model.options import Value
 
 SWITCH = ("true", "false")
-OUTLETS = (
-    "history_store", "foxglove", "foxglove_origins", "mcap", "prometheus", "mqtt", "opcua",
-    "allow_network", "credentials",
-)  # fmt: skip
+OUTLETS = tuple(entry.name for entry in NODES["estimator"] if entry.launch)
 """Parameters of the estimator that say where the energies go besides ROS."""
-BUDGET = ("retention_days", "retention_gb")
+BUDGET = tuple(entry.name for entry in NODES["logger"] if entry.launch)
 """Parameters of the logger that limit its bags."""
 
 
@@ -81,16 +79,16 @@ def of_parameters(node: str, *names: str) -> list[LaunchArgument]:
     return [
         LaunchArgument(
             entry.name,
-            _text_of(entry.default),
-            entry.description,
-            SWITCH if isinstance(entry.default, bool) else entry.choices,
+            _text_of(entry.parameter),
+            entry.help,
+            SWITCH if entry.kind is bool else entry.choices,
         )
         for entry in entries
     ]
 
 
 def _text_of(value: Value) -> str:
-    """A parameter's value as a launch argument, which `Parameter.parse` reads."""
+    """A parameter's value as a launch argument, which `Option.parse` reads."""
     if isinstance(value, list):
         return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -105,7 +103,7 @@ VIEWERS: Mapping[str, tuple[str, ...]] = {
 """Packages that launch arguments need, by argument."""
 
 _OF_LOGGER: Mapping[str, object] = {
-    "bag_directory": parameter("logger", "bag_directory").default,
+    "bag_directory": parameter("logger", "bag_directory").parameter,
     "composed": "false",
 }
 """Arguments that only a logger uses, with their defaults."""
@@ -303,8 +301,9 @@ def changed_parameters(
     Raises:
         ValueError: an argument is not a number, or its value is not allowed.
     """
-    values = {name: parameter(node, name).parse(arguments[name]) for name in names}
-    return {name: value for name, value in values.items() if value != parameter(node, name).default}
+    entries = [parameter(node, name) for name in names]
+    values = [(entry, entry.parse(arguments[entry.name])) for entry in entries]
+    return {entry.name: value for entry, value in values if value != entry.parameter}
 
 
 # Command lines that start nodes without launch; imports neither ROS nor launch.

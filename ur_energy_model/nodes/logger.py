@@ -17,7 +17,7 @@ from std_msgs.msg import String
 
 from ur_energy_model import topics_and_services as names
 from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
-from ur_energy_model.files import user_path, xdg_folder
+from ur_energy_model.files import xdg_folder
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.nodes.lines import (
     ClockLines,
@@ -34,6 +34,7 @@ from ur_energy_model.nodes.logger_topics import (
 )
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.parameters import LoggerParameters
 from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, status
 from ur_energy_model.nodes.sources import batch_seconds
 from ur_energy_model.telemetry.bag.files import FileSplit, Retention
@@ -392,6 +393,8 @@ class LoggerNode(ManagedNode):
         options: further arguments of rclpy's node.
     """
 
+    parameters: LoggerParameters
+
     def __init__(
         self,
         source: Callable[[], TelemetrySource] | None = None,
@@ -403,13 +406,13 @@ class LoggerNode(ManagedNode):
 
     def open(self) -> None:
         """Make topics and services."""
-        named = self.value("robot_model")
+        named = self.parameters.robot_model
         self._robot = load_robot(named).name if named else None
-        prefix = self.value("tf_prefix")
+        prefix = self.parameters.tf_prefix
         joints = load_robot(named or ANY_ROBOT).joint_names
         self._joints = tuple(prefix + joint for joint in joints)
         self._joint_states: JointStatesPublisher | None = None
-        if self.value("publish_joint_states"):
+        if self.parameters.publish_joint_states:
             publisher = self.add_publisher(JointState, names.JOINT_STATES)
             self._others = OtherPublishers(self, names.JOINT_STATES, self._joints)
             self._discard.append(self._others.close)
@@ -417,7 +420,7 @@ class LoggerNode(ManagedNode):
                 publisher,
                 self._others,
                 self._joints,
-                self.value("publish_rate"),
+                self.parameters.publish_rate,
                 self.get_clock(),
             )
         self.add_service(names.START_RECORDING, self._start_recording)
@@ -425,30 +428,30 @@ class LoggerNode(ManagedNode):
         self.add_service(names.SPLIT_RECORDING, self._split_recording)
         self.add_service(names.MARK, lambda: self._mark("mark"))
         self.add_subscription(String, names.EVENT_MARKS, self._on_mark)
-        self._energy = EnergyRecording(self) if self.value("record_energy") else None
+        self._energy = EnergyRecording(self) if self.parameters.record_energy else None
         self.add_report(self._report)
 
     def start(self) -> None:
         """Start connecting."""
         # Under systemd, the working directory is /.
         folder = xdg_folder("XDG_DATA_HOME", "~/.local/share")
-        folder /= user_path(self.value("bag_directory"))
+        folder /= self.parameters.bag_directory
         self._session = RecordingSession(
             self._make_source,
             folder,
             RecorderOptions(
                 namespace=self.get_namespace().rstrip("/"),
-                tf_prefix=self.value("tf_prefix"),
+                tf_prefix=self.parameters.tf_prefix,
                 split=self._file_split(),
                 retention=self._retention(),
                 resume=True,
                 messages=tuple if self._energy is None else self._energy.take,
             ),
             self._tap,
-            record=self.value("record"),
+            record=self.parameters.record,
         )
-        self._health = LoggerHealth(self.full_name, self.value("robot_ip"), self._session)
-        record, retention = self.value("record"), self._retention()
+        self._health = LoggerHealth(self.full_name, self.parameters.robot_ip, self._session)
+        record, retention = self.parameters.record, self._retention()
         self.say(self._health.begin_lines(folder, record=record, retention=retention))
         self._session.start()
 
@@ -459,14 +462,14 @@ class LoggerNode(ManagedNode):
 
     def _retention(self) -> Retention | None:
         """Budget of the bags, None if all are kept."""
-        days, gigabytes = self.value("retention_days"), self.value("retention_gb")
+        days, gigabytes = self.parameters.retention_days, self.parameters.retention_gb
         if not (days or gigabytes):
             return None
         return Retention(bytes=round(gigabytes * 1e9) or None, days=days or None)
 
     def _file_split(self) -> FileSplit:
         """When files end: as stated, or often enough for the budget, which deletes whole files."""
-        seconds, budget = self.value("split_duration") or None, self._retention()
+        seconds, budget = self.parameters.split_duration or None, self._retention()
         if budget is None:
             return FileSplit(seconds=seconds)
         return FileSplit(seconds or budget.file_seconds, budget.file_bytes)
@@ -475,12 +478,12 @@ class LoggerNode(ManagedNode):
         if self._given_source is not None:
             return self._given_source()
         return RtdeSource(
-            self.value("robot_ip"),
+            self.parameters.robot_ip,
             robot=self._robot,
-            fields=tuple(self.texts("fields")) or ENERGY_FIELDS,
-            rate=self.value("rtde_rate") or None,
+            fields=self.parameters.fields or ENERGY_FIELDS,
+            rate=self.parameters.rtde_rate or None,
             patience=math.inf,
-            batch_seconds=batch_seconds(self.value),
+            batch_seconds=batch_seconds(self.parameters.publish_rate),
         )
 
     def _tap(self, batch: Telemetry) -> None:

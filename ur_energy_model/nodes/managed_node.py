@@ -31,7 +31,7 @@ from std_srvs.srv import Trigger
 
 from ur_energy_model.errors import UrEnergyError, printable
 from ur_energy_model.nodes.lines import Level, Line
-from ur_energy_model.nodes.parameters import NODES, Parameter, ignored
+from ur_energy_model.nodes.parameters import NODES, TABLES, NodeParameters
 from ur_energy_model.nodes.ros import (
     OVERRIDES,
     PolledSubscription,
@@ -41,39 +41,37 @@ from ur_energy_model.nodes.ros import (
     live,
     log_lines,
 )
+from ur_energy_model.options import Option, table_of
 from ur_energy_model.topics_and_services import DIAGNOSTICS, Service, Topic
 
-# ROS descriptors of the parameters in `parameters.NODES`.
+# Parameters of a table as those of a node, checked by both.
 
 
-def descriptor(entry: Parameter) -> ParameterDescriptor:
+def descriptor(entry: Option) -> ParameterDescriptor:
     """ROS descriptor of a parameter.
 
-    ROS checks the ranges of numbers. The node itself refuses to change read_only parameters while
-    it is configured; `read_only` of ROS would forbid changes in every state.
+    ROS checks the ranges of numbers. The node itself refuses to change parameters that are not
+    changeable while it is configured; `read_only` of ROS would forbid changes in every state. Of
+    numbers and switches ROS must accept other types, which `Option.normalized` and `problem` deal
+    with.
     """
-    text = entry.description + (f" [{entry.unit}]" if entry.unit else "")
-    out = ParameterDescriptor(name=entry.name, description=text, dynamic_typing=entry.dynamic)
+    text = entry.help + (f" [{entry.unit}]" if entry.unit else "")
+    dynamic = entry.is_switch or entry.kind is float
+    out = ParameterDescriptor(name=entry.name, description=text, dynamic_typing=dynamic)
     if entry.choices:
         out.additional_constraints = "one of " + ", ".join(entry.choices)
     if entry.address:
         out.additional_constraints = "the address of a host"
-    if entry.minimum is not None and entry.maximum is not None:
-        if isinstance(entry.default, float):
-            out.floating_point_range = [
-                FloatingPointRange(from_value=float(entry.minimum), to_value=float(entry.maximum))
-            ]
-        else:
-            out.integer_range = [
-                IntegerRange(from_value=int(entry.minimum), to_value=int(entry.maximum), step=1)
-            ]
+    if entry.limits is not None and entry.kind is float:
+        low, high = map(float, entry.limits)
+        out.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+    elif entry.limits is not None:
+        least, most = map(int, entry.limits)
+        out.integer_range = [IntegerRange(from_value=least, to_value=most, step=1)]
     return out
 
 
-# Declares the parameters of a node, and refuses values of another type or outside their range.
-
-
-def declare_parameters(node: Node, entries: Iterable[Parameter]) -> dict[str, Any]:
+def declare_parameters(node: Node, entries: Iterable[Option]) -> dict[str, Any]:
     """Declare parameters.
 
     Args:
@@ -81,7 +79,7 @@ def declare_parameters(node: Node, entries: Iterable[Parameter]) -> dict[str, An
         entries: to be declared.
 
     Returns:
-        Their values at the start, by name.
+        Their values at the start, by name, as the fields of a table have them.
 
     Raises:
         UrEnergyError: a value of another type, or one that is not allowed.
@@ -89,40 +87,21 @@ def declare_parameters(node: Node, entries: Iterable[Parameter]) -> dict[str, An
     values: dict[str, Any] = {}
     for entry in entries:
         try:
-            value = node.declare_parameter(entry.name, entry.default, descriptor(entry)).value
+            value = node.declare_parameter(entry.name, entry.parameter, descriptor(entry)).value
         except (InvalidParameterTypeException, InvalidParameterValueException):
             raise UrEnergyError(f"{node.get_name()}: {entry.name} must be {entry.wanted}") from None
-        values[entry.name] = entry.normalized(value)
-        problem = entry.problem(values[entry.name])
+        normalized = entry.normalized(value)
+        problem = entry.problem(normalized)
         if problem is not None:
             raise UrEnergyError(f"{node.get_name()}: {problem}")
-        if values[entry.name] is not value:
-            node.set_parameters([RosParameter(entry.name, value=values[entry.name])])
+        if normalized is not value:
+            node.set_parameters([RosParameter(entry.name, value=normalized)])
+        values[entry.name] = entry.typed(normalized)
     return values
 
 
 # Error messages in the terms of a node: parameters instead of options of the command line.
 
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "--host": ("robot_ip", "host"),
-    "--robot": ("robot_model",),
-    "--model": ("model_file",),
-    "--validate": ("validation_bags",),
-    "--output": ("output",),
-    "--friction": ("friction",),
-    "--power-model": ("power_model",),
-    "--fields": ("fields",),
-    "--rate": ("rtde_rate",),
-    "--method": ("method",),
-    "--state-file": ("state_file",),
-    "--foxglove": ("foxglove",),
-    "--prometheus": ("prometheus",),
-    "--mqtt": ("mqtt",),
-    "--opcua": ("opcua",),
-    "--credentials": ("credentials",),
-    "--allow-network": ("allow_network",),
-}
-"""Parameters that say the same as an option; the first one that a node has."""
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _COMMAND = re.compile(r"(ur_energy \w+ |identify: )[^;,)']*")
 
@@ -136,17 +115,16 @@ def explain(error: object, node: str) -> str:
         error: an exception or a text.
         node: key of NODES.
     """
-    names = {entry.name for entry in NODES[node]}
+    names = {flag: entry.name for entry in NODES[node] for flag in entry.flags}
 
-    def parameter(match: re.Match[str]) -> str:
-        own = (name for name in OPTIONS.get(match[0], ()) if name in names)
-        return next(own, match[0])
+    def named(match: re.Match[str]) -> str:
+        return names.get(match[0], match[0])
 
     text, out, start = str(error), [], 0
     for command in _COMMAND.finditer(text):
-        out += [_OPTION.sub(parameter, text[start : command.start()]), command[0]]
+        out += [_OPTION.sub(named, text[start : command.start()]), command[0]]
         start = command.end()
-    return "".join([*out, _OPTION.sub(parameter, text[start:])])
+    return "".join([*out, _OPTION.sub(named, text[start:])])
 
 
 REPORT_PERIOD = 1.0
@@ -165,6 +143,7 @@ class ManagedNode(LifecycleNode):
         options: further arguments of rclpy's node.
 
     Attributes:
+        parameters: present values, of the node's table.
         outcome: completed by `finish` with the exit code; set by `run_nodes`.
         on_unexpected: called with an unexpected exception and its place; set by `run_nodes`.
 
@@ -172,10 +151,13 @@ class ManagedNode(LifecycleNode):
         UrEnergyError: a parameter has a value that is not allowed.
     """
 
+    parameters: NodeParameters
+
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
-        self._table: dict[str, Parameter] = {entry.name: entry for entry in NODES[name]}
+        self._table: dict[str, Option] = {entry.name: entry for entry in NODES[name]}
         self._values = declare_parameters(self, NODES[name])
+        self.parameters = table_of(TABLES[name], self._values)
         if hasattr(self, "add_pre_set_parameters_callback"):  # not in Humble
             self.add_pre_set_parameters_callback(self._as_declared)
         self.add_on_set_parameters_callback(self._on_parameters)
@@ -272,14 +254,6 @@ class ManagedNode(LifecycleNode):
         stamp = self.get_clock().now().to_msg() if stamp is None else stamp
         self._diagnostics.publish(diagnostic_array(stamp, statuses))
 
-    def value(self, name: str) -> Any:
-        """Value of a parameter; cheap in hot paths, since it does not call rcl."""
-        return self._values[name]
-
-    def texts(self, name: str) -> list[str]:
-        """Value of a list of texts without empty entries (ROS has no type for an empty list)."""
-        return [text for text in self.value(name) if text]
-
     def configure(self) -> bool:
         """Lifecycle transition to inactive; False if it failed."""
         return bool(self.trigger_configure() == TransitionCallbackReturn.SUCCESS)
@@ -290,7 +264,7 @@ class ManagedNode(LifecycleNode):
 
     def begin(self) -> bool:
         """Configure and activate if `autostart` is true; False if a transition failed."""
-        return not self.value("autostart") or (self.configure() and self.activate())
+        return not self.parameters.autostart or (self.configure() and self.activate())
 
     def end(self) -> None:
         """Stop and release, from any state."""
@@ -326,7 +300,8 @@ class ManagedNode(LifecycleNode):
         """Lifecycle: unconfigured to inactive."""
 
         def configure() -> None:
-            self.say(Line(Level.WARN, text) for text in ignored(self.get_name(), self._values))
+            lines = (entry.ignored(self.parameters) for entry in self._table.values())
+            self.say(Line(Level.WARN, text) for text in lines if text is not None)
             try:
                 self._diagnostics = self.add_publisher(DiagnosticArray, DIAGNOSTICS)
                 self.open()
@@ -402,12 +377,12 @@ class ManagedNode(LifecycleNode):
         own = [(entry, entry.normalized(value)) for entry, value in tables if entry is not None]
         for entry, value in own:
             problem = entry.problem(value)
-            if problem is None and entry.read_only and self._opened:
+            if problem is None and not entry.changeable and self._opened:
                 problem = f"{entry.name} takes effect at configuration; clean up the node first"
             if problem is not None:
                 return SetParametersResult(successful=False, reason=problem)
-        for entry, value in own:
-            self._values[entry.name] = value
-            if self._opened:
-                self.on_parameter(entry.name)
+        self._values |= {entry.name: entry.typed(value) for entry, value in own}
+        self.parameters = table_of(TABLES[self.get_name()], self._values)
+        for entry, _ in own if self._opened else ():
+            self.on_parameter(entry.name)
         return SetParametersResult(successful=True)

@@ -182,7 +182,7 @@ def begin(nodes: Sequence[ManagedNode]) -> bool:
     A node that is active may pass samples to others. Nodes whose `autostart` is false are left to
     their lifecycle manager.
     """
-    own = [node for node in nodes if node.value("autostart")]
+    own = [node for node in nodes if node.parameters.autostart]
     return all(node.configure() for node in own) and all(node.activate() for node in own)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.lines import Level, Line
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.parameters import SimulatedRobotParameters
 from ur_energy_model.nodes.ros import OK, status
 from ur_energy_model.simulation.simulation import Simulation
 
@@ -22,6 +22,8 @@ class SimulatedRobotNode(ManagedNode):
         options: further arguments of rclpy's node.
     """
 
+    parameters: SimulatedRobotParameters
+
     def __init__(self, **options: Any) -> None:
         super().__init__("simulated_robot", **options)
 
@@ -31,21 +33,20 @@ class SimulatedRobotNode(ManagedNode):
 
     def start(self) -> None:
         """Start the simulated arm and its servers."""
-        truth = self.value("truth_file")
         self._arm, self._controller = Simulation(
-            robot=self.value("robot_model"),
-            host=self.value("host"),
-            motion=self.value("motion"),
-            seed=self.value("seed"),
-            session=self.value("session"),
-            ambient=self.value("ambient"),
-            truth=Path(truth) if truth else None,
+            robot=self.parameters.robot_model,
+            host=self.parameters.host,
+            motion=self.parameters.motion,
+            seed=self.parameters.seed,
+            session=self.parameters.session,
+            ambient=self.parameters.ambient,
+            truth=self.parameters.truth_file,
         ).build()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, name="simulated controller")
         self._thread.start()
         self._over_told = False
-        text = f"simulating a {self.value('robot_model')} at {self.value('host')}"
+        text = f"simulating a {self.parameters.robot_model} at {self.parameters.host}"
         self.say([Line(Level.INFO, text)])
 
     def stop(self) -> None:
@@ -56,7 +57,7 @@ class SimulatedRobotNode(ManagedNode):
 
     def _serve(self) -> None:
         try:
-            self._controller.run(self.value("duration") or None)
+            self._controller.run(self.parameters.duration or None)
         except BaseException as error:
             self._failure = error
 
@@ -69,8 +70,8 @@ class SimulatedRobotNode(ManagedNode):
             return
         ticker = self._controller.ticker
         values = {
-            "host": self.value("host"),
-            "motion": self.value("motion"),
+            "host": self.parameters.host,
+            "motion": self.parameters.motion,
             "ticks": ticker.ticks,
             "rate_Hz": ticker.rate,
             "lateness_p99_ms": 1e3 * ticker.lateness(0.99),

@@ -6,11 +6,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ur_energy_model.energy.live import LIVE_FIELDS
 from ur_energy_model.identification.recording_reader import FIELDS as LEARNED_FIELDS
 from ur_energy_model.nodes.lines import PERIOD, Level, Line
+from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.ros import SILENT_AFTER, PolledSubscription
 from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.joint_states import JointStateStream
@@ -197,50 +197,54 @@ SHORTEST_BATCH, LONGEST_BATCH = 0.008, 0.05
 """Time span of packets that are decoded together [s]: shorter publish periods share a batch."""
 
 
-def batch_seconds(value: Callable[[str], Any]) -> float:
+def batch_seconds(publish_rate: float) -> float:
     """Time span of the samples that are integrated and published together [s].
 
     Args:
-        value: returns the value of a parameter by its name.
+        publish_rate: [Hz].
     """
-    period = 1.0 / float(value("publish_rate"))
+    period = 1.0 / publish_rate
     return min(LONGEST_BATCH, period * max(1, int(SHORTEST_BATCH / period + 1e-9)))
 
 
 def connection(
-    value: Callable[[str], Any], robot_ip: str, robot: str | None, fields: Sequence[str]
+    parameters: EstimatorParameters, robot_ip: str, robot: str | None, fields: Sequence[str]
 ) -> RtdeSource:
     """An RTDE connection whose batches cover one publish period."""
-    return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=batch_seconds(value))
+    return RtdeSource(
+        robot_ip, robot=robot, fields=fields, batch_seconds=batch_seconds(parameters.publish_rate)
+    )
 
 
-def fields_of(value: Callable[[str], Any]) -> tuple[str, ...]:
+def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
     """RTDE fields that the estimator asks a controller for.
 
     Args:
-        value: returns the value of a parameter by its name.
+        parameters: of the estimator.
     """
     return (
         LIVE_FIELDS
-        if value("learn") == "off"
+        if parameters.learn == "off"
         else tuple(dict.fromkeys((*LIVE_FIELDS, *LEARNED_FIELDS)))
     )
 
 
-def source_of(value: Callable[[str], Any], robot: str | None) -> TelemetrySource:
+def source_of(parameters: EstimatorParameters, robot: str | None) -> TelemetrySource:
     """The bag or the controller that the parameters name.
 
     Args:
-        value: returns the value of a parameter by its name.
+        parameters: of the estimator.
         robot: name of the robot that is expected; None for the one that the controller names.
     """
-    if value("source") == "bag":
-        return BagSource(value("bag"), real_time=True, batch_seconds=batch_seconds(value))
-    return connection(value, value("robot_ip"), robot, fields_of(value))
+    if parameters.bag is not None and parameters.source == "bag":
+        return BagSource(
+            parameters.bag, real_time=True, batch_seconds=batch_seconds(parameters.publish_rate)
+        )
+    return connection(parameters, parameters.robot_ip, robot, fields_of(parameters))
 
 
 def joint_states_source(
-    value: Callable[[str], Any],
+    parameters: EstimatorParameters,
     subscription: PolledSubscription,
     joints: Sequence[str],
     say: Callable[[list[Line]], None],
@@ -248,16 +252,16 @@ def joint_states_source(
     """The joint_states topic of a driver.
 
     Args:
-        value: returns the value of a parameter by its name.
+        parameters: of the estimator.
         subscription: to the topic.
         joints: joint names of the arm, prefix included.
         say: called with lines about messages that were refused.
     """
-    amperes = value("effort_unit") == "ampere"
+    amperes = parameters.effort_unit == "ampere"
     stream = JointStateStream(
         joints,
         "actual_current" if amperes else "actual_current_as_torque",
-        require_effort=value("method") == "current",
+        require_effort=parameters.method == "current",
         source="joint_states",
     )
 
@@ -265,5 +269,5 @@ def joint_states_source(
         say([Line(Level.WARN, text)])
 
     return JointStatesSource(
-        subscription, stream, batch_seconds=batch_seconds(value), notice=notice
+        subscription, stream, batch_seconds=batch_seconds(parameters.publish_rate), notice=notice
     )

@@ -20,9 +20,8 @@ from foxglove.websocket import ChannelView, Client, ServerListener, WebSocketSer
 
 from ur_energy_model.energy.energy_bag import CYCLE
 from ur_energy_model.sinks.foxglove_messages import ReadingMessages
-from ur_energy_model.sinks.options import Address
-from ur_energy_model.sinks.queued_sink import QueuedSink
-from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks.options import Address, SinkOptions, server_address
+from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
 from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.message_encoder import BagTopic
 
@@ -194,9 +193,10 @@ BACKLOG = 512
 """Messages that wait for a slow client; the oldest is dropped for a new one."""
 
 
-def foxglove_sink(address: Address, origins: Sequence[str] = ()) -> QueuedSink:
-    """A Foxglove server as a sink."""
-    return QueuedSink(FoxgloveDelivery(address, origins))
+def foxglove_sink(text: str, options: SinkOptions, actions: ArmActions | None = None) -> QueuedSink:
+    """A Foxglove server as a sink; its text is ADDRESS:PORT."""
+    address = server_address("foxglove", text, options)
+    return QueuedSink(FoxgloveDelivery(address, options.foxglove_origins))
 
 
 class FoxgloveDelivery:

@@ -18,8 +18,8 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.urdf_export import link_names, urdf
-from ur_energy_model.sinks.queued_sink import QueuedSink
-from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks.options import SinkOptions
+from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
 from ur_energy_model.telemetry.bag.cdr import (
     ERROR,
     OK,
@@ -342,12 +342,13 @@ MOST_CHUNKS = 3600
 """Chunks of a file, an hour: the index of a file is in memory until the file is complete."""
 
 
-def mcap_sink(path: Path) -> QueuedSink:
-    """An MCAP file as a sink.
+def mcap_sink(text: str, options: SinkOptions, actions: ArmActions | None = None) -> QueuedSink:
+    """An MCAP file as a sink; its text is the path.
 
     Raises:
         InputError: the file exists already, or its folder does not.
     """
+    path = Path(text)
     if path.exists():
         raise InputError(path, "exists already", "name another file")
     if not path.parent.is_dir():

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.energy.telemetry_checks import check_robot
-from ur_energy_model.errors import UrEnergyError, WrongRobotError, optional_import
+from ur_energy_model.errors import UrEnergyError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.sinks.estimator_reading import (
@@ -20,13 +19,8 @@ from ur_energy_model.sinks.estimator_reading import (
     estimator_actions,
     estimator_reading,
 )
-from ur_energy_model.sinks.options import (
-    READINGS_PER_SECOND,
-    Address,
-    SinkOptions,
-    listening_address,
-)
-from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink, SinkStatus
+from ur_energy_model.sinks.options import SinkOptions
+from ur_energy_model.sinks.sink import ArmReading, Sink, SinkStatus
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import Decimator, TelemetrySource
@@ -42,7 +36,7 @@ class SinkGroup:
         rate: of readings [Hz].
     """
 
-    def __init__(self, sinks: Iterable[Sink], rate: float = READINGS_PER_SECOND) -> None:
+    def __init__(self, sinks: Iterable[Sink], rate: float = SinkOptions.sink_rate) -> None:
         self.sinks = tuple(sinks)
         self._decimator = Decimator(rate)
 
@@ -223,65 +217,3 @@ class LiveArm:
         if self._estimator is None:
             raise UrEnergyError("the arm is not known yet: no samples have arrived")
         return self._estimator
-
-
-# open_sinks: the sinks that a user states, each kind imported only if it is used.
-
-FOXGLOVE_PORT = 8765
-PROMETHEUS_PORT = 9464
-"""Default ports: Foxglove's own, and that of OpenTelemetry's Prometheus exporters."""
-
-
-def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple[Sink, ...]:
-    """Make all sinks of the options.
-
-    Args:
-        options: as the user states them.
-        actions: what clients of a sink may ask of the estimator.
-
-    Raises:
-        InputError: an address, a URL or a file that cannot be used.
-        MissingPackageError: the package of a kind is not installed.
-    """
-    with ExitStack() as opened:  # an error closes those made before
-        sinks = tuple(opened.enter_context(closing(sink)) for sink in _made(options, actions))
-        opened.pop_all()
-    return sinks
-
-
-def _made(options: SinkOptions, actions: ArmActions | None) -> Iterator[Sink]:
-    if options.foxglove:
-        with optional_import():
-            from ur_energy_model.sinks.foxglove import foxglove_sink
-
-        for text in options.foxglove:
-            address = _address(options, "--foxglove", text, FOXGLOVE_PORT)
-            yield foxglove_sink(address, options.foxglove_origins)
-    if options.mcap:
-        with optional_import():
-            from ur_energy_model.sinks.foxglove_messages import mcap_sink
-
-        for path in options.mcap:
-            yield mcap_sink(path)
-    if options.prometheus:
-        with optional_import():
-            from ur_energy_model.sinks.prometheus import prometheus_sink
-
-        for text in options.prometheus:
-            yield prometheus_sink(_address(options, "--prometheus", text, PROMETHEUS_PORT))
-    if options.mqtt:
-        with optional_import():
-            from ur_energy_model.sinks.mqtt import mqtt_sink
-
-        for url in options.mqtt:
-            yield mqtt_sink(url, options)
-    if options.opcua:
-        with optional_import():
-            from ur_energy_model.sinks.opcua import opcua_sink
-
-        for url in options.opcua:
-            yield opcua_sink(url, options, actions)
-
-
-def _address(options: SinkOptions, option: str, text: str, port: int) -> Address:
-    return listening_address(option, text, port=port, allow_network=options.allow_network)

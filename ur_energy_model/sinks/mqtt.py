@@ -17,9 +17,17 @@ from uuid import uuid4
 import paho.mqtt.client as mqtt
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.sinks.options import Address, MqttCredentials, SinkOptions, read_credentials
-from ur_energy_model.sinks.queued_sink import FIRST_PAUSE, LAST_CHANCE
-from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus, problem_words
+from ur_energy_model.sinks.credentials import MqttCredentials, read_credentials
+from ur_energy_model.sinks.options import Address, SinkOptions
+from ur_energy_model.sinks.sink import (
+    FIRST_PAUSE,
+    LAST_CHANCE,
+    NOT_OPEN,
+    ArmActions,
+    ArmReading,
+    SinkStatus,
+    problem_words,
+)
 from ur_energy_model.sinks.sparkplug import (
     Batch,
     EdgeNode,
@@ -233,7 +241,7 @@ SILENCE = 5.0
 """Time without readings after which an arm is dead to hosts [s]."""
 
 
-def mqtt_sink(url: str, options: SinkOptions) -> MqttSink:
+def mqtt_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> MqttSink:
     """The sink of a broker.
 
     Raises:

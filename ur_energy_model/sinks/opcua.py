@@ -28,17 +28,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, xdg_folder
+from ur_energy_model.sinks.credentials import OpcuaCredentials, read_credentials
 from ur_energy_model.sinks.opcua_nodes import MachineNodes
 from ur_energy_model.sinks.opcua_types import CompanionTypes
-from ur_energy_model.sinks.options import (
-    Address,
-    OpcuaCredentials,
-    SinkOptions,
-    listening_address,
-    read_credentials,
-)
-from ur_energy_model.sinks.queued_sink import QueuedSink
-from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
+from ur_energy_model.sinks.options import Address, SinkOptions, server_address
+from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink, Sink
 
 # Who may do what on the OPC UA server: anonymous clients read, users also write and call.
 
@@ -306,8 +300,6 @@ class OpcuaDelivery:
 
 
 OPTION = "--opcua"
-PORT = 4840
-"""Registered with IANA for OPC UA."""
 _FORM = "state opc.tcp://ADDRESS[:PORT][/PATH]"
 
 
@@ -324,7 +316,7 @@ def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None
             server without users.
         MissingPackageError: asyncua is not installed.
     """
-    address, path = _address(url, allow_network=options.allow_network)
+    address, path = _address(url, options)
     credentials = read_credentials(options.credentials).opcua
     if not (address.is_loopback or credentials.users):
         raise InputError(
@@ -339,7 +331,7 @@ def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None
     return QueuedSink(OpcuaDelivery(address, path, users, certificate, actions))
 
 
-def _address(url: str, *, allow_network: bool) -> tuple[Address, str]:
+def _address(url: str, options: SinkOptions) -> tuple[Address, str]:
     """Where the server listens, and the path of its URL."""
     if "@" in url:
         raise InputError(
@@ -350,5 +342,5 @@ def _address(url: str, *, allow_network: bool) -> tuple[Address, str]:
     parts = urlsplit(url)
     if parts.scheme != "opc.tcp" or not parts.netloc or parts.query or parts.fragment:
         raise InputError(OPTION, f"'{url}' is not the URL of an OPC UA server", _FORM)
-    address = listening_address(OPTION, parts.netloc, port=PORT, allow_network=allow_network)
+    address = server_address("opcua", parts.netloc, options)
     return address, "" if parts.path == "/" else parts.path

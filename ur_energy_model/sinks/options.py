@@ -1,52 +1,125 @@
-"""SinkOptions: which sinks to run, the same for `ur_energy live` and for the node's parameters."""
+"""Where energies go besides ROS: SinkOptions, their table, and SINKS, the kinds of sinks."""
 
 from __future__ import annotations
 
 import ipaddress
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ur_energy_model.errors import InputError
-from ur_energy_model.files import user_path
-from ur_energy_model.yaml_reader import Record, YamlTree, text
+from ur_energy_model.errors import InputError, optional_import
+from ur_energy_model.options import option
 
-READINGS_PER_SECOND = 10.0
-"""Default rate of readings [Hz]."""
+if TYPE_CHECKING:
+    from ur_energy_model.sinks.sink import ArmActions, Sink
 
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """Sinks as the user states them; each tuple may be empty.
+    """Sinks as the user states them: options of `ur_energy live`, parameters of the estimator."""
+
+    # fmt: off
+    foxglove: tuple[str, ...] = option(
+        (), "addresses of servers for Foxglove and Lichtblick, such as 127.0.0.1:8765",
+        metavar="A:P", bare="", launch=True,
+    )
+    foxglove_origins: tuple[str, ...] = option(
+        (), "sites whose pages may connect to a server for Foxglove too, such as "
+        "http://dashboards.example; by default those of this machine and of Foxglove",
+        flags=("--foxglove-origin",), metavar="ORIGIN", launch=True,
+    )
+    mcap: tuple[Path, ...] = option(
+        (), "MCAP files that get what a Foxglove server sends", metavar="FILE", launch=True
+    )
+    prometheus: tuple[str, ...] = option(
+        (), "addresses of metrics servers for Prometheus, such as 127.0.0.1:9464",
+        metavar="A:P", launch=True,
+    )
+    mqtt: tuple[str, ...] = option(
+        (), "URLs of MQTT brokers for Sparkplug B, such as mqtt://127.0.0.1:1883 or "
+        "mqtts://broker:8883", metavar="URL", launch=True,
+    )
+    opcua: tuple[str, ...] = option(
+        (), "URLs of OPC UA servers, such as opc.tcp://127.0.0.1:4840", metavar="URL", launch=True
+    )
+    sink_rate: float = option(
+        10.0, "rate of readings for foxglove, mcap, prometheus, mqtt and opcua", unit="Hz",
+        limits=(0.1, 50.0), flags=(),
+    )
+    allow_network: bool = option(
+        False, "allow addresses of foxglove, prometheus and opcua that other machines reach",
+        launch=True,
+    )
+    credentials: Path | None = option(
+        None, "YAML file with user names, passwords and certificates of mqtt and opcua; empty for "
+        "the environment", metavar="FILE", launch=True,
+    )
+    mqtt_group: str = option("ur_energy", "group of Sparkplug topics", metavar="NAME")
+    mqtt_node: str = option("estimator", "edge node of Sparkplug topics", metavar="NAME")
+    mqtt_json: bool = option(False, "also publish plain JSON topics")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class SinkKind:
+    """A kind of sink.
 
     Attributes:
-        foxglove: ADDRESS:PORT of Foxglove servers.
-        foxglove_origins: further sites whose pages may connect to Foxglove servers; "*" for all.
-        mcap: files that get what the Foxglove server sends.
-        prometheus: ADDRESS:PORT of metrics servers.
-        mqtt: URLs of brokers, mqtt:// or mqtts://; no credentials in them.
-        opcua: URLs of OPC UA servers, opc.tcp://.
-        rate: of readings [Hz].
-        allow_network: listen on addresses other than loopback.
-        credentials: YAML file with user names, passwords and certificates of sinks; None to use
-            environment variables only.
-        mqtt_group, mqtt_node: of Sparkplug topics.
-        mqtt_json: also publish plain JSON topics.
+        option: of SinkOptions, with an address, URL or file for each sink.
+        factory: module and function that makes a sink from that text, the options and the actions;
+            imported when it is used, since its package may not be installed.
+        port: default port of a kind that listens, None for one that does not.
     """
 
-    foxglove: tuple[str, ...] = ()
-    foxglove_origins: tuple[str, ...] = ()
-    mcap: tuple[Path, ...] = ()
-    prometheus: tuple[str, ...] = ()
-    mqtt: tuple[str, ...] = ()
-    opcua: tuple[str, ...] = ()
-    rate: float = READINGS_PER_SECOND
-    allow_network: bool = False
-    credentials: Path | None = None
-    mqtt_group: str = "ur_energy"
-    mqtt_node: str = "estimator"
-    mqtt_json: bool = False
+    option: str
+    factory: tuple[str, str]
+    port: int | None = None
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line."""
+        return f"--{self.option}"
+
+    def stated(self, options: SinkOptions) -> tuple[str, ...]:
+        """Address, URL or file of each sink."""
+        return tuple(map(str, getattr(options, self.option)))
+
+
+FOXGLOVE_PORT, PROMETHEUS_PORT, OPCUA_PORT = 8765, 9464, 4840
+"""Default ports: Foxglove's own, of OpenTelemetry's Prometheus exporters, IANA's of OPC UA."""
+_ROOM = "ur_energy_model.sinks"
+SINKS = (
+    SinkKind("foxglove", (f"{_ROOM}.foxglove", "foxglove_sink"), FOXGLOVE_PORT),
+    SinkKind("mcap", (f"{_ROOM}.foxglove_messages", "mcap_sink")),
+    SinkKind("prometheus", (f"{_ROOM}.prometheus", "prometheus_sink"), PROMETHEUS_PORT),
+    SinkKind("mqtt", (f"{_ROOM}.mqtt", "mqtt_sink")),
+    SinkKind("opcua", (f"{_ROOM}.opcua", "opcua_sink"), OPCUA_PORT),
+)
+"""Every kind; a new one is a line here, its options above, and a module of its own."""
+
+
+def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple[Sink, ...]:
+    """Make all sinks of the options.
+
+    Args:
+        options: as the user states them.
+        actions: what clients of a sink may ask of the estimator.
+
+    Raises:
+        InputError: an address, a URL or a file that cannot be used.
+        MissingPackageError: the package of a kind is not installed.
+    """
+    sinks: list[Sink] = []
+    with ExitStack() as opened:  # an error closes those made before
+        for kind in SINKS:
+            for text in kind.stated(options):
+                with optional_import():
+                    make = getattr(import_module(kind.factory[0]), kind.factory[1])
+                sinks.append(opened.enter_context(closing(make(text, options, actions))))
+        opened.pop_all()
+    return tuple(sinks)
 
 
 # Addresses on which sinks listen: loopback unless the user opens them.
@@ -117,134 +190,19 @@ def listening_address(
     return address
 
 
-# User names, passwords and certificates of sinks, from a YAML file or the environment.
-#
-# They are never on the command line, where every user of the machine reads them.
-
-ENVIRONMENT: dict[str, str] = {
-    "username": "UR_ENERGY_MQTT_USERNAME",
-    "password": "UR_ENERGY_MQTT_PASSWORD",
-    "ca": "UR_ENERGY_MQTT_CA",
-    "certificate": "UR_ENERGY_MQTT_CERTIFICATE",
-    "key": "UR_ENERGY_MQTT_KEY",
-}
-"""Variables that are used where the file does not state a key of `mqtt`."""
-OPCUA_USERNAME, OPCUA_PASSWORD = "UR_ENERGY_OPCUA_USERNAME", "UR_ENERGY_OPCUA_PASSWORD"
-"""Variables of one more OPC UA user."""
-_REMEDY = "correct the line; docs/mqtt_and_opcua.md and docs/mqtt_and_opcua.md show the file"
-
-
-@dataclass(frozen=True)
-class MqttCredentials:
-    """How a broker is told who we are, and how we know the broker.
-
-    Attributes:
-        username, password: None for an anonymous connection.
-        ca: certificates that may sign the broker's, None for those of the system.
-        certificate, key: our own, where the broker asks for them.
-    """
-
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-
-
-@dataclass(frozen=True)
-class OpcuaCredentials:
-    """Who may use the OPC UA server, and how clients know it.
-
-    Attributes:
-        users: passwords by user name.
-        certificate, key: of the server; None to make them at the first start.
-    """
-
-    users: Mapping[str, str] = field(default_factory=dict, repr=False)
-    certificate: Path | None = None
-    key: Path | None = None
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """Those of all sinks."""
-
-    mqtt: MqttCredentials = MqttCredentials()
-    opcua: OpcuaCredentials = field(default_factory=OpcuaCredentials)
-
-
-def read_credentials(
-    path: Path | None, environment: Mapping[str, str] | None = None
-) -> Credentials:
-    """Credentials of a file, completed from the environment.
+def server_address(kind: SinkKind | str, text: str, options: SinkOptions) -> Address:
+    """Where a sink listens, with the default port of its kind.
 
     Args:
-        path: None for the environment only. Relative paths in it begin at its folder.
-        environment: default os.environ.
+        kind: of SINKS, or its option.
+        text: as `listening_address` has it, or a URL.
+        options: with allow_network.
 
     Raises:
-        InputError: the file cannot be used, or a certificate it names is missing.
+        InputError: no such address or port, or not a loopback one without allow_network.
     """
-    variables = os.environ if environment is None else environment
-    known: dict[str, str] = {}
-    opcua = OpcuaCredentials()
-    if path is not None:
-        tree = YamlTree.read(path, InputError, _REMEDY)
-        with Record(tree) as keys:
-            known = keys.read("mqtt", lambda node: _mqtt(node, path.parent), {})
-            opcua = keys.read("opcua", lambda node: _opcua(node, path.parent), opcua)
-    given = {key: known.get(key) or variables.get(name) for key, name in ENVIRONMENT.items()}
-    if variables.get(OPCUA_USERNAME) and variables.get(OPCUA_PASSWORD):
-        user = {variables[OPCUA_USERNAME]: variables[OPCUA_PASSWORD]}
-        opcua = replace(opcua, users={**user, **opcua.users})
-    mqtt = MqttCredentials(
-        given["username"],
-        given["password"],
-        *(_file(ENVIRONMENT[key], given[key]) for key in ("ca", "certificate", "key")),
-    )
-    if mqtt.password is not None and mqtt.username is None:
-        raise InputError(path or ENVIRONMENT["password"], "has no username", "state both")
-    return Credentials(mqtt, opcua)
-
-
-def _mqtt(tree: YamlTree, folder: Path) -> dict[str, str]:
-    with Record(tree) as keys:
-        out = {key: keys.read(key, text, "") for key in ("username", "password")}
-        for key in ("ca", "certificate", "key"):
-            child = keys.get(key)
-            if child is not None:
-                out[key] = str(_existing(child, folder))
-    return out
-
-
-def _opcua(tree: YamlTree, folder: Path) -> OpcuaCredentials:
-    with Record(tree) as keys:
-        users = keys.read("users", _passwords, {})
-        certificate, key = (
-            None if child is None else _existing(child, folder)
-            for child in (keys.get("certificate"), keys.get("key"))
-        )
-    if (certificate is None) != (key is None):
-        raise tree.refuse("certificate and key belong together")
-    return OpcuaCredentials(users, certificate, key)
-
-
-def _passwords(tree: YamlTree) -> dict[str, str]:
-    with Record(tree) as keys:
-        return {name: text(child) for name, child in keys.remaining().items()}
-
-
-def _existing(tree: YamlTree, folder: Path) -> Path:
-    path = folder / user_path(text(tree))
-    if not path.is_file():
-        raise tree.refuse(f"{path} is not a file")
-    return path
-
-
-def _file(variable: str, name: str | None) -> Path | None:
-    if not name:
-        return None
-    path = Path(name)
-    if not path.is_file():
-        raise InputError(variable, f"{path} is not a file", "check the path")
-    return path
+    if isinstance(kind, str):
+        kind = next(each for each in SINKS if each.option == kind)
+    assert kind.port is not None
+    place = text.rpartition("://")[2].partition("/")[0]
+    return listening_address(kind.flag, place, port=kind.port, allow_network=options.allow_network)

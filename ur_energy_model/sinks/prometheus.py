@@ -20,10 +20,9 @@ from prometheus_client.registry import Collector
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.energy.topics import PARTS
 from ur_energy_model.sinks import prometheus_metrics as metrics
-from ur_energy_model.sinks.options import Address
+from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 from ur_energy_model.sinks.prometheus_metrics import Kind, Metric
-from ur_energy_model.sinks.queued_sink import QueuedSink
-from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
 
 # ArmMetrics: values of all metrics of one arm, from its readings.
 
@@ -218,9 +217,11 @@ SILENCE = 5.0
 """Time without readings after which gauges are left out: they would be of the past [s]."""
 
 
-def prometheus_sink(address: Address) -> QueuedSink:
-    """A sink that serves metrics at http://address/metrics."""
-    return QueuedSink(MetricsPage(address))
+def prometheus_sink(
+    text: str, options: SinkOptions, actions: ArmActions | None = None
+) -> QueuedSink:
+    """A sink that serves metrics at http://ADDRESS:PORT/metrics; its text is ADDRESS:PORT."""
+    return QueuedSink(MetricsPage(server_address("prometheus", text, options)))
 
 
 class MetricsPage(Collector):

@@ -20,12 +20,11 @@ from test.sinks.live_readings import live_readings
 from test.sinks.servers import free_port
 from test.sinks.waiting import until
 from ur_energy_model.sinks import foxglove as origin_gate
-from ur_energy_model.sinks import queued_sink
+from ur_energy_model.sinks import sink as sinks
 from ur_energy_model.sinks.foxglove import FoxgloveDelivery, foxglove_sink
 from ur_energy_model.sinks.foxglove_messages import ReadingMessages
-from ur_energy_model.sinks.options import Address
-from ur_energy_model.sinks.queued_sink import QueuedSink
-from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks.options import Address, SinkOptions
+from ur_energy_model.sinks.sink import ArmReading, QueuedSink
 
 ANY_PORT = Address("127.0.0.1", 0)
 TOTAL = "/energy/total/power"
@@ -38,8 +37,8 @@ def readings() -> list[ArmReading]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queued_sink, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(queued_sink, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(sinks, "LONGEST_PAUSE", 0.05)
 
 
 @pytest.fixture
@@ -166,7 +165,7 @@ def test_a_port_in_use_is_a_problem_until_it_is_free(readings: list[ArmReading])
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        sink = foxglove_sink(Address("127.0.0.1", port))
+        sink = foxglove_sink(str(Address("127.0.0.1", port)), SinkOptions())
         until(lambda: sink.status.problem not in {None, "not open yet"})
         assert "in use" in (sink.status.problem or "")
         sink.offer(readings[0])
@@ -179,7 +178,7 @@ def test_a_port_in_use_is_a_problem_until_it_is_free(readings: list[ArmReading])
 
 
 def test_a_closed_sink_frees_its_port(readings: list[ArmReading]) -> None:
-    sink = foxglove_sink(ANY_PORT)
+    sink = foxglove_sink(str(ANY_PORT), SinkOptions())
     sink.offer(readings[0])
     until(lambda: sink.status.delivered == 1)
     port = port_of(sink)
@@ -202,7 +201,7 @@ def test_the_sink_comes_back_after_a_failure(
         return opened[-1]
 
     monkeypatch.setattr(foxglove, "start_server", counted)
-    sink = foxglove_sink(ANY_PORT)
+    sink = foxglove_sink(str(ANY_PORT), SinkOptions())
     sink.offer(readings[0])
     until(lambda: sink.status.delivered == 1)
     port = port_of(sink)

@@ -23,8 +23,9 @@ from test.sinks.live_readings import live_readings
 from test.sinks.waiting import until
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import foxglove_messages as module
-from ur_energy_model.sinks import queued_sink
+from ur_energy_model.sinks import sink as sinks
 from ur_energy_model.sinks.foxglove_messages import McapDelivery, ReadingMessages, mcap_sink
+from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 
@@ -33,7 +34,8 @@ import sys, time
 from pathlib import Path
 from test.sinks.live_readings import live_readings
 from ur_energy_model.sinks.foxglove_messages import mcap_sink
-sink = mcap_sink(Path(sys.argv[1]))
+from ur_energy_model.sinks.options import SinkOptions
+sink = mcap_sink(sys.argv[1], SinkOptions())
 for reading in live_readings(6.0):
     while sink.status.waiting:
         time.sleep(0.001)
@@ -80,7 +82,7 @@ def written(path: Path, readings: list[ArmReading]) -> McapDelivery:
 
 
 def test_the_file_has_what_the_server_sends(tmp_path: Path, readings: list[ArmReading]) -> None:
-    sink = mcap_sink(tmp_path / "live.mcap")
+    sink = mcap_sink(str(tmp_path / "live.mcap"), SinkOptions())
     for reading in readings:
         sink.offer(reading)
     sink.close()
@@ -137,9 +139,9 @@ def test_what_exists_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "live.mcap"
     path.write_text("precious")
     with pytest.raises(InputError, match="exists already"):
-        mcap_sink(path)
+        mcap_sink(str(path), SinkOptions())
     with pytest.raises(InputError, match="not a folder"):
-        mcap_sink(tmp_path / "nowhere" / "live.mcap")
+        mcap_sink(str(tmp_path / "nowhere" / "live.mcap"), SinkOptions())
     assert path.read_text() == "precious"
 
 
@@ -172,8 +174,8 @@ def full_disk(*_: object) -> None:
 def test_after_a_failure_of_the_disk_another_file_follows(
     tmp_path: Path, readings: list[ArmReading], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queued_sink, "FIRST_PAUSE", 0.01)
-    sink = mcap_sink(tmp_path / "live.mcap")
+    monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.01)
+    sink = mcap_sink(str(tmp_path / "live.mcap"), SinkOptions())
     until(lambda: sink.status.problem is None)
     (tmp_path / "live.mcap").rename(tmp_path / "moved.mcap")
     (tmp_path / "live.mcap").write_text("of somebody else")

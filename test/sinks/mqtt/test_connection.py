@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
+from ur_energy_model.sinks.credentials import MqttCredentials
 from ur_energy_model.sinks.mqtt import Connection, broker_of
-from ur_energy_model.sinks.options import MqttCredentials
 from ur_energy_model.sinks.sparkplug import Message
 
 ANSWERS = [

@@ -23,9 +23,8 @@ from test.sinks.servers import needs_program, program
 from test.sinks.waiting import until
 from ur_energy_model.sinks import mqtt as connection
 from ur_energy_model.sinks import mqtt as mqtt_sink
-from ur_energy_model.sinks.live_arm import open_sinks
 from ur_energy_model.sinks.mqtt import MqttSink
-from ur_energy_model.sinks.options import SinkOptions
+from ur_energy_model.sinks.options import SinkOptions, open_sinks
 from ur_energy_model.sinks.sink import Sink
 from ur_energy_model.sinks.sparkplug import EdgeNode
 

@@ -26,9 +26,10 @@ from test.sinks.waiting import until
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import opcua as opcua_delivery
 from ur_energy_model.sinks import opcua_types as spec
-from ur_energy_model.sinks import queued_sink
+from ur_energy_model.sinks import sink as sinks
+from ur_energy_model.sinks.credentials import OpcuaCredentials
 from ur_energy_model.sinks.opcua import opcua_sink, server_certificate
-from ur_energy_model.sinks.options import Address, OpcuaCredentials, SinkOptions
+from ur_energy_model.sinks.options import Address, SinkOptions
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +256,7 @@ def test_the_certificate_is_made_once_and_its_key_is_private(server: OpcuaServer
 
 def test_a_port_in_use_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(queued_sink, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         sink = opcua_sink(f"opc.tcp://127.0.0.1:{port}", SinkOptions())

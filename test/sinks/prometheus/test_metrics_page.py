@@ -18,10 +18,10 @@ from test.sinks.prometheus.write_golden import GOLDEN, recorded
 from test.sinks.waiting import until
 from ur_energy_model.sinks import prometheus as metrics_server
 from ur_energy_model.sinks import prometheus as prometheus_sink
-from ur_energy_model.sinks.options import Address
+from ur_energy_model.sinks.options import Address, SinkOptions
 from ur_energy_model.sinks.prometheus import MetricsPage
 from ur_energy_model.sinks.prometheus_metrics import METRICS, Kind
-from ur_energy_model.sinks.queued_sink import QueuedSink
+from ur_energy_model.sinks.sink import QueuedSink
 
 SUFFIXES = ("_watts", "_joules", "_celsius", "_seconds")
 REQUIRED = {
@@ -185,13 +185,13 @@ def test_garbage_is_answered_with_an_error(page: MetricsPage) -> None:
 
 
 def test_a_port_in_use_is_a_problem_that_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ur_energy_model.sinks import queued_sink
+    from ur_energy_model.sinks import sink as sinks
 
-    monkeypatch.setattr(queued_sink, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(queued_sink, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(sinks, "LONGEST_PAUSE", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = Address("127.0.0.1", taken.getsockname()[1])
-        sink: QueuedSink = prometheus_sink.prometheus_sink(address)
+        sink: QueuedSink = prometheus_sink.prometheus_sink(str(address), SinkOptions())
         with closing(sink):
             until(lambda: "in use" in (sink.status.problem or ""))
             taken.close()

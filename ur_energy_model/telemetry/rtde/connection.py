@@ -11,8 +11,8 @@ from typing import cast
 import numpy as np
 
 from ur_energy_model.errors import ControllerError, ProtocolError, printable
+from ur_energy_model.options import is_address
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
-from ur_energy_model.telemetry.rtde.address import is_address
 from ur_energy_model.telemetry.rtde.protocol import (
     IN_USE,
     NOT_FOUND,

@@ -1,0 +1,143 @@
+"""Tables of options: what the command line, ROS and launch files make of them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ur_energy_model.nodes.parameters import NODES
+from ur_energy_model.options import (
+    Option,
+    add_options,
+    given,
+    is_address,
+    option,
+    options_of,
+    table_of,
+)
+
+
+@dataclass(frozen=True)
+class Inner:
+    files: tuple[Path, ...] = option((), "files", flags=("--file",), metavar="FILE")
+
+
+@dataclass(frozen=True)
+class Table:
+    bag: Path = option(help="bag", positional=True)
+    host: str = option(help="address", address=True)
+    rate: float = option(10.0, "rate", unit="Hz", limits=(1, 20), changeable=True)
+    number: int = option(1, "number", limits=(0, 9), flags=())
+    switch: str = option("on", "100 % switch", choices=("on", "off"))
+    inner: Inner = field(default=Inner())
+    log: Path | None = option(None, "log", only_with=("switch", "off"))
+    loop: bool = option(False, "again")
+
+
+ENTRIES = {entry.name: entry for entry in options_of(Table)}
+
+
+def read(*words: str) -> Table:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_options(parser, Table)
+    return given(Table, parser.parse_args(words))
+
+
+def test_a_command_line_gives_the_values_of_a_table() -> None:
+    assert read("bag", "--host", "::1") == Table(Path("bag"), "::1")
+    words = ["--rate", "2", "--switch", "off", "--file", "a", "--file", "b", "--log", "c", "--loop"]
+    found = read("bag", "--host", "robot", *words)
+    inner = Inner((Path("a"), Path("b")))
+    assert found == Table(Path("bag"), "robot", 2.0, 1, "off", inner, Path("c"), True)
+
+
+@pytest.mark.parametrize("words", ["--rate 21", "--rate 5Hz", "--switch maybe", "--host a..b"])
+def test_values_that_are_not_allowed_are_usage_errors(words: str) -> None:
+    with pytest.raises(argparse.ArgumentError):
+        read("bag", "--host", "::1", *words.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value", "typed"),
+    [
+        ("loop", "true", True, True),
+        ("number", "7", 7, 7),
+        ("rate", "2.5", 2.5, 2.5),
+        ("host", "b", "b", "b"),
+        ("log", "", "", None),
+        ("log", "a b", "a b", Path("a b")),
+        ("files", "a, b", ["a", "b"], (Path("a"), Path("b"))),
+        ("files", "['a', b]", ["a", "b"], (Path("a"), Path("b"))),
+        ("files", "", [""], ()),
+        ("files", "[]", [""], ()),
+    ],
+)
+def test_arguments_of_launch_files_become_parameters(
+    name: str, text: str, value: object, typed: object
+) -> None:
+    entry = ENTRIES[name]
+    assert repr(entry.parse(text)) == repr(value)
+    assert entry.typed(value) == typed
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("rate", "fast", "rate:=fast is not a number, 1 to 20"),
+        ("rate", "30", "rate must be between 1 and 20, not 30"),
+        ("loop", "1", "loop:=1 is not true or false"),
+        ("switch", "c", "switch must be one of on, off, not 'c'"),
+        ("host", "192.168..10", "host must be the address of a host, not '192.168..10'"),
+        *(("files", text, "is not a list of text") for text in ("['a'", "[[a]]", "'a", "[{a: 1}]")),
+    ],
+)
+def test_arguments_of_launch_files_that_are_not_allowed(name: str, text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        ENTRIES[name].parse(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("loop", 1), ("number", True), ("number", 1.0), ("rate", "1"), ("rate", None), ("host", 1),
+     ("files", [1]), ("log", "~nobody-of-this-name/x")],
+)  # fmt: skip
+def test_parameters_of_another_type_are_refused(name: str, value: object) -> None:
+    assert name in str(ENTRIES[name].problem(value))
+
+
+def test_options_without_effect_are_named() -> None:
+    values: dict[str, Any] = {"bag": Path("bag"), "host": "::1", "log": Path("x")}
+    line = "log is ignored: it needs switch:=off, and switch is on"
+    assert ENTRIES["log"].ignored(table_of(Table, values)) == line
+    assert ENTRIES["log"].ignored(table_of(Table, values | {"switch": "off"})) is None
+    assert ENTRIES["log"].ignored(table_of(Table, values | {"log": None})) is None
+
+
+@pytest.mark.parametrize(
+    "entry", [pytest.param(p, id=f"{node}.{p.name}") for node in NODES for p in NODES[node]]
+)
+def test_parameters_of_nodes_are_described_and_accept_their_default(entry: Option) -> None:
+    assert entry.problem(entry.parameter) is None
+    assert entry.typed(entry.parameter) == entry.default
+    assert entry.help
+    assert not entry.help.endswith(".")
+    assert (entry.limits is not None) == (entry.kind in (int, float))
+
+
+@pytest.mark.parametrize(
+    "text", ["192.168.0.10", "::1", "fe80::1%eth0", "robot", "ur-5e.cell.local"]
+)
+def test_addresses_and_names_are_accepted(text: str) -> None:
+    assert is_address(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "192.168..10", "robot 1", "a" * 64 + ".local", "\x1b[2J", "a\n", "x" * 300]
+)
+def test_what_cannot_be_an_address_is_refused(text: str) -> None:
+    assert not is_address(text)

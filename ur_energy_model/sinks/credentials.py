@@ -1,0 +1,143 @@
+"""User names, passwords and certificates of sinks, from a YAML file or the environment.
+
+They are never on the command line, where every user of the machine reads them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.files import user_path
+from ur_energy_model.yaml_reader import Record, YamlTree, text
+
+ENVIRONMENT: dict[str, str] = {
+    "username": "UR_ENERGY_MQTT_USERNAME",
+    "password": "UR_ENERGY_MQTT_PASSWORD",
+    "ca": "UR_ENERGY_MQTT_CA",
+    "certificate": "UR_ENERGY_MQTT_CERTIFICATE",
+    "key": "UR_ENERGY_MQTT_KEY",
+}
+"""Variables that are used where the file does not state a key of `mqtt`."""
+OPCUA_USERNAME, OPCUA_PASSWORD = "UR_ENERGY_OPCUA_USERNAME", "UR_ENERGY_OPCUA_PASSWORD"
+"""Variables of one more OPC UA user."""
+_REMEDY = "correct the line; docs/mqtt_and_opcua.md shows the file"
+
+
+@dataclass(frozen=True)
+class MqttCredentials:
+    """How a broker is told who we are, and how we know the broker.
+
+    Attributes:
+        username, password: None for an anonymous connection.
+        ca: certificates that may sign the broker's, None for those of the system.
+        certificate, key: our own, where the broker asks for them.
+    """
+
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True)
+class OpcuaCredentials:
+    """Who may use the OPC UA server, and how clients know it.
+
+    Attributes:
+        users: passwords by user name.
+        certificate, key: of the server; None to make them at the first start.
+    """
+
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Those of all sinks."""
+
+    mqtt: MqttCredentials = MqttCredentials()
+    opcua: OpcuaCredentials = field(default_factory=OpcuaCredentials)
+
+
+def read_credentials(
+    path: Path | None, environment: Mapping[str, str] | None = None
+) -> Credentials:
+    """Credentials of a file, completed from the environment.
+
+    Args:
+        path: None for the environment only. Relative paths in it begin at its folder.
+        environment: default os.environ.
+
+    Raises:
+        InputError: the file cannot be used, or a certificate it names is missing.
+    """
+    variables = os.environ if environment is None else environment
+    known: dict[str, str] = {}
+    opcua = OpcuaCredentials()
+    if path is not None:
+        tree = YamlTree.read(path, InputError, _REMEDY)
+        with Record(tree) as keys:
+            known = keys.read("mqtt", lambda node: _mqtt(node, path.parent), {})
+            opcua = keys.read("opcua", lambda node: _opcua(node, path.parent), opcua)
+    given = {key: known.get(key) or variables.get(name) for key, name in ENVIRONMENT.items()}
+    if variables.get(OPCUA_USERNAME) and variables.get(OPCUA_PASSWORD):
+        user = {variables[OPCUA_USERNAME]: variables[OPCUA_PASSWORD]}
+        opcua = replace(opcua, users={**user, **opcua.users})
+    mqtt = MqttCredentials(
+        given["username"],
+        given["password"],
+        *(_file(ENVIRONMENT[key], given[key]) for key in ("ca", "certificate", "key")),
+    )
+    if mqtt.password is not None and mqtt.username is None:
+        raise InputError(path or ENVIRONMENT["password"], "has no username", "state both")
+    return Credentials(mqtt, opcua)
+
+
+def _mqtt(tree: YamlTree, folder: Path) -> dict[str, str]:
+    with Record(tree) as keys:
+        out = {key: keys.read(key, text, "") for key in ("username", "password")}
+        for key in ("ca", "certificate", "key"):
+            child = keys.get(key)
+            if child is not None:
+                out[key] = str(_existing(child, folder))
+    return out
+
+
+def _opcua(tree: YamlTree, folder: Path) -> OpcuaCredentials:
+    with Record(tree) as keys:
+        users = keys.read("users", _passwords, {})
+        certificate, key = (
+            None if child is None else _existing(child, folder)
+            for child in (keys.get("certificate"), keys.get("key"))
+        )
+    if (certificate is None) != (key is None):
+        raise tree.refuse("certificate and key belong together")
+    return OpcuaCredentials(users, certificate, key)
+
+
+def _passwords(tree: YamlTree) -> dict[str, str]:
+    with Record(tree) as keys:
+        return {name: text(child) for name, child in keys.remaining().items()}
+
+
+def _existing(tree: YamlTree, folder: Path) -> Path:
+    path = folder / user_path(text(tree))
+    if not path.is_file():
+        raise tree.refuse(f"{path} is not a file")
+    return path
+
+
+def _file(variable: str, name: str | None) -> Path | None:
+    if not name:
+        return None
+    path = Path(name)
+    if not path.is_file():
+        raise InputError(variable, f"{path} is not a file", "check the path")
+    return path
