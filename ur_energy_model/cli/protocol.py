@@ -104,7 +104,7 @@ def _run_all(options: argparse.Namespace) -> None:
         InputError: a robot was asked for, or a stage failed; the pages are written nevertheless.
     """
     from ur_energy_model.errors import InputError
-    from ur_energy_model.papers.page import HTML, MARKDOWN, run_papers
+    from ur_energy_model.papers.page import MARKDOWN, run_papers
 
     if not options.simulated:
         raise InputError(
@@ -114,22 +114,14 @@ def _run_all(options: argparse.Namespace) -> None:
         results = run_papers(options.output, seed=options.seed, quick=options.quick, progress=bar)
     failed = [error for result in results for error in result.errors]
     if options.json:
-        print_json({result.paper.key: result.as_dict() for result in results})
+        print_json({result.key: result.as_dict() for result in results})
     else:
         print_table(
             "The papers, side by side",
             ["paper", "rows", "verdicts", "nothing obtained for"],
-            [
-                [
-                    result.paper.key,
-                    sum(result.verdicts.values()),
-                    result.counts,
-                    result.missing_places,
-                ]
-                for result in results
-            ],
+            [(result.key, *result.summary()[1:]) for result in results],
         )
-        note(f"pages: {options.output / HTML}, {options.output / MARKDOWN}")
+        note(f"page: {options.output / MARKDOWN}")
     if failed:
         raise InputError(
             options.output, f"failed: {'; '.join(failed)}", "run it again to repeat these"

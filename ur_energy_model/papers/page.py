@@ -1,8 +1,7 @@
-"""All stages run, and published beside obtained: every table and figure as Markdown and HTML."""
+"""All stages run, and published beside obtained: every table and figure as one Markdown page."""
 
 from __future__ import annotations
 
-import base64
 import json
 import multiprocessing
 import os
@@ -12,84 +11,122 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ur_energy_model import __version__
+from ur_energy_model.codec import built
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import config_file, write_text
 from ur_energy_model.interrupts import single_threaded_children, start_ignoring_interrupts
 from ur_energy_model.papers.protocol import VERDICT, cell
 from ur_energy_model.papers.stages import STAGES, Stage
-from ur_energy_model.report.palette import stylesheet
 from ur_energy_model.typing import Progress
-from ur_energy_model.yaml_reader import Record, YamlTree, text
+from ur_energy_model.yaml_reader import YamlTree
 
-# Tables and figures of the papers: config/papers.yaml.
+UNPLACED = "Further figures"
 
-SCHEMA = 1
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture for a figure of a paper: its file in the output folder, how to read it, the arm."""
+
+    file: PurePosixPath
+    caption: str
+    robot: str
 
 
 @dataclass(frozen=True)
 class Item:
-    """A table, figure or section of a paper.
+    """A table, figure or section of a paper, and what was obtained for it.
 
     Attributes:
         place: as the paper calls it, such as "Table V".
         shows: what it shows.
         reason: why nothing can be obtained for it; "" if something can.
+        rows: entries of "figures" in verdict.json, with the arm as "robot".
+        pictures: drawn for it.
     """
 
     place: str
     shows: str
     reason: str = ""
+    rows: Sequence[Mapping[str, Any]] = ()
+    pictures: Sequence[Picture] = ()
+
+    @property
+    def missing(self) -> bool:
+        """Whether nothing was obtained although something could be."""
+        found = self.pictures or any(row["here"] is not None for row in self.rows)
+        return not found and not self.reason
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and everything it shows.
+    """A paper, everything that it shows in its order, and what was obtained.
 
     Attributes:
         key: protocol, "s0" to "s4".
         title: of the paper.
         source: authors, journal, DOI.
-        items: in the order of the paper.
+        items: tables and figures; after a run, what belongs to none of them at the end.
+        warnings: of its stages.
+        errors: of the stages that failed.
     """
 
     key: str
     title: str
     source: str
-    items: tuple[Item, ...]
+    items: Sequence[Item]
+    warnings: Sequence[str] = ()
+    errors: Sequence[str] = ()
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """Number of rows by verdict, without what differs."""
+        return Counter(
+            row["verdict"].split(";")[0].split(":")[0] for item in self.items for row in item.rows
+        )
+
+    @property
+    def missing(self) -> list[str]:
+        """Places of the items for which nothing was obtained although something could be."""
+        return [item.place for item in self.items if item.missing]
+
+    def summary(self) -> tuple[str, int, str, str]:
+        """Source, number of rows, verdicts and missing places, as a row of a table."""
+        counts = ", ".join(f"{number} {word}" for word, number in sorted(self.verdicts.items()))
+        where = f"{self.key} {self.source}"
+        return where, self.verdicts.total(), counts, ", ".join(self.missing) or "-"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        items = [
+            {
+                "place": item.place,
+                "shows": item.shows,
+                "reason": item.reason,
+                "rows": [dict(row) for row in item.rows],
+                "pictures": [str(picture.file) for picture in item.pictures],
+            }
+            for item in self.items
+        ]
+        return {
+            "source": self.source,
+            "items": items,
+            "verdicts": dict(self.verdicts),
+            "missing": self.missing,
+            "warnings": list(self.warnings),
+            "errors": list(self.errors),
+        }
 
 
-def papers(path: Path | None = None) -> tuple[Paper, ...]:
-    """The papers in order.
-
-    Args:
-        path: of the file; None for the one in the package.
-
-    Raises:
-        InputError: the file is damaged; names its line.
-    """
-    path = config_file("papers.yaml") if path is None else path
-    root = YamlTree.read(path, InputError, "correct the line or restore the file")
-    with Record(root) as keys:
-        keys.schema(SCHEMA)
-        return tuple(_paper(tree) for tree in keys["papers"].items())
-
-
-def _paper(tree: YamlTree) -> Paper:
-    with Record(tree) as keys:
-        items = tuple(_item(each) for each in keys["items"].items())
-        return Paper(text(keys["key"]), text(keys["title"]), text(keys["source"]), items)
-
-
-def _item(tree: YamlTree) -> Item:
-    with Record(tree) as keys:
-        return Item(text(keys["place"]), text(keys["shows"]), keys.read("reason", text, ""))
+def papers() -> list[Paper]:
+    """The papers in order, with nothing obtained (config/papers.yaml)."""
+    content = YamlTree.read(config_file("papers.yaml"), InputError, "restore the file").plain()
+    return built(list[Paper], content["papers"])
 
 
 # Runs all stages, several at once in processes of their own, and continues a stopped run.
@@ -226,134 +263,7 @@ def _unheard(fraction: float, text: str | None = None) -> None:
     """Progress of a stage; that of all stages is reported by their parent."""
 
 
-UNPLACED = "Further figures"
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture for a figure of a paper.
-
-    Attributes:
-        file: relative to the output folder.
-        caption: how to read it.
-        robot: the arm.
-    """
-
-    file: PurePosixPath
-    caption: str
-    robot: str
-
-
-@dataclass(frozen=True)
-class ItemResult:
-    """What was obtained for one table or figure.
-
-    Attributes:
-        item: the table or figure.
-        rows: entries of "figures" in verdict.json, with the arm as "robot".
-        pictures: drawn for it.
-    """
-
-    item: Item
-    rows: tuple[Mapping[str, Any], ...]
-    pictures: tuple[Picture, ...]
-
-    @property
-    def obtained(self) -> bool:
-        """Whether a value or a picture was obtained."""
-        return bool(self.pictures) or any(row["here"] is not None for row in self.rows)
-
-
-@dataclass(frozen=True)
-class PaperResult:
-    """What was obtained for one paper.
-
-    Attributes:
-        paper: the paper.
-        items: every table and figure in order, then what belongs to none of them.
-        warnings: of its stages.
-        errors: of the stages that failed.
-    """
-
-    paper: Paper
-    items: tuple[ItemResult, ...]
-    warnings: tuple[str, ...]
-    errors: tuple[str, ...]
-
-    @property
-    def verdicts(self) -> Counter[str]:
-        """Number of rows by verdict, without what differs."""
-        return Counter(
-            row["verdict"].split(";")[0].split(":")[0] for item in self.items for row in item.rows
-        )
-
-    @property
-    def counts(self) -> str:
-        """`verdicts` as text, such as "3 agrees, 1 differs"."""
-        return ", ".join(f"{number} {word}" for word, number in sorted(self.verdicts.items()))
-
-    @property
-    def missing_places(self) -> str:
-        """Places of `missing` as text; "-" without any."""
-        return ", ".join(item.place for item in self.missing) or "-"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "source": self.paper.source,
-            "items": [
-                {
-                    "place": each.item.place,
-                    "shows": each.item.shows,
-                    "reason": each.item.reason,
-                    "rows": [dict(row) for row in each.rows],
-                    "pictures": [str(picture.file) for picture in each.pictures],
-                }
-                for each in self.items
-            ],
-            "verdicts": dict(self.verdicts),
-            "missing": [item.place for item in self.missing],
-            "warnings": list(self.warnings),
-            "errors": list(self.errors),
-        }
-
-    @property
-    def missing(self) -> tuple[Item, ...]:
-        """Tables and figures for which nothing was obtained although something could be."""
-        return tuple(each.item for each in self.items if not each.obtained and not each.item.reason)
-
-
-def side_by_side(paper: Paper, results: Sequence[StageResult]) -> PaperResult:
-    """Sort the rows and pictures of a paper's stages into its tables and figures."""
-    own = [result for result in results if result.protocol == paper.key]
-    rows: dict[str, list[Mapping[str, Any]]] = {}
-    pictures: dict[str, list[Picture]] = {}
-    for result in own:
-        verdict = result.verdict or {"figures": [], "pictures": [], "robot": ""}
-        robot = verdict["robot"]
-        for row in verdict["figures"]:
-            rows.setdefault(row["place"], []).append({**row, "robot": robot})
-        for picture in verdict["pictures"]:
-            place, _, caption = picture["caption"].partition(": ")
-            file = PurePosixPath(result.name, picture["file"])
-            pictures.setdefault(place, []).append(Picture(file, caption, robot))
-    items = [
-        ItemResult(item, tuple(rows.pop(item.place, ())), tuple(pictures.pop(item.place, ())))
-        for item in paper.items
-    ]
-    rest = tuple(row for each in rows.values() for row in each)
-    drawn = tuple(picture for each in pictures.values() for picture in each)
-    if rest or drawn:
-        items.append(ItemResult(Item(UNPLACED, "not in the paper"), rest, drawn))
-    return PaperResult(
-        paper,
-        tuple(items),
-        tuple(dict.fromkeys(w for each in own for w in (each.verdict or {}).get("warnings", ()))),
-        tuple(f"{each.name}: {each.error}" for each in own if each.error),
-    )
-
-
-# papers.md: published beside obtained as a Markdown page.
+# papers.md: published beside obtained.
 
 TITLE = "The papers, side by side"
 INTRODUCTION = (
@@ -368,10 +278,42 @@ VERDICTS = (
     "nothing was measured here; 'see text': the paper gives words, or values to compare by eye."
 )
 COLUMNS = ("figure", "arm", "published", "here", "definition", "verdict")
+SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
+
+
+def side_by_side(paper: Paper, results: Sequence[StageResult]) -> Paper:
+    """The paper with the rows and pictures of its stages at its tables and figures."""
+    own = [result for result in results if result.protocol == paper.key]
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    pictures: dict[str, list[Picture]] = {}
+    for result in own:
+        verdict = result.verdict or {"figures": [], "pictures": [], "robot": ""}
+        robot = verdict["robot"]
+        for row in verdict["figures"]:
+            rows.setdefault(row["place"], []).append({**row, "robot": robot})
+        for picture in verdict["pictures"]:
+            place, _, caption = picture["caption"].partition(": ")
+            file = PurePosixPath(result.name, picture["file"])
+            pictures.setdefault(place, []).append(Picture(file, caption, robot))
+    items = [
+        replace(item, rows=rows.pop(item.place, ()), pictures=pictures.pop(item.place, ()))
+        for item in paper.items
+    ]
+    if rows or pictures:
+        left = [row for each in rows.values() for row in each]
+        drawn = [picture for each in pictures.values() for picture in each]
+        items.append(Item(UNPLACED, "not in the paper", rows=left, pictures=drawn))
+    warnings = [text for each in own for text in (each.verdict or {}).get("warnings", ())]
+    return replace(
+        paper,
+        items=items,
+        warnings=list(dict.fromkeys(warnings)),
+        errors=[f"{each.name}: {each.error}" for each in own if each.error],
+    )
 
 
 def markdown(
-    results: Sequence[PaperResult],
+    results: Sequence[Paper],
     remarks: Sequence[str] = (),
     place: Callable[[PurePosixPath], PurePosixPath] = lambda file: file,
 ) -> str:
@@ -384,129 +326,38 @@ def markdown(
     """
     lines = [f"# {TITLE}", "", INTRODUCTION, "", VERDICTS, ""]
     lines += [*(f"- {remark}" for remark in remarks), ""] if remarks else []
-    lines += ["| paper | rows | verdicts | nothing obtained |", "|---|---|---|---|"]
-    lines += [summary(result) for result in results]
-    for result in results:
-        paper = result.paper
+    lines += _table(SUMMARY, [paper.summary() for paper in results])
+    for paper in results:
         lines += ["", f"## {paper.key}: {paper.title}", "", f"{paper.source}.", ""]
-        lines += [f"- failed: {error.splitlines()[-1]}" for error in result.errors]
-        lines += [f"- {warning}" for warning in result.warnings]
-        for item in result.items:
-            lines += ["", *_markdown_item(item, place)]
+        lines += [f"- failed: {error.splitlines()[-1]}" for error in paper.errors]
+        lines += [f"- {warning}" for warning in paper.warnings]
+        for item in paper.items:
+            lines += ["", f"### {item.place}: {item.shows}", ""]
+            if item.rows:
+                lines += [*_table(COLUMNS, [_cells(row) for row in item.rows]), ""]
+            for picture in item.pictures:
+                lines += [f"![{picture.caption}]({place(picture.file)})", ""]
+                lines += [f"{picture.robot}: {picture.caption}", ""]
+            if not item.rows and not item.pictures:
+                lines += [f"{item.reason[:1].upper()}{item.reason[1:] or 'Not obtained'}."]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def summary(result: PaperResult) -> str:
-    """A paper's row in the table at the top."""
-    paper, total = result.paper, sum(result.verdicts.values())
-    return f"| {paper.key} {paper.source} | {total} | {result.counts} | {result.missing_places} |"
-
-
-def _markdown_item(
-    result: ItemResult, place: Callable[[PurePosixPath], PurePosixPath]
-) -> list[str]:
-    item = result.item
-    lines = [f"### {item.place}: {item.shows}", ""]
-    if result.rows:
-        lines += [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
-        lines += [f"| {' | '.join(map(_escaped, cells(row)))} |" for row in result.rows]
-        lines.append("")
-    for picture in result.pictures:
-        lines += [f"![{picture.caption}]({place(picture.file)})", ""]
-        lines += [f"{picture.robot}: {picture.caption}", ""]
-    if not result.rows and not result.pictures:
-        lines += [
-            f"{item.reason[:1].upper()}{item.reason[1:]}." if item.reason else "Not obtained."
-        ]
-    return lines
-
-
-def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """The cells of a row in the order of `COLUMNS`."""
     values = (row["figure"], row["robot"], row["published"], row["here"])
     return (*map(cell, values), str(row["definition"]) or "-", str(row["verdict"]))
 
 
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    lines = [head, ["---"] * len(head)]
+    lines += [[str(text).replace("|", "\\|").replace("\n", " ") for text in row] for row in rows]
+    return ["| " + " | ".join(line) + " |" for line in lines]
 
 
-# papers.html: published beside obtained as one file that needs no network.
+# `ur_energy protocol all`: all stages, then papers.md.
 
-_STYLE = """\
-body{max-width:76rem;margin:0 auto;padding:1rem 1.25rem 4rem;background:var(--ground);
-color:var(--ink);font:15px/1.5 system-ui,sans-serif}
-h2{margin:3rem 0 .3rem}h3{margin:2rem 0 .3rem;font-size:1.05rem}
-.muted{color:var(--muted)}.scroll{overflow-x:auto}img{max-width:100%}
-table{border-collapse:collapse;font-size:.85rem;width:100%}
-th,td{text-align:left;vertical-align:top;padding:.25rem .6rem;border-bottom:1px solid var(--grid)}
-td:last-child{font-weight:600}
-"""
-
-
-def html(results: Sequence[PaperResult], folder: Path, remarks: Sequence[str] = ()) -> str:
-    """The page with its pictures inside.
-
-    Args:
-        results: the papers in order.
-        folder: output folder, with the pictures.
-        remarks: about the run, one line each.
-    """
-    contents = "".join(
-        f'<li><a href="#{escape(r.paper.key)}">{escape(r.paper.key)}: {escape(r.paper.title)}</a>: '
-        f"{escape(r.counts)}</li>"
-        for r in results
-    )
-    notes = "".join(f"<li>{escape(remark)}</li>" for remark in remarks)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; img-src data:\">\n"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(TITLE)}</title>\n<style>{stylesheet()}{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{escape(TITLE)}</h1><p>{escape(INTRODUCTION)}</p><p>{escape(VERDICTS)}</p>"
-        f"<ul>{notes}</ul><ul>{contents}</ul>\n"
-        + "\n".join(_html_paper(result, folder) for result in results)
-        + f'\n<p class="muted">Made by ur_energy_model {escape(__version__)}.</p>\n'
-        "</body>\n</html>\n"
-    )
-
-
-def _html_paper(result: PaperResult, folder: Path) -> str:
-    notes = [f"failed: {error}" for error in result.errors] + list(result.warnings)
-    listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return (
-        f'<section id="{escape(result.paper.key)}"><h2>{escape(result.paper.key)}: '
-        f'{escape(result.paper.title)}</h2><p class="muted">{escape(result.paper.source)}</p>'
-        f"<ul>{listed}</ul>{''.join(_html_item(item, folder) for item in result.items)}</section>"
-    )
-
-
-def _html_item(result: ItemResult, folder: Path) -> str:
-    item = result.item
-    parts = [f"<h3>{escape(item.place)}: {escape(item.shows)}</h3>"]
-    if result.rows:
-        head = "".join(f"<th>{escape(name)}</th>" for name in COLUMNS)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in cells(row))}</tr>"
-            for row in result.rows
-        )
-        parts.append(f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>')
-    for picture in result.pictures:
-        data = base64.b64encode((folder / picture.file).read_bytes()).decode()
-        caption = escape(f"{picture.robot}: {picture.caption}")
-        parts.append(
-            f'<figure><img alt="{caption}" src="data:image/png;base64,{data}">'
-            f'<figcaption class="muted">{caption}</figcaption></figure>'
-        )
-    if not result.rows and not result.pictures:
-        parts.append(f'<p class="muted">{escape(item.reason or "not obtained")}</p>')
-    return "".join(parts)
-
-
-# `ur_energy protocol all`: all stages, then papers.md and papers.html.
-
-MARKDOWN, HTML = "papers.md", "papers.html"
+MARKDOWN = "papers.md"
 QUICK = "Made with --quick: shorter motions, smaller searches, a shorter warm-up."
 
 
@@ -517,8 +368,8 @@ def run_papers(
     quick: bool = False,
     stages: Sequence[Stage] = STAGES,
     progress: Progress | None = None,
-) -> list[PaperResult]:
-    """Run every protocol on simulated arms and write both pages into the folder.
+) -> list[Paper]:
+    """Run every protocol on simulated arms and write the page into the folder.
 
     Args:
         folder: new, empty, or of an earlier run with the same settings, which is continued.
@@ -532,7 +383,5 @@ def run_papers(
     """
     done = run_stages(folder, seed=seed, quick=quick, stages=stages, progress=progress)
     results = [side_by_side(paper, done) for paper in papers()]
-    remarks = (QUICK,) if quick else ()
-    write_text(folder / MARKDOWN, markdown(results, remarks))
-    write_text(folder / HTML, html(results, folder, remarks))
+    write_text(folder / MARKDOWN, markdown(results, (QUICK,) if quick else ()))
     return results

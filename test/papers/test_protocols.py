@@ -19,7 +19,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers import s1 as friction_campaign
 from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, Row
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
-from ur_energy_model.papers.stages import PROTOCOLS, SimulatedCell, run_protocol
+from ur_energy_model.papers.stages import SimulatedCell, run_protocol
 from ur_energy_model.report.chart import Chart
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
@@ -169,7 +169,3 @@ def test_without_a_mount_the_payload_part_is_skipped(session: QuickRun) -> None:
     model: Any = None  # not used
     assert identify_known_payload(session, {}, session.designs[0], model, session.folder) == []
     assert any("somebody has to mount it" in warning for warning in session.warnings)
-
-
-def test_every_protocol_is_run_here() -> None:
-    assert set(PROTOCOLS) == {"s0", "s1", "s2", "s3", "s4"}
