@@ -3,86 +3,247 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
 import secrets
+import shutil
+import sqlite3
 import stat
 import struct
+import tempfile
+import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ur_energy_model.codec import built, plain
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading, Steps
 from ur_energy_model.energy.powers import Channels, EnergyCorrection
 from ur_energy_model.energy.telemetry_checks import MOST_POWER
 from ur_energy_model.errors import InputError
-from ur_energy_model.files import new_file, open_regular, user_path
+from ur_energy_model.files import new_file, open_regular, real_path, user_path
 from ur_energy_model.typing import Array
 
-# What energy counters of an arm can hold: finite, and no more than its time allows.
+# Values by key in an SQLite file.
 
+LARGEST = 64 << 20
+"""Largest value that is read [bytes]."""
+_HEAD = b"SQLite format 3\0"
+
+
+class StateFile:
+    """Values by key in an SQLite file, of one process at a time and safe against its end.
+
+    The values are kept in memory too: a disk that fails ends nothing, and what is not written yet
+    is written with the next call that succeeds, also where the file was deleted meanwhile.
+
+    A file that is synced has a write-ahead log: a save waits for one sync, and a power cut takes
+    back at most the last save. One that is not synced has a rollback journal that stays: both
+    files are overwritten in place, which takes 20 us, needs no room on a full disk and is safe
+    against a kill, but not against a power cut.
+
+    Args:
+        path: of the file.
+        synced: whether each save waits for the disk.
+
+    Attributes:
+        values: by key; changed by `put`.
+        problem: why the last save failed, None if it did not.
+    """
+
+    def __init__(self, path: Path, *, synced: bool = True) -> None:
+        self.path = path
+        self.values: dict[str, bytes] = {}
+        self.problem: str | None = None
+        self._synced, self._unsaved = synced, set[str]()
+        self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        self._loaded = False
+        self._mutex = threading.Lock()
+
+    def open(self) -> None:
+        """Lock the file and read its values; makes it if it is missing.
+
+        Raises:
+            BlockingIOError: another process has locked it.
+            OSError: it cannot be opened or written, or is a link, a pipe or a folder.
+            ValueError: it is no file of this kind, or damaged.
+        """
+        self.close()
+        folder = self.path.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        known = _check_own(self.path)
+        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+            if known and not self._loaded:
+                with tempfile.TemporaryDirectory() as copies:
+                    for name in _files(self.path):
+                        if (path := self.path.with_name(name)).exists():
+                            shutil.copy(path, copies)
+                    copy = StateFile(Path(copies) / self.path.name)
+                    copy.open()
+                    copy.close()
+                self.values, self._loaded = copy.values, True
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        if known and not os.access(self.path, os.R_OK | os.W_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        if self._loaded and _is_old(self.path):
+            self._replace()
+        try:
+            self._connect()
+        except sqlite3.Error as error:
+            self.close()
+            raise _of_disk(error) from error
+
+    def take_over(self, values: dict[str, bytes]) -> None:
+        """Begin with the values of a file of another kind, which `open` then replaces."""
+        self.values, self._loaded = values, True
+
+    def _connect(self) -> None:
+        self._connection = sqlite3.connect(
+            self.path, timeout=0.0, isolation_level=None, check_same_thread=False
+        )
+        execute = self._connection.execute
+        # Locked as long as it is open; then a log needs no shared memory, which a failing disk
+        # could take away under the process.
+        execute("PRAGMA locking_mode = EXCLUSIVE")
+        execute("PRAGMA trusted_schema = OFF")
+        execute(f"PRAGMA journal_mode = {'WAL' if self._synced else 'PERSIST'}")
+        execute(f"PRAGMA synchronous = {'FULL' if self._synced else 'OFF'}")
+        execute("PRAGMA wal_autocheckpoint = 64")
+        execute("BEGIN IMMEDIATE")
+        execute("CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value BLOB NOT NULL)")
+        found = dict(
+            execute(f"SELECT key, value FROM state WHERE length(value) <= {LARGEST}").fetchall()
+        )
+        execute("COMMIT")
+        if not self._synced:
+            # Both files grow while there is room, and keep it.
+            with suppress(sqlite3.OperationalError):
+                execute("REPLACE INTO state VALUES ('room', zeroblob(32768))")
+                execute("UPDATE state SET value = randomblob(32768) WHERE key = 'room'")
+                execute("DELETE FROM state WHERE key = 'room'")
+        if not all(isinstance(each, bytes) for each in found.values()):
+            raise ValueError("values that are no bytes")
+        if self._loaded:
+            self._unsaved.update(self.values)
+        elif self._unsaved and found:  # the disk could not read it at the start: kept
+            self.close()
+            _move_away(self.path)
+            self._connect()
+        else:
+            self.values, self._loaded = {**found, **self.values}, True
+        self._inode = self.path.stat().st_ino
+
+    def put(self, key: str, value: bytes) -> None:
+        """Change a value in memory; `save` writes it."""
+        self.values[key] = value
+        self._unsaved.add(key)
+
+    def save(self) -> None:
+        """Write what has changed, as one transaction; a disk that fails is a `problem`."""
+        try:
+            with self._mutex:
+                self._save()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else None
+            self.problem = f"{self.path}: cannot be written ({reason or error})"
+        else:
+            self.problem = None
+
+    def _save(self) -> None:
+        try:
+            present = self.path.stat().st_ino == self._inode
+        except OSError:
+            present = False
+        if self._connection is None or not present:
+            self.open()
+        assert self._connection is not None
+        changed = {key: self.values[key] for key in list(self._unsaved)}
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("REPLACE INTO state VALUES (?, ?)", changed.items())
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self.close()
+            raise _of_disk(error) from error
+        for key, value in changed.items():
+            if self.values[key] is value:  # not put again meanwhile
+                self._unsaved.discard(key)
+
+    def _replace(self) -> None:
+        """Put a new file with these values in place of what is at the path, or leave it."""
+        with tempfile.TemporaryDirectory() as folder:
+            made = StateFile(Path(folder) / self.path.name)
+            for key, value in self.values.items():
+                made.put(key, value)
+            made.save()
+            made.close()
+            content = made.path.read_bytes()
+        with new_file(self.path, "wb") as file:
+            file.write(content)
+
+    def close(self) -> None:
+        """Release the lock."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+
+def _files(path: Path) -> tuple[str, ...]:
+    return tuple(path.name + end for end in ("", "-wal", "-journal"))
+
+
+def _check_own(path: Path) -> bool:
+    """Whether the file exists; refuses links, by which others are overwritten, and pipes."""
+    for name in _files(path):
+        with suppress(FileNotFoundError):
+            kind = path.with_name(name).lstat().st_mode
+            if stat.S_ISLNK(kind):
+                raise OSError(errno.EINVAL, f"{name} is a symbolic link")
+            if not stat.S_ISREG(kind):
+                raise OSError(errno.EINVAL, f"{name} is not a regular file")
+    return path.exists()
+
+
+def _of_disk(error: sqlite3.Error) -> Exception:
+    """An error of SQLite as one of the file system, or a ValueError for a damaged file."""
+    text = str(error)
+    if "locked" in text:
+        return BlockingIOError(errno.EAGAIN, text)
+    for part, number in (("full", errno.ENOSPC), ("readonly", errno.EROFS)):
+        if part in text:
+            return OSError(number, os.strerror(number))
+    damaged = type(error) is sqlite3.DatabaseError or "no such column" in text
+    return ValueError(text) if damaged else OSError(errno.EIO, text)
+
+
+def _move_away(path: Path) -> None:
+    """Keep a file under a name that is not taken."""
+    number = 1
+    while (kept := path.with_name(f"{path.name}.unreadable{number}")).exists():
+        number += 1
+    path.rename(kept)
+
+
+# What the file holds: energy counters and the arm that they count.
+
+SCHEMA = 1
+LARGEST_OLD_FILE = 4 << 20
+"""Largest state file of an earlier version [bytes]."""
+LARGEST_NUMBER = 1 << 63
 LONGEST_TIME = 1.0e10
 """Time that no counter reaches [s]: three centuries."""
 ALLOWANCE = 60.0
 """Accounted time that counts in addition, for corrections [s]."""
-
-
-def check_reading(reading: MeterReading) -> None:
-    """Refuse counters that no arm can have.
-
-    Raises:
-        ValueError: not finite, negative or endless time, or more energy than MOST_POWER gives.
-    """
-    energies = np.concatenate([reading.net, reading.consumed])
-    times = np.array([reading.accounted, reading.unaccounted])
-    if not (np.isfinite(energies).all() and np.isfinite(times).all()):
-        raise ValueError("counters that are not finite")
-    if not ((times >= 0.0) & (times <= LONGEST_TIME)).all():
-        raise ValueError("impossible times")
-    largest = float(np.abs(energies).max(initial=0.0))
-    if largest > MOST_POWER * (reading.accounted + ALLOWANCE):
-        raise ValueError(f"{largest:.3g} J in {reading.accounted:.3g} s, more than any arm takes")
-
-
-def check_highest(highest: Array, lifetime: MeterReading) -> Array:
-    """Highest net energies [channels], J, that are possible beside these counters.
-
-    Raises:
-        ValueError: they are not.
-    """
-    if highest.shape != lifetime.net.shape:
-        raise ValueError("wrong number of highest energies")
-    check_reading(replace(lifetime, net=highest))
-    return highest
-
-
-def check_time(seconds: float) -> float:
-    """A controller time that is possible.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if not abs(seconds) <= LONGEST_TIME:
-        raise ValueError(f"time {seconds:.3g} s")
-    return seconds
-
-
-# The content of a state file: energy counters and the arm that they count.
-
-SCHEMA = 1
-READINGS = ("ever", "reset", "interval")
-"""Keys of the lifetime counters and of their values at the last reset and interval reading."""
-LARGEST_FILE = 4 << 20
-"""Largest state file [bytes]; counters take some ten thousand."""
-LARGEST_NUMBER = 1 << 63
+COUNTERS, JOURNAL = "counters", "journal"
+"""Keys of the counters of the present arm, and of their newest values in the journal."""
 
 
 @dataclass(frozen=True)
@@ -90,573 +251,208 @@ class Counters:
     """Lifetime energy, and its values at which the other counters began.
 
     Attributes:
-        lifetime: since the state file was created.
-        reset: value of `lifetime` at the last reset.
-        interval: value of `lifetime` at the last interval reading.
-        clock: controller time of the last sample [s], None where there was none.
+        ever: since the state file was created.
+        reset: value of `ever` at the last reset.
+        interval: value of `ever` at the last interval reading.
         reset_time: of the last reset, ISO 8601.
         reset_reason: of the last reset.
+        names: of the channels.
+        clock: controller time of the last sample [s], None where there was none.
         serial: number of the arm, None where unknown.
+        robot: description name of the arm, None in files of earlier versions.
         highest: highest lifetime net energy of each channel so far [channels], J; None for that of
-            `lifetime`, as in files of earlier versions.
+            `ever`, as in files of earlier versions.
+        number: of these counters, which journal entries carry; None in files of earlier versions.
     """
 
-    lifetime: MeterReading
+    ever: MeterReading
     reset: MeterReading
     interval: MeterReading
-    clock: float | None
     reset_time: str
     reset_reason: str
+    names: tuple[str, ...]
+    clock: float | None = None
     serial: str | None = None
+    robot: str | None = None
     highest: Array | None = None
+    number: int | None = None
 
     @classmethod
-    def new(cls, channels: int, now: str, reason: str = "first start") -> Counters:
+    def new(
+        cls, channels: Channels, robot: str | None, serial: str | None, reason: str
+    ) -> Counters:
         """Counters at zero."""
-        zero = MeterReading.zero(channels)
-        return cls(zero, zero, zero, None, now, reason)
+        zero, number = MeterReading.zero(len(channels)), secrets.randbelow(LARGEST_NUMBER)
+        return cls(
+            zero, zero, zero, utc_now(), reason, channels.names,
+            serial=serial, robot=robot, number=number,
+        )  # fmt: skip
 
-    def at(self, lifetime: MeterReading, clock: float | None, highest: Array | None) -> Counters:
-        """The counters at a later moment; without `highest` the known one remains."""
-        highest = self.highest if highest is None else highest
-        return replace(self, lifetime=lifetime, clock=clock, highest=highest)
-
-    def converted(self, channels: Channels, names: Sequence[str]) -> Counters:
-        """The same counters, of channels `names`, for other channels."""
+    def converted(self, channels: Channels) -> Counters:
+        """The same counters for other channels."""
+        ever, reset, interval = (
+            channels.convert(reading, self.names)
+            for reading in (self.ever, self.reset, self.interval)
+        )
         highest = self.highest
         if highest is not None:
-            highest = channels.convert_values(highest, names)
-        lifetime, reset, interval = (
-            channels.convert(reading, names)
-            for reading in (self.lifetime, self.reset, self.interval)
+            highest = channels.convert_values(highest, self.names)
+        return replace(
+            self, ever=ever, reset=reset, interval=interval, highest=highest, names=channels.names
         )
-        return replace(self, lifetime=lifetime, reset=reset, interval=interval, highest=highest)
+
+    def content(self) -> bytes:
+        """As JSON."""
+        content = {"schema": SCHEMA, **plain(self, arrays=True)}
+        return json.dumps(content, allow_nan=False, default=np.ndarray.tolist).encode()
+
+    @classmethod
+    def from_content(cls, content: bytes) -> Counters:
+        """Counters from JSON.
+
+        Raises:
+            ValueError: it is something else, or holds counters that no arm can have.
+        """
+        try:
+            values = json.loads(content)
+            if values["schema"] != SCHEMA:
+                raise ValueError(f"schema {values['schema']}")
+            return built(cls, values).checked()
+        except (KeyError, TypeError, ArithmeticError, RecursionError) as error:
+            raise ValueError(str(error)) from error
+
+    def checked(self) -> Counters:
+        """These counters.
+
+        Raises:
+            ValueError: they are not finite, negative or endless times, more energy than
+                MOST_POWER gives, or of another number of channels.
+        """
+        if self.number is not None and not 0 <= self.number < LARGEST_NUMBER:
+            raise ValueError("impossible number")
+        if self.clock is not None and not abs(self.clock) <= LONGEST_TIME:
+            raise ValueError(f"time {self.clock:.3g} s")
+        most = MOST_POWER * (self.ever.accounted + ALLOWANCE)
+        for reading in (self.ever, self.reset, self.interval):
+            energies = [reading.net, reading.consumed]
+            if reading is self.ever and self.highest is not None:
+                energies.append(self.highest)
+            if any(values.shape != (len(self.names),) for values in energies):
+                raise ValueError("wrong number of counters")
+            largest = float(np.abs(energies).max(initial=0.0))
+            if not all(0.0 <= t <= LONGEST_TIME for t in (reading.accounted, reading.unaccounted)):
+                raise ValueError("impossible times, or counters that are not finite")
+            if not np.isfinite(largest):
+                raise ValueError("counters that are not finite")
+            if largest > most:
+                raise ValueError(f"{largest:.3g} J in so short a time, more than any arm takes")
+        return self
+
+    def entry(self) -> bytes:
+        """The newest values, for the journal: a few microseconds."""
+        ever, highest = self.ever, self.ever.net if self.highest is None else self.highest
+        clock = float("nan") if self.clock is None else self.clock
+        times = (ever.accounted, ever.unaccounted, clock)
+        numbers = np.concatenate([ever.net, ever.consumed, times, highest])
+        return struct.pack("<Q", self.number or 0) + numbers.astype("<f8").tobytes()
+
+    def newest(self, entry: bytes) -> Counters:
+        """These counters with the values of a journal entry, if it is theirs and newer."""
+        n = len(self.names)
+        numbers = np.frombuffer(entry[8:], "<f8") if len(entry) % 8 == 0 and entry else np.zeros(0)
+        if len(numbers) not in (2 * n + 3, 3 * n + 3) or self.number is None:
+            return self
+        if int.from_bytes(entry[:8], "little") != self.number:
+            return self
+        return self._at(numbers)
+
+    def _at(self, numbers: Array) -> Counters:
+        """These counters at a later moment, if the numbers are possible and of one."""
+        n = len(self.names)
+        net, consumed, rest = np.split(numbers, (n, 2 * n))
+        ever = MeterReading(net, consumed, float(rest[0]), float(rest[1]))
+        clock = None if np.isnan(rest[2]) else float(rest[2])
+        highest = rest[3:] if rest[3:].size else self.highest
+        try:
+            later = replace(self, ever=ever, clock=clock, highest=highest).checked()
+        except ValueError:
+            return self
+        passed = ever - self.ever
+        return later if passed.accounted + passed.unaccounted >= 0.0 else self
 
 
-@dataclass(frozen=True)
-class SavedState:
-    """The content of a state file.
+_UNUSABLE = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
+_USELESS_PATH = (errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG)
 
-    Attributes:
-        counters: of the channels `names`.
-        names: of the channels.
-        sequence: number of the saving; newer journal entries have larger ones.
-        number: of the state file, which its journal entries carry; None in files of earlier
-            versions.
-        robot: description name of the arm, None in files of earlier versions.
+
+@contextmanager
+def _refusing(path: str | Path, file: StateFile) -> Iterator[None]:
+    """Errors of a disk that may be over later become its problem; others are the user's to solve.
+
+    Raises:
+        InputError: another process has locked the file, or the path cannot be used.
     """
-
-    counters: Counters
-    names: tuple[str, ...]
-    sequence: int
-    number: int | None
-    robot: str | None
-
-    def as_json(self) -> dict[str, Any]:
-        """The content as it is written."""
-        counters = self.counters
-        readings = (counters.lifetime, counters.reset, counters.interval)
-        return {
-            "schema": SCHEMA,
-            "number": self.number,
-            "robot": self.robot,
-            "serial": counters.serial,
-            "sequence": self.sequence,
-            "reset_time": counters.reset_time,
-            "reset_reason": counters.reset_reason,
-            "clock": counters.clock,
-            "names": self.names,
-            "highest": None if counters.highest is None else counters.highest.tolist(),
-            **{key: _plain(reading) for key, reading in zip(READINGS, readings, strict=True)},
-        }
+    try:
+        yield
+    except BlockingIOError as error:
+        remedy = "give each estimator a state_file of its own"
+        raise InputError(path, "is in use by another estimator", remedy) from error
+    except OSError as error:
+        reason = f"cannot be written ({error.strerror})"
+        if isinstance(error, _UNUSABLE) or error.errno in _USELESS_PATH:
+            raise InputError(path, reason, "set state_file to a writable path") from error
+        file.problem = f"{file.path}: {reason}"
 
 
-def read_state(path: Path) -> SavedState:
-    """The content of a state file.
+# The two files of earlier versions: JSON, and a journal of two checksummed slots.
+
+
+def _old_counters(path: Path) -> Counters:
+    """The counters of a JSON file, or of its journal where that is newer.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: it is no state file, or holds counters that no arm can have.
     """
     with open_regular(path) as file:
-        data = file.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
-        raise ValueError(f"more than {LARGEST_FILE} bytes")
+        data = file.read(LARGEST_OLD_FILE + 1)
+    if len(data) > LARGEST_OLD_FILE:
+        raise ValueError(f"more than {LARGEST_OLD_FILE} bytes")
+    counters = Counters.from_content(data)
+    with suppress(OSError), open_regular(journal_path(path)) as file:
+        for entry in _old_entries(file.read(LARGEST_OLD_FILE), counters):
+            counters = counters._at(entry)
+    if counters.number is None:
+        counters = replace(counters, number=secrets.randbelow(LARGEST_NUMBER))
+    return counters
+
+
+def _old_entries(data: bytes, counters: Counters) -> Iterator[Array]:
+    """Numbers of the valid entries of these counters."""
+    n = len(counters.names)
+    words = 1 if counters.number is None else 2  # the number of the counters, and a sequence
+    for count in (2 * n + 3, 3 * n + 3):
+        size = 8 * (words + count)
+        for start in (0, size + 4):
+            payload, check = data[start : start + size], data[start + size : start + size + 4]
+            if len(check) < 4 or zlib.crc32(payload) != int.from_bytes(check, "little"):
+                continue  # of another length, or an interrupted write: the other slot is valid
+            if words == 1 or int.from_bytes(payload[:8], "little") == counters.number:
+                yield np.frombuffer(payload[8 * words :], "<f8")
+
+
+def _is_old(path: Path) -> bool:
+    """Whether there is a file that is not one of SQLite."""
     try:
-        return _parse(json.loads(data.decode("utf-8")))
-    except (KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise ValueError(str(error)) from error
-
-
-def _parse(content: Any) -> SavedState:
-    if content["schema"] != SCHEMA:
-        raise ValueError(f"schema {content['schema']}")
-    names = tuple(content["names"])
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError("names that are no text")
-    sequence, number = int(content["sequence"]), content.get("number")
-    if not 0 <= sequence < LARGEST_NUMBER:
-        raise ValueError("impossible sequence")
-    if number is not None and not (isinstance(number, int) and 0 <= number < LARGEST_NUMBER):
-        raise ValueError("impossible number")
-    clock, robot, serial = (content.get(key) for key in ("clock", "robot", "serial"))
-    lifetime, reset, interval = (_reading(content[key], len(names)) for key in READINGS)
-    highest = content.get("highest")
-    counters = Counters(
-        lifetime,
-        reset,
-        interval,
-        clock=None if clock is None else check_time(float(clock)),
-        reset_time=str(content["reset_time"]),
-        reset_reason=str(content["reset_reason"]),
-        serial=None if serial is None else str(serial),
-        highest=None if highest is None else check_highest(np.array(highest, float), lifetime),
-    )
-    return SavedState(counters, names, sequence, number, None if robot is None else str(robot))
-
-
-def _plain(reading: MeterReading) -> dict[str, Any]:
-    return {
-        key: value.tolist() if isinstance(value, np.ndarray) else value
-        for key, value in asdict(reading).items()
-    }
-
-
-def _reading(content: dict[str, Any], channels: int) -> MeterReading:
-    net, consumed = (np.array(content[key], dtype=float) for key in ("net", "consumed"))
-    reading = MeterReading(
-        net, consumed, float(content["accounted"]), float(content["unaccounted"])
-    )
-    if net.shape != (channels,) or consumed.shape != (channels,):
-        raise ValueError("wrong number of counters")
-    check_reading(reading)
-    return reading
-
-
-# Journal: the newest energy counters between two savings of a state file, and its lock.
-#
-# Two checksummed slots, overwritten in turn before every publication, without syncing 50 times a
-# second. An entry belongs to the state file whose number it carries: the journal of a file that
-# was moved away, or of another arm, counts nothing.
-
-_HEAD = struct.Struct("<QQ")
-"""Of a slot: number of the state file, sequence number."""
-_OWN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-class Journal:
-    """Two slots of numbers in a file; locked by one process at a time.
-
-    Args:
-        path: of the file; made if it is missing.
-
-    Attributes:
-        writable: whether it is open for writing; `write` and `check` try to open it again.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.writable = False
-        self._file: int | None = None
-
-    def open(self) -> None:
-        """Open and lock the file; for reading only on a file system that is read-only.
-
-        Raises:
-            BlockingIOError: another process has locked it.
-            OSError: it cannot be opened, or only for reading, or is no file of its own: a symbolic
-                link would let it overwrite another file, a pipe could block.
-        """
-        self.close()
-        refusal: OSError | None = None
-        try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | _OWN, 0o644)
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                raise OSError(errno.EINVAL, f"{self.path.name} is a symbolic link") from None
-            if error.errno != errno.EROFS:
-                raise
-            refusal = error
-            try:
-                file = os.open(self.path, os.O_RDONLY | _OWN)
-            except OSError:
-                raise error from None
-        try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise OSError(errno.EINVAL, f"{self.path.name} is not a regular file")
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(file)
-            raise
-        self._file, self.writable = file, refusal is None
-        if refusal is not None:
-            raise refusal
-
-    def check(self) -> None:
-        """Open the file again if it is not writable or was deleted.
-
-        Raises:
-            OSError: it cannot be opened.
-        """
-        if self._file is None or not self.writable or os.fstat(self._file).st_nlink == 0:
-            self.open()
-
-    def write(self, number: int, sequence: int, values: Array) -> None:
-        """Overwrite the older slot: a few microseconds, safe against a kill.
-
-        Args:
-            number: of the state file, 64 bit.
-            sequence: of the entry.
-            values: to keep [values].
-
-        Raises:
-            OSError: the disk cannot be written.
-        """
-        if self._file is None or not self.writable:
-            self.open()
-        payload = _HEAD.pack(number, sequence) + values.astype("<f8", copy=False).tobytes()
-        self._overwrite(sequence, payload)
-
-    def entries(self, count: int, number: int | None) -> Iterator[tuple[int, list[float]]]:
-        """Valid entries: sequence and values.
-
-        Args:
-            count: of values.
-            number: of the state file; None for entries without one, of earlier versions.
-
-        Raises:
-            OSError: the disk cannot be read.
-        """
-        if self._file is None:
-            return
-        form = struct.Struct(f"<Q{count}d" if number is None else f"<QQ{count}d")
-        size = form.size + 4
-        for slot in range(2):
-            record = os.pread(self._file, size, slot * size)
-            if len(record) < size or zlib.crc32(record[:-4]) != int.from_bytes(
-                record[-4:], "little"
-            ):
-                continue  # interrupted write: the other slot is valid
-            head = form.unpack(record[:-4])
-            if number is None:
-                yield int(head[0]), list(head[1:])
-            elif head[0] == number:
-                yield int(head[1]), list(head[2:])
-
-    def close(self) -> None:
-        """Release the lock."""
-        file, self._file = self._file, None
-        self.writable = False
-        if file is not None:
-            with suppress(OSError):
-                os.close(file)
-
-    def _overwrite(self, sequence: int, payload: bytes) -> None:
-        assert self._file is not None
-        record = payload + struct.pack("<I", zlib.crc32(payload))
-        if os.fstat(self._file).st_size < 2 * len(record):
-            os.posix_fallocate(self._file, 0, 2 * len(record))  # while the disk has room
-        written = os.pwrite(self._file, record, (sequence % 2) * len(record))
-        if written < len(record):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-# JournalEntry: the numbers of one entry of the journal.
-
-
-@dataclass(frozen=True)
-class JournalEntry:
-    """Counters at one publication.
-
-    Attributes:
-        lifetime: energies since the state file was created.
-        clock: controller time of the last sample [s], None where there was none.
-        highest: as in Counters; None in entries of earlier versions.
-    """
-
-    lifetime: MeterReading
-    clock: float | None
-    highest: Array | None = None
-
-    @property
-    def values(self) -> Array:
-        """The entry as numbers."""
-        lifetime = self.lifetime
-        clock = float("nan") if self.clock is None else self.clock
-        highest = () if self.highest is None else (self.highest,)
-        times = (lifetime.accounted, lifetime.unaccounted, clock)
-        return np.concatenate([lifetime.net, lifetime.consumed, times, *highest])
-
-    @staticmethod
-    def lengths(channels: int) -> tuple[int, int]:
-        """Possible numbers of values: of earlier versions, and of this one."""
-        return 2 * channels + 3, 3 * channels + 3
-
-    @classmethod
-    def from_values(cls, values: list[float], channels: int) -> JournalEntry:
-        """The entry that `values` state.
-
-        Raises:
-            ValueError: counters that no arm can have.
-        """
-        net, consumed, rest = np.split(np.array(values), (channels, 2 * channels))
-        lifetime = MeterReading(net, consumed, float(rest[0]), float(rest[1]))
-        check_reading(lifetime)
-        clock = None if np.isnan(rest[2]) else check_time(float(rest[2]))
-        highest = check_highest(rest[3:], lifetime) if rest[3:].size else None
-        return cls(lifetime, clock, highest)
-
-
-# Energy counters on disk that survive a restart, a kill and a power cut.
-#
-# Two files: the state (JSON), replaced atomically and synced to disk from time to time, and a
-# journal (journal.py), written before every publication. With the journal a killed process
-# continues at or above the last published value. The state names the arm that it counts for.
-
-SICK_DISK = frozenset(
-    {
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EROFS,
-        errno.EIO,
-        errno.ESTALE,
-        errno.ENODEV,
-        errno.ENXIO,
-        errno.ENOTCONN,
-        errno.ETIMEDOUT,
-        errno.EMFILE,
-        errno.ENFILE,
-    }
-)
-"""Errors of a disk that may be over later; others mean that the path cannot be used."""
-
-LONGEST_LABEL = 64
-"""Longest part of a serial number in the name of a file."""
-
-
-class StateFile:
-    """The counters of one arm on disk; locked by one process at a time.
-
-    Args:
-        path: of the JSON file; its folder is created if missing.
-        channels: that are counted; a file of other joints is refused.
-        robot: description name of the arm; a file of another robot is refused.
-
-    Attributes:
-        problem: why the disk cannot be used at present, None if it can.
-
-    Raises:
-        InputError: another process has locked it, or the path cannot be used. A disk that is full,
-            read-only or fails is no error but a `problem`.
-    """
-
-    def __init__(self, path: str | Path, channels: Channels, robot: str | None = None) -> None:
-        self.path = user_path(path)
-        self.problem: str | None = None
-        self._channels = channels
-        self._robot = robot
-        self._begin_new()
-        self._before_saving: list[Callable[[], None]] = []
-        self._journal = Journal(self.path.with_name(self.path.name + ".journal"))
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._journal.open()
-        except BlockingIOError as error:
-            raise InputError(
-                path,
-                "is in use by another estimator",
-                "give each estimator a state_file of its own",
-            ) from error
-        except OSError as error:
-            if error.errno not in SICK_DISK:
-                self._journal.close()
-                raise InputError(
-                    path,
-                    f"cannot be written ({error.strerror})",
-                    "set state_file to a writable path",
-                ) from error
-            self.problem = f"{self.path}: cannot be written ({error.strerror})"
-
-    def load(self) -> Counters | None:
-        """The last counters that were saved or journalled; None if there are none yet.
-
-        A file that the disk cannot read is kept under another name before a new one is saved.
-
-        Raises:
-            InputError: the file is damaged or counts another arm; it is not overwritten.
-        """
-        try:
-            state = read_state(self.path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if error.errno not in SICK_DISK:
-                raise self._damaged(error) from error
-            self.problem = f"{self.path}: cannot be read ({error.strerror})"
-            self._before_saving.append(self._move_away)
-            return None
-        except ValueError as error:
-            raise self._damaged(error) from error
-        self._check_arm(state)
-        return self._newer(self._adopt(state), state)
-
-    def exchange(self, old: Counters, serial: str) -> tuple[Counters | None, Path]:
-        """Keep the counters of an arm beside the file, and begin those of another arm.
-
-        Both are written with the next saving.
-
-        Args:
-            old: counters of the arm until now.
-            serial: of the other arm.
-
-        Returns:
-            Its counters, if they were kept before, and where the old ones are kept.
-        """
-        kept, content = self._of_arm(old.serial or "unknown"), self._state(old)
-        self._before_saving.append(lambda: self._write(kept, content))
-        self._begin_new()
-        try:
-            state = read_state(self._of_arm(serial))
-            self._check_arm(state)
-        except (OSError, ValueError, InputError):
-            return None, kept
-        return (self._adopt(state) if state.counters.serial == serial else None), kept
-
-    def set_channels(self, channels: Channels) -> None:
-        """Change the channels; the caller saves afterwards."""
-        self._channels = channels
-
-    def prepare_save(self, counters: Counters) -> Callable[[], None]:
-        """Take counters to save; returns a function that replaces the file atomically and syncs it.
-
-        Journal entries after this call count as newer. Call the functions in the order of creation.
-        """
-        self._sequence += 1
-        state = self._state(counters)
-        return lambda: self._save(state)
-
-    def save(self, counters: Counters) -> None:
-        """Replace the file atomically, synced to disk.
-
-        Raises:
-            OSError: the disk cannot be written; the old file remains intact.
-        """
-        self.prepare_save(counters)()
-
-    def journal(self, entry: JournalEntry) -> None:
-        """Write the lifetime counters to the journal: a few microseconds, safe against a kill.
-
-        Raises:
-            OSError: the disk cannot be written.
-        """
-        self._sequence += 1
-        self._journal.write(self._number, self._sequence, entry.values)
-
-    def close(self) -> None:
-        """Release the lock."""
-        self._journal.close()
-
-    def _begin_new(self) -> None:
-        """Number a new state, so that older journal entries do not count."""
-        self._number, self._sequence = secrets.randbelow(LARGEST_NUMBER), 0
-
-    def _state(self, counters: Counters) -> SavedState:
-        return SavedState(counters, self._channels.names, self._sequence, self._number, self._robot)
-
-    def _adopt(self, state: SavedState) -> Counters:
-        """Continue a state; returns its counters."""
-        self._sequence = state.sequence
-        if state.number is not None:
-            self._number = state.number
-        return self._converted(state.counters, state.names)
-
-    def _save(self, state: SavedState) -> None:
-        try:
-            self._replace(state)
-        except OSError as error:
-            self.problem = f"{self.path}: cannot be written ({error.strerror or error})"
-            raise
-        self.problem = None
-
-    def _replace(self, state: SavedState) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        while self._before_saving:
-            self._before_saving[0]()
-            self._before_saving.pop(0)
-        self._write(self.path, state)
-        self._journal.check()
-
-    def _write(self, path: Path, state: SavedState) -> None:
-        with new_file(path) as file:
-            file.write(json.dumps(state.as_json(), allow_nan=False))
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-    def _check_arm(self, state: SavedState) -> None:
-        """Refuse the counters of another robot.
-
-        Raises:
-            InputError: names both.
-        """
-        problem = None
-        if None not in (state.robot, self._robot) and state.robot != self._robot:
-            problem = f"counts the energy of a {state.robot}, not a {self._robot}"
-        counted = {name.partition("/")[0] for name in state.names if "/" in name}
-        if counted - {"total"} != set(self._channels.joints):
-            problem = problem or "counts the energy of other joints"
-        if problem is not None:
-            raise InputError(self.path, problem, "choose another state_file for this arm")
-
-    def _newer(self, counters: Counters, state: SavedState) -> Counters:
-        """The counters of a state, or those of the journal if they are newer."""
-        n = len(state.names)
-        try:
-            entries = [
-                entry
-                for length in JournalEntry.lengths(n)
-                for entry in self._journal.entries(length, state.number)
-            ]
-        except OSError as error:
-            self.problem = f"{self._journal.path}: cannot be read ({error.strerror})"
-            return counters
-        for sequence, values in entries:
-            if not self._sequence < sequence < LARGEST_NUMBER:
-                continue
-            try:
-                entry = JournalEntry.from_values(values, n)
-            except ValueError:
-                continue
-            new = state.counters.at(entry.lifetime, entry.clock, entry.highest)
-            counters = self._converted(new, state.names)
-            self._sequence = sequence
-        return counters
-
-    def _converted(self, counters: Counters, names: tuple[str, ...]) -> Counters:
-        """Counters of channels `names` for the channels of this file."""
-        return counters.converted(self._channels, names)
-
-    def _of_arm(self, serial: str) -> Path:
-        """Where the counters of an arm are kept while another one is counted."""
-        label = re.sub(r"[^A-Za-z0-9-]", "_", serial)[:LONGEST_LABEL]
-        return self.path.with_name(f"{self.path.name}.arm-{label}")
-
-    def _move_away(self) -> None:
-        """Keep the present file under a name that is not taken."""
-        number = 1
-        while (path := self.path.with_name(f"{self.path.name}.unreadable{number}")).exists():
-            number += 1
-        if self.path.exists():
-            self.path.rename(path)
-
-    def _damaged(self, error: BaseException) -> InputError:
-        return InputError(
-            self.path,
-            f"is not a state file of energy counters ({error})",
-            "restore it, or move it away to start from zero",
-        )
+        with open_regular(path) as file:
+            return file.read(len(_HEAD)) not in (_HEAD, b"")
+    except FileNotFoundError:
+        return False
+
+
+def journal_path(path: Path) -> Path:
+    """The file beside a state file with what was published since the last save."""
+    return path.with_name(path.name + ".journal")
 
 
 LONGEST_ABSENCE = 1.0e8
@@ -675,37 +471,90 @@ class EnergyCounters:
         robot: description name of the arm.
 
     Attributes:
-        note: what the state file told about the arm, for its users; None if there is nothing.
+        stated: the counters when they were loaded, last reset or last read.
+        highest: highest lifetime net energy at any publication so far [channels], J. It never
+            decreases, also where a joint gives energy back, and over restarts.
+        note: why the counters are not those of before, for their users; None for no reason.
 
     Raises:
         InputError: the state file is damaged, in use or belongs to another robot.
     """
 
-    def __init__(self, channels: Channels, path: Path | None, robot: str | None = None) -> None:
+    def __init__(
+        self, channels: Channels, path: str | Path | None, robot: str | None = None
+    ) -> None:
         self.channels = channels
         self.note: str | None = None
-        self._file: StateFile | None = None
-        self._journal_problem: str | None = None
-        counters = Counters.new(len(channels), utc_now())
+        self._robot = robot
+        self._files: tuple[StateFile, ...] = ()
+        """The state, saved from time to time, and the journal of what was published since."""
+        self._last_problem: str | None = None
+        kept = None
         if path is not None:
-            self._file = StateFile(path, channels, robot)
             try:
-                counters = self._file.load() or counters
+                kept = self._open(path)
             except BaseException:
-                self._file.close()
+                self._release()
                 raise
-        self._begin(counters)
+        self._begin(kept or Counters.new(channels, robot, None, "first start"))
         self.save()
         self.journal()
 
+    def _open(self, path: str | Path) -> Counters | None:
+        """Lock the files; returns the counters that were saved or journalled last."""
+        where = real_path(user_path(path))
+        state, journal = StateFile(where), StateFile(journal_path(where), synced=False)
+        self._files, known = (state, journal), None
+        try:
+            with _refusing(path, state):
+                if _is_old(where):
+                    known = self._of_this_arm(_old_counters(where))
+                    state.take_over({COUNTERS: known.content()})
+                state.open()
+            with _refusing(path, journal):
+                if _is_old(journal.path):  # without its state it counts nothing
+                    journal.take_over({})
+                try:
+                    journal.open()
+                except ValueError:  # a power cut: the state is what counts
+                    journal.path.unlink()
+            known = known or self._kept(COUNTERS)
+        except ValueError as error:
+            raise InputError(
+                where,
+                f"is not a state file of energy counters ({error})",
+                "restore it, or move it away to start from zero",
+            ) from error
+        if known is None:
+            return None
+        return known.newest(journal.values.get(JOURNAL, b"")).converted(self.channels)
+
+    def _kept(self, key: str) -> Counters | None:
+        """Counters that were saved under a key, None if there are none; raises as `_open`."""
+        content = self._files[0].values.get(key)
+        return None if content is None else self._of_this_arm(Counters.from_content(content))
+
+    def _of_this_arm(self, counters: Counters) -> Counters:
+        """These counters; raises InputError, which names both, if they are of another robot."""
+        problem = None
+        counted = {name.partition("/")[0] for name in counters.names if "/" in name}
+        if None not in (counters.robot, self._robot) and counters.robot != self._robot:
+            problem = f"counts the energy of a {counters.robot}, not a {self._robot}"
+        elif counted - {"total"} != set(self.channels.joints):
+            problem = "counts the energy of other joints"
+        if problem is not None:
+            path = self._files[0].path
+            raise InputError(path, problem, "choose another state_file for this arm")
+        return counters
+
     def _begin(self, counters: Counters) -> None:
         """Continue counters."""
-        self._counters = counters
-        self._meter = EnergyMeter(len(self.channels), start=counters.lifetime)
+        self.stated = replace(counters, robot=counters.robot or self._robot)
+        self._meter = EnergyMeter(len(self.channels), start=counters.ever)
         self._clock = counters.clock
-        self._highest = counters.lifetime.net
+        self.highest = counters.ever.net
         if counters.highest is not None:
-            self._highest = np.maximum(self._highest, counters.highest)
+            self.highest = np.maximum(self.highest, counters.highest)
         self._resuming = counters.clock is not None
 
     @property
@@ -714,61 +563,47 @@ class EnergyCounters:
         return self._meter.reading
 
     @property
-    def highest(self) -> Array:
-        """Highest lifetime net energy at any journal entry so far [channels], J.
-
-        It never decreases, also where a joint gives energy back, and over restarts.
-        """
-        return self._highest
-
-    @property
     def since_reset(self) -> MeterReading:
         """Energy since the last reset."""
-        return self._meter.reading - self._counters.reset
-
-    @property
-    def reset_time(self) -> str:
-        """Time of the last reset, ISO 8601."""
-        return self._counters.reset_time
-
-    @property
-    def reset_reason(self) -> str:
-        """Reason of the last reset."""
-        return self._counters.reset_reason
+        return self._meter.reading - self.stated.reset
 
     @property
     def serial(self) -> str | None:
         """Serial number of the arm that is counted, None if unknown."""
-        return self._counters.serial
+        return self.stated.serial
 
     @property
     def problem(self) -> str | None:
         """Why the counters are not on the disk, None if they are."""
-        if self._file is None:
-            return self._journal_problem
-        return self._file.problem or self._journal_problem
+        problems = [file.problem for file in self._files if file.problem is not None]
+        return problems[0] if problems else self._last_problem
 
     def bind(self, serial: str) -> bool:
         """Count for the arm with this serial number; returns whether the counters are others now.
 
-        Counters of an unknown arm become its own. Those of another arm are kept beside the state
-        file, and those of this arm continue, or begin at zero.
+        Counters of an unknown arm become its own. Those of another arm are kept in the state file,
+        and those of this arm continue, or begin at zero.
         """
         if serial == self.serial:
             return False
         if self.serial is None:
-            self._counters = replace(self._counters, serial=serial)
+            self.stated = replace(self.stated, serial=serial)
             return False
         reason = f"arm {serial} instead of {self.serial}"
-        counters, kept = None, ""
-        if self._file is not None:
-            counters, path = self._file.exchange(self._present(), serial)
-            kept = f"; those of the other one are kept in {path}"
-        self.note = f"{reason}: counters of its own{kept}"
-        if counters is None:
-            counters = replace(Counters.new(len(self.channels), utc_now(), reason), serial=serial)
+        self.note, counters = f"{reason}: counters of its own", None
+        if self._files:
+            state = self._files[0]
+            self.note += f"; those of the other one are kept in {state.path}"
+            state.put(f"{COUNTERS} of {self.serial}", self._present().content())
+            with suppress(OSError, ValueError, InputError):
+                counters = self._kept(f"{COUNTERS} of {serial}")
+                if counters is None:
+                    label = re.sub(r"[^A-Za-z0-9-]", "_", serial)[:64]
+                    old = _old_counters(state.path.with_name(f"{state.path.name}.arm-{label}"))
+                    counters = self._of_this_arm(old) if old.serial == serial else None
+                counters = None if counters is None else counters.converted(self.channels)
         restarts = self._meter.restarts
-        self._begin(counters)
+        self._begin(counters or Counters.new(self.channels, self._robot, serial, reason))
         self._meter.restarts = restarts
         self.save()
         return True
@@ -800,67 +635,54 @@ class EnergyCounters:
     def lifetime_uncorrected(self) -> MeterReading:
         """`lifetime` without corrections: differences of it are integrals of power."""
         now = self.lifetime
-        net = now.net - self._meter.corrections
-        return MeterReading(net, now.consumed, now.accounted, now.unaccounted)
+        return replace(now, net=now.net - self._meter.corrections)
 
     def reset(self, reason: str) -> None:
         """Set the counters since reset to zero; the lifetime counters continue."""
-        self._counters = replace(
-            self._counters, reset=self.lifetime, reset_time=utc_now(), reset_reason=reason
+        self.stated = replace(
+            self.stated, reset=self.lifetime, reset_time=utc_now(), reset_reason=reason
         )
         self.save()
 
     def read_interval(self) -> MeterReading:
         """Energy since the last call; since the state file was created at the first."""
-        passed = self.lifetime - self._counters.interval
-        self._counters = replace(self._counters, interval=self.lifetime)
+        passed = self.lifetime - self.stated.interval
+        self.stated = replace(self.stated, interval=self.lifetime)
         self.save()
         return passed
 
     def change_channels(self, channels: Channels) -> None:
         """Continue with other channels; new ones start at zero."""
-        names, counters = self.channels.names, self._counters
-        last = replace(self.lifetime, net=self._meter.last_power)
-        self._meter = EnergyMeter(len(channels), start=channels.convert(self.lifetime, names))
-        self._meter.last_power = channels.convert(last, names).net
-        self._counters = counters.converted(channels, names)
-        self._highest = channels.convert_values(self._highest, names)
+        names = self.channels.names
+        last, restarts = channels.convert_values(self._meter.last_power, names), self.clock_restarts
+        self.stated = self._present().converted(channels)
+        self._meter = EnergyMeter(len(channels), start=self.stated.ever)
+        self._meter.last_power, self._meter.restarts = last, restarts
+        self.highest = channels.convert_values(self.highest, names)
         self.channels = channels
-        if self._file is not None:
-            self._file.set_channels(channels)
         self.save()
 
     def note_highest(self) -> None:
         """Include the present energies in the highest ones."""
-        self._highest = np.maximum(self._highest, self.lifetime.net)
+        self.highest = np.maximum(self.highest, self.lifetime.net)
 
     def journal(self) -> None:
         """Journal the counters before they are published, so that a kill cannot take them back."""
         self.note_highest()
-        if self._file is None:
-            return
-        try:
-            self._file.journal(JournalEntry(self.lifetime, self._clock, self._highest))
-        except OSError as error:
-            self._journal_problem = f"{self._file.path}: cannot be written ({error.strerror})"
-        else:
-            self._journal_problem = None
+        if self._files:
+            self._files[1].put(JOURNAL, self._present().entry())
+            self._files[1].save()
 
     def prepare_save(self) -> Callable[[], None]:
-        """Take the counters to save; returns a function that writes them to disk.
+        """Take the counters to save; returns a function that writes them and needs no lock.
 
         Counting may continue before it is called: the journal holds newer values. A disk that
         cannot be written is a `problem`.
         """
-        if self._file is None:
+        if not self._files:
             return lambda: None
-        write = self._file.prepare_save(self._present())
-
-        def save() -> None:
-            with suppress(OSError):
-                write()
-
-        return save
+        self._files[0].put(COUNTERS, self._present().content())
+        return self._files[0].save
 
     def save(self) -> None:
         """Write the counters to disk."""
@@ -868,16 +690,20 @@ class EnergyCounters:
 
     def close(self) -> None:
         """Save, and release the state file."""
-        if self._file is not None:
+        if self._files:
             self.save()
             self.journal()  # a full disk may still have room for it
-            self._journal_problem = self.problem
-            self._file.close()
-            self._file = None
+            self._last_problem = self.problem
+            self._release()
+
+    def _release(self) -> None:
+        for file in self._files:
+            file.close()
+        self._files = ()
 
     def _present(self) -> Counters:
         """The counters now."""
-        return self._counters.at(self.lifetime, self._clock, self._highest)
+        return replace(self.stated, ever=self.lifetime, clock=self._clock, highest=self.highest)
 
     def _account_for_absence(self, now: float) -> None:
         """Count the time since the last run as unaccounted, if the clock has not restarted."""

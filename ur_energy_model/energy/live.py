@@ -378,8 +378,8 @@ class LiveEstimator:
             samples=self.samples,
             refused=self.refused,
             controller_restarts=self._counters.clock_restarts,
-            reset_time=self._counters.reset_time,
-            reset_reason=self._counters.reset_reason,
+            reset_time=self._counters.stated.reset_time,
+            reset_reason=self._counters.stated.reset_reason,
             serial=self._counters.serial,
             note=self._counters.note,
         )

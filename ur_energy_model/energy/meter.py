@@ -6,20 +6,18 @@ integrals of the powers, the efficiency is their ratio.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.samples import Gap, changes
+from ur_energy_model.typing import Array, Mask
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     from ur_energy_model.energy.powers import EnergyCorrection, PowerTable
-    from ur_energy_model.typing import Array, Mask
 
 # Steps between samples that integrals over time bridge, and gaps that they leave out.
 #

@@ -1,0 +1,416 @@
+"""Counters that survive restarts, kills, sick disks and damage, and belong to one arm."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from test.energy.known_arm import ROBOT, known_model, motion, packets
+from test.small_disk import SmallDisk, small_disk
+from ur_energy_model.energy.counters import Counters, EnergyCounters, StateFile
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.powers import Channels
+from ur_energy_model.errors import InputError
+
+ELBOW = "elbow_joint/electrical_power"
+ENDLESS = 10**400
+
+
+def options(folder: Path) -> LiveOptions:
+    return LiveOptions(state_file=folder / "state.json", cycle_log=folder / "cycles.csv")
+
+
+def estimator(folder: Path) -> LiveEstimator:
+    return LiveEstimator(known_model(), ROBOT, options(folder))
+
+
+def kill(live: LiveEstimator) -> None:
+    """Release the locks without saving, as the end of a process does."""
+    live._counters._release()
+
+
+def measured(
+    live: LiveEstimator, seconds: float = 1.0, start: float = 100.0, serial: str | None = None
+) -> Snapshot:
+    """Snapshot after so much motion of the arm with this serial number."""
+    telemetry = motion(seconds, start=start)
+    telemetry = replace(telemetry, info=replace(telemetry.info, serial=serial))
+    for batch in packets(telemetry, 50):
+        live.update(batch)
+    snapshot = live.snapshot()
+    assert snapshot is not None
+    return snapshot
+
+
+def kept(folder: Path, key: str = "counters") -> dict[str, Any]:
+    """Counters in the state file."""
+    with closing(sqlite3.connect(folder / "state.json")) as connection:
+        (content,) = connection.execute("SELECT value FROM state WHERE key = ?", [key]).fetchone()
+    found: dict[str, Any] = json.loads(content)
+    return found
+
+
+def test_values_of_a_state_file_survive_deletion_and_concurrency(tmp_path: Path) -> None:
+    file = StateFile(tmp_path / "folder" / "s")
+    file.put("a", b"1")
+    file.save()
+    with pytest.raises(BlockingIOError):
+        StateFile(file.path).open()
+    file.path.unlink()
+    file.put("b", b"2")
+    file.save()
+    file.close()
+    again = StateFile(file.path)
+    again.open()
+    assert (again.values, file.problem) == ({"a": b"1", "b": b"2"}, None)
+    again.close()
+
+
+def test_what_happened_between_two_saves_is_in_the_journal(tmp_path: Path) -> None:
+    live = estimator(tmp_path)
+    seen = []
+    for batch in packets(motion(3.0), 50):
+        live.update(batch)
+        snapshot = live.snapshot()
+        assert snapshot is not None
+        seen.append(float(snapshot.highest[snapshot.channels.names.index(ELBOW)]))
+    assert snapshot is not None
+    assert seen == sorted(seen)
+    elbow = snapshot.channels.names.index(ELBOW)
+    assert seen[-1] > snapshot.lifetime.net[elbow], "no regeneration at the end"
+    kill(live)
+    assert kept(tmp_path)["ever"]["accounted"] == 0.0
+    again = measured(live := estimator(tmp_path), 0.02, start=130.0)
+    assert again.highest[elbow] == pytest.approx(seen[-1], rel=1e-12)
+    assert again.lifetime.unaccounted == pytest.approx(130.0 - 103.0, abs=0.01)
+    assert again.reset_time == snapshot.reset_time
+    live.close()
+    saved = kept(tmp_path)
+    assert saved["highest"][elbow] == pytest.approx(seen[-1])
+    (tmp_path / "state.json.journal").write_bytes(b"SQLite format 3\0" + bytes(4080))  # power cut
+    assert measured(estimator(tmp_path), 0.1, 131.0).lifetime.accounted > 3.0
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+from test.energy.test_counters import estimator, motion, packets
+live = estimator(Path(sys.argv[1]))
+for number, batch in enumerate(packets(motion(60.0), 10)):
+    live.update(batch)
+    shown = live.snapshot().lifetime.consumed.sum()
+    if number % 10 == 0:
+        live.save()
+    print(repr(float(shown)), flush=True)
+"""
+
+
+def test_a_kill_takes_back_no_published_energy(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _KILLED, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).resolve().parents[2],
+    ) as child:
+        assert child.stdout is not None
+        shown = [child.stdout.readline() for _ in range(200)]
+        child.send_signal(signal.SIGKILL)
+        shown += [line for line in child.stdout.read().splitlines(True) if line.endswith("\n")]
+    again = estimator(tmp_path)
+    assert again.read_interval().consumed.sum() >= float(shown[-1]) > 0
+    again.close()
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    live = estimator(tmp_path)
+    with pytest.raises(InputError, match="in use"):
+        estimator(tmp_path)
+    live.close()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        EnergyCounters(live.channels, tmp_path / "file" / "s")
+
+
+def test_counters_are_converted_to_other_parameter_errors(tmp_path: Path) -> None:
+    few, more = Channels(("a", "b")), Channels(("a", "b"), (2, 3))
+    counters = EnergyCounters(few, tmp_path / "s")
+    steps, power = counters._meter.gaps(np.arange(3.0) / 20), np.full((3, len(few)), 5.0)
+    counters.integrate(np.arange(3.0), steps, power)
+    counters.close()
+    again = EnergyCounters(more, tmp_path / "s")
+    assert again.lifetime.net[: more.sensitivity] == pytest.approx(0.5)
+    assert again.lifetime.net[more.sensitivity :] == pytest.approx(0.0)
+    again.close()
+    with pytest.raises(InputError, match="other joints"):
+        EnergyCounters(Channels(("c",)), tmp_path / "s")
+
+
+# Disks.
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk", 512) as disk_:
+        yield disk_
+
+
+def use_everything(live: LiveEstimator) -> None:
+    """Everything that writes to the disk."""
+    live.reset("service call")
+    live.read_interval()
+    live.start_cycle()
+    live.save()
+
+
+def test_a_disk_that_becomes_full_and_recovers(disk: SmallDisk) -> None:
+    live = estimator(disk.path)
+    before = measured(live)
+    assert live.disk_problem is None
+    disk.fill()
+    for k in range(2):
+        use_everything(live)
+        during = measured(live, 1.0, 101.002 + 1.002 * k)
+    assert during.lifetime.accounted > before.lifetime.accounted + 1.9
+    assert live.log_problem is not None
+    disk.empty()
+    live.snapshot()
+    live.save()
+    assert (live.disk_problem, live.log_problem) == (None, None)
+    live.close()
+    with (disk.path / "cycles.csv").open(newline="") as file:
+        assert [row["cycle"] for row in csv.DictReader(file)] == ["1"]
+    after = measured(live := estimator(disk.path), 0.1, 103.006)
+    assert (after.lifetime.consumed >= during.lifetime.consumed).all()
+    assert after.reset_reason == "service call"
+    live.close()
+
+
+@pytest.mark.parametrize("kind", ["full", "read-only"])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_disk_that_is_sick_at_the_start(disk: SmallDisk, kind: str, known: bool) -> None:
+    counted = 0.0
+    if known:
+        first = estimator(disk.path)
+        counted = float(measured(first).lifetime.accounted)
+        first.close()
+    disk.fill()
+    disk.set_writable(kind == "full")
+    live = estimator(disk.path)
+    assert live.disk_problem is not None
+    shown = measured(live, 1.0, 101.002)
+    assert shown.lifetime.accounted == pytest.approx(counted + 1.0, abs=0.01)
+    use_everything(live)
+    assert "state.json" in str(live.disk_problem)
+    disk.set_writable(True)
+    disk.empty()
+    live.snapshot()
+    live.save()
+    assert live.disk_problem is None
+    live.close()
+    again = estimator(disk.path)
+    assert measured(again, 0.1, 102.004).lifetime.accounted > shown.lifetime.accounted
+    again.close()
+
+
+def test_the_journal_has_room_on_a_full_disk_over_restarts(disk: SmallDisk) -> None:
+    live = estimator(disk.path)
+    measured(live)
+    disk.fill()
+    for k in range(3):
+        shown = measured(live, 1.0, 101.002 + 1.002 * k)
+        kill(live)
+        live = estimator(disk.path)
+        assert live._counters.lifetime.accounted == pytest.approx(shown.lifetime.accounted)
+    live.close()
+
+
+class Failing:
+    """A connection that the disk fails."""
+
+    def execute(self, *_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    executemany = execute
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def test_a_state_that_cannot_be_read_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = estimator(tmp_path)
+    measured(first)
+    first.close()
+    content = (tmp_path / "state.json").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", lambda *_, **__: Failing())
+        second = estimator(tmp_path)
+        assert "disk I/O error" in str(second.disk_problem)
+    measured(second, 0.1)
+    second.close()
+    assert second.disk_problem is None
+    assert (tmp_path / "state.json.unreadable1").read_bytes() == content
+    assert kept(tmp_path)["ever"]["accounted"] == pytest.approx(0.1, abs=0.01)
+
+
+# Arms.
+
+
+def test_a_state_file_that_is_moved_away_begins_a_new_one(tmp_path: Path) -> None:
+    live = estimator(tmp_path)
+    measured(live)
+    kill(live)
+    (tmp_path / "state.json").rename(tmp_path / "elsewhere")
+    for _ in range(2):
+        again = estimator(tmp_path)
+        assert again.read_interval().accounted == 0.0
+        kill(again)
+    with pytest.raises(InputError, match="energy of a ur5e, not a ur10e; choose another"):
+        EnergyCounters(live.channels, tmp_path / "state.json", "ur10e")
+
+
+def test_another_arm_has_counters_of_its_own_and_the_first_one_continues(tmp_path: Path) -> None:
+    live = estimator(tmp_path)
+    measured(live)
+    first = measured(live, 2.0, 101.002, "A1")  # becomes known, and binds the counters
+    assert first.lifetime.accounted == pytest.approx(3.002)
+    live.close()
+
+    live = estimator(tmp_path)  # the arm was exchanged while nothing ran
+    other = measured(live, serial="B/2", start=9000.0)
+    assert (other.serial, other.reset_reason) == ("B/2", "arm B/2 instead of A1")
+    assert other.lifetime.accounted == pytest.approx(1.0)
+    assert other.lifetime.unaccounted == 0.0
+    assert "kept in" in str(other.note)
+
+    back = measured(live, serial="A1", start=110.0)  # and exchanged back while it runs
+    assert back.lifetime.accounted == pytest.approx(first.lifetime.accounted + 1.0)
+    assert (back.lifetime.consumed >= first.lifetime.consumed).all()
+    live.close()
+
+    live = estimator(tmp_path)
+    again = measured(live, serial="B/2", start=9001.002)
+    live.close()
+    assert again.lifetime.accounted == pytest.approx(2.0, abs=0.01)
+
+
+# Files of earlier versions: JSON, and a journal of two slots.
+
+
+def write_old(folder: Path, accounted: float, first_version: bool) -> dict[str, Any]:
+    """A state as earlier versions wrote it, with a newer and an interrupted journal entry."""
+    channels = LiveEstimator(known_model(), ROBOT).channels
+    content = json.loads(Counters.new(channels, "ur5e", None, "first start").content())
+    content |= {"sequence": 7, "clock": 150.0}
+    numbers = [0.5] * 2 * len(channels) + [accounted, 0.0, 200.0]
+    head = struct.pack("<QQ", content["number"], 8)
+    if first_version:
+        head = head[8:]
+        for key in ("number", "robot", "serial", "highest"):
+            del content[key]
+    else:
+        numbers += [0.75] * len(channels)
+    payload = head + struct.pack(f"<{len(numbers)}d", *numbers)
+    slot = payload + struct.pack("<I", zlib.crc32(payload))
+    folder.mkdir(exist_ok=True)
+    (folder / "state.json").write_text(json.dumps(content))
+    (folder / "state.json.journal").write_bytes(bytes(len(slot)) + slot)
+    return content  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("first_version", [True, False])
+def test_an_old_state_is_read_once_and_moved_over(tmp_path: Path, first_version: bool) -> None:
+    write_old(tmp_path, 5.0, first_version)
+    live = estimator(tmp_path)
+    snapshot = measured(live, 1.0, 200.002, "A1")
+    assert snapshot.lifetime.accounted == pytest.approx(6.0, abs=0.01)
+    assert snapshot.highest.min() >= (0.0 if first_version else 0.75)
+    live.close()
+    saved = kept(tmp_path)
+    assert (saved["robot"], saved["serial"]) == ("ur5e", "A1")
+    live = estimator(tmp_path)
+    assert live.read_interval().accounted == pytest.approx(6.0, abs=0.01)
+    live.close()
+
+
+def test_an_old_state_on_a_full_disk_is_moved_over_later(disk: SmallDisk) -> None:
+    write_old(disk.path, 5.0, first_version=False)
+    disk.fill()
+    live = estimator(disk.path)
+    assert measured(live, 1.0, 200.002).lifetime.accounted == pytest.approx(6.0, abs=0.01)
+    assert live.disk_problem is not None
+    disk.empty()
+    live.save()
+    live.snapshot()
+    assert live.disk_problem is None
+    live.close()
+    assert kept(disk.path)["ever"]["accounted"] == pytest.approx(6.0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (("ever", "consumed", 3), 5e218),
+        (("ever", "net", 0), -1e12),
+        (("ever", "net", 0), float("nan")),
+        (("ever", "accounted"), 1e300),
+        (("ever", "unaccounted"), -5.0),
+        (("clock",), 1e300),
+        (("ever", "accounted"), ENDLESS),
+        (("names",), 5),
+        (("names", 0), None),
+        (("number",), "x"),
+        (("highest",), [1.0]),
+        (("highest",), "x"),
+        (("schema",), 9),
+    ],
+)
+@pytest.mark.parametrize("old", [True, False])
+def test_impossible_contents_are_refused_in_one_line(
+    tmp_path: Path, key: tuple[str | int, ...], value: object, old: bool
+) -> None:
+    place = content = write_old(tmp_path, 5.0, first_version=False)
+    for part in key[:-1]:
+        place = place[part]  # type: ignore[index]
+    place[key[-1]] = value  # type: ignore[index]
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps(content))
+    if not old:
+        path.unlink()
+        file = StateFile(path)
+        file.put("counters", json.dumps(content).encode())
+        file.save()
+        file.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="is not a state file") as refusal:
+        estimator(tmp_path)
+    assert "\n" not in str(refusal.value)
+    assert path.read_bytes() == before
+    path.unlink()
+    estimator(tmp_path).close()  # the lock was given back
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "null", '{"schema": 1}', "[" * 100_000, " " * (5 << 20), "SQLite format 3\0" * 300],
+)
+def test_other_files_are_refused_and_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / "state.json").write_text(text)
+    with pytest.raises(InputError, match="is not a state file"):
+        estimator(tmp_path)
+    assert (tmp_path / "state.json").read_text() == text
