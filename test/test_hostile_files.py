@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from test.model.made_up import with_tensors
 from test.plant.history.synthetic_plant import JOINTS, Arm, Work, write_plant
-from ur_energy_model.energy.counters import StateFile
+from ur_energy_model.energy.counters import EnergyCounters
 from ur_energy_model.energy.cycles import Cycle, CycleLog
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import Channels
@@ -311,7 +311,7 @@ def _learned(path: Path) -> None:
 def _journalled(path: Path) -> None:
     """The pipe is where the journal of a state file is looked for."""
     path.rename(path.with_name("x.journal"))
-    StateFile(path.with_name("x"), CHANNELS)
+    EnergyCounters(CHANNELS, path.with_name("x"))
 
 
 def _in_bag(path: Path) -> Path:
@@ -325,7 +325,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
     **READERS,
     "plan": lambda path: read_plan(path, CHANNELS.joints),
     "cycles": _logged,
-    "state": lambda path: StateFile(path, CHANNELS).load(),
+    "state": lambda path: EnergyCounters(CHANNELS, path),
     "journal": _journalled,
     "learned": _learned,
     "written": lambda path: write_text(path, ""),
@@ -389,7 +389,7 @@ def test_a_journal_that_is_a_link_is_refused_and_its_target_stays(tmp_path: Path
     victim.write_bytes(b"x" * 4096)
     (tmp_path / "state.journal").symlink_to(victim)
     with pytest.raises(InputError, match="symbolic link"):
-        StateFile(tmp_path / "state", CHANNELS)
+        EnergyCounters(CHANNELS, tmp_path / "state")
     assert victim.read_bytes() == b"x" * 4096
 
 

@@ -315,7 +315,9 @@ def test_another_arm_has_counters_of_its_own_and_the_first_one_continues(tmp_pat
 def write_old(folder: Path, accounted: float, first_version: bool) -> dict[str, Any]:
     """A state as earlier versions wrote it, with a newer and an interrupted journal entry."""
     channels = LiveEstimator(known_model(), ROBOT).channels
-    content = json.loads(Counters.new(channels, "ur5e", None, "first start").content())
+    content: dict[str, Any] = json.loads(
+        Counters.new(channels, "ur5e", None, "first start").content()
+    )
     content |= {"sequence": 7, "clock": 150.0}
     numbers = [0.5] * 2 * len(channels) + [accounted, 0.0, 200.0]
     head = struct.pack("<QQ", content["number"], 8)
@@ -330,7 +332,7 @@ def write_old(folder: Path, accounted: float, first_version: bool) -> dict[str, 
     folder.mkdir(exist_ok=True)
     (folder / "state.json").write_text(json.dumps(content))
     (folder / "state.json.journal").write_bytes(bytes(len(slot)) + slot)
-    return content  # type: ignore[no-any-return]
+    return content
 
 
 @pytest.mark.parametrize("first_version", [True, False])
