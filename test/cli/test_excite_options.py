@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.cli.excite_options import request_of
+from ur_energy_model.cli.excite import request_of
 from ur_energy_model.cli.main import build_parser
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.design_problem import DesignRequest

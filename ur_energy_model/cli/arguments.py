@@ -1,4 +1,4 @@
-"""Subcommands, and the arguments that several of them take: each is described once."""
+"""Arguments that several subcommands take, each described once, and what they stand for."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ur_energy_model.cli.output import WIDTH, note, progress
-from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.errors import InputError, RecordingError, UrEnergyError, WrongRobotError
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
 from ur_energy_model.options import is_address
 
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """Where a command registers its subcommands."""
 
-Run: TypeAlias = Callable[[argparse.Namespace], None]
-"""Runs a subcommand with its parsed arguments."""
-
-
 N = TypeVar("N", int, float)
 SEEDS = (0, 2**32 - 1)
 """Range of seeds of random numbers."""
@@ -38,11 +35,11 @@ SEEDS = (0, 2**32 - 1)
 def add_command(
     subparsers: Subparsers,
     name: str,
-    run: Run | None,
+    run: Callable[[argparse.Namespace], None] | None,
     summary: str,
     description: str,
     examples: str,
-    notes: str = "",
+    notes: str | Callable[[], str] = "",
 ) -> argparse.ArgumentParser:
     """Add a subcommand and return its parser.
 
@@ -53,17 +50,17 @@ def add_command(
         summary: one line of `ur_energy --help`.
         description: one paragraph; it is wrapped here.
         examples: command lines.
-        notes: shown below the examples, laid out by the caller.
+        notes: shown below the examples, laid out by the caller; made when the help of this command
+            is shown, where it is a function.
     """
-    epilog = "examples:\n" + textwrap.indent(examples.strip(), "  ")
     parser = subparsers.add_parser(
         name,
         help=summary,
-        description=textwrap.fill(" ".join(description.split()), WIDTH),
-        epilog=f"{epilog}\n\n{notes}" if notes else epilog,
+        description=textwrap.fill(description, WIDTH),
+        epilog="examples:\n" + textwrap.indent(examples.strip(), "  "),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(parser=parser)
+    parser.set_defaults(parser=parser, notes=notes)
     if run is not None:
         parser.set_defaults(run=run)
     return parser
@@ -84,6 +81,30 @@ def definition_list(title: str, entries: Mapping[str, str]) -> str:
     return "\n".join((f"{title}:", *lines))
 
 
+# Arguments of one line each.
+
+
+def add_flag(parser: argparse._ActionsContainer, flag: str, description: str) -> None:
+    """An option without a value."""
+    parser.add_argument(flag, action="store_true", help=description)
+
+
+def add_path(parser: argparse._ActionsContainer, flags: str, metavar: str, text: str) -> None:
+    """An option for a file or folder; its flags are separated by a blank."""
+    parser.add_argument(*flags.split(), type=Path, metavar=metavar, help=text)
+
+
+def add_text(
+    parser: argparse._ActionsContainer,
+    flag: str,
+    metavar: str,
+    description: str,
+    default: str | None = None,
+) -> None:
+    """An option for a word."""
+    parser.add_argument(flag, default=default, metavar=metavar, help=description)
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """MODEL.yaml."""
     parser.add_argument("model", type=Path, metavar="MODEL.yaml", help="identified model")
@@ -91,26 +112,20 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def add_bag(parser: argparse.ArgumentParser, description: str = "recording") -> None:
     """One BAG."""
-    parser.add_argument(
-        "bag", type=Path, metavar="BAG", help=f"{description} (a rosbag2 directory)"
-    )
+    text = f"{description} (a rosbag2 directory)"
+    parser.add_argument("bag", type=Path, metavar="BAG", help=text)
 
 
 def add_bags(parser: argparse.ArgumentParser, description: str) -> None:
     """One BAG or more."""
-    parser.add_argument(
-        "bags", nargs="+", type=Path, metavar="BAG", help=f"{description} (rosbag2 directories)"
-    )
+    text = f"{description} (rosbag2 directories)"
+    parser.add_argument("bags", nargs="+", type=Path, metavar="BAG", help=text)
 
 
 def add_same_arm(parser: argparse.ArgumentParser) -> None:
     """`--same-arm`."""
-    parser.add_argument(
-        "--same-arm",
-        action="store_true",
-        help="the model is of this very arm, whatever the serial numbers are, as after an exchange "
-        "of its control box",
-    )
+    text = "the model is of this very arm, whatever the serial numbers are, as after an exchange "
+    add_flag(parser, "--same-arm", text + "of its control box")
 
 
 def add_validate(parser: argparse.ArgumentParser) -> None:
@@ -132,20 +147,14 @@ def add_robot(parser: argparse.ArgumentParser, default: str | None = None) -> No
         parser: of the subcommand.
         default: what applies without the option; None makes the option required.
     """
-    help_ = "name of the robot, such as ur5e, or its YAML file"
-    parser.add_argument(
-        "--robot",
-        required=default is None,
-        metavar="NAME",
-        help=help_ if default is None else f"{help_} (default: {default})",
-    )
+    text = "name of the robot, such as ur5e, or its YAML file"
+    text += "" if default is None else f" (default: {default})"
+    parser.add_argument("--robot", required=default is None, metavar="NAME", help=text)
 
 
-def add_output(parser: argparse.ArgumentParser, metavar: str, description: str) -> None:
+def add_output(parser: argparse.ArgumentParser, metavar: str, text: str) -> None:
     """`-o`/`--output`, required."""
-    parser.add_argument(
-        "-o", "--output", required=True, type=Path, metavar=metavar, help=description
-    )
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar=metavar, help=text)
 
 
 def host_address(text: str) -> str:
@@ -168,20 +177,18 @@ def add_controller(parser: argparse._ActionsContainer, *, required: bool = True)
 
 def add_consent(parser: argparse._ActionsContainer) -> None:
     """`--yes` and `--another-arm`, on subcommands that move a robot."""
-    parser.add_argument("--yes", action="store_true", help="move the robot without asking")
-    parser.add_argument(
+    add_flag(parser, "--yes", "move the robot without asking")
+    text = "run although serial number, mounting, payload, tool or pose are not those that the "
+    add_flag(
+        parser,
         "--another-arm",
-        action="store_true",
-        help="run although serial number, mounting, payload, tool or pose are not those that the "
-        "motion was recorded with or planned for (never on another model)",
+        text + "motion was recorded with or planned for (never on another model)",
     )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`, on subcommands that print figures."""
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object on stdout and nothing else"
-    )
+    add_flag(parser, "--json", "print one JSON object on stdout and nothing else")
 
 
 def number(kind: type[N], least: float, most: float) -> Callable[[str], N]:
@@ -214,18 +221,21 @@ def _plain_number(text: str) -> str:
 def add_number(
     parser: argparse._ActionsContainer,
     flag: str,
-    default: float,
+    default: float | None,
     metavar: str,
     description: str,
     limits: tuple[float, float] = (-1e9, 1e9),
 ) -> None:
-    """An option for a number of the type of its default, within limits."""
+    """An option for a number of the type of its default, within limits.
+
+    Without a default, it is a floating-point number, and the description says what applies.
+    """
     parser.add_argument(
         flag,
-        type=number(type(default), *limits),
+        type=number(int if isinstance(default, int) else float, *limits),
         default=default,
         metavar=metavar,
-        help=f"{description} (default: %(default)s)",
+        help=description if default is None else f"{description} (default: %(default)s)",
     )
 
 
@@ -329,33 +339,125 @@ def with_given_payload(model: EnergyModel, words: Sequence[str] | None) -> Energ
     return model if payload is None else model.with_payload(payload)
 
 
+# The model of a subcommand: a file, or without one the generic model of the arm.
+
+BAG_SUFFIXES = (".mcap", ".db3")
+"""Of files that are recordings."""
+
+
+@dataclass(frozen=True)
+class ChosenModel:
+    """The model of a subcommand.
+
+    Attributes:
+        model: of the arm.
+        path: its file; None for the generic model.
+    """
+
+    model: EnergyModel
+    path: Path | None
+
+    @property
+    def entry(self) -> str:
+        """`model` in JSON output: the path, or "generic"."""
+        from ur_energy_model.model.generic import model_entry
+
+        return model_entry(self.path)
+
+    @property
+    def words(self) -> str:
+        """The model in words, for people."""
+        from ur_energy_model.model.generic import model_words
+
+        return model_words(self.model, self.path)
+
+
+def add_optional_model(parser: argparse.ArgumentParser) -> None:
+    """MODEL.yaml, which may be left out, and `--robot`; before other positional arguments."""
+    parser.add_argument(
+        "model",
+        nargs="?",
+        type=Path,
+        metavar="MODEL.yaml",
+        help="identified model (default: the generic one of --robot)",
+    )
+    text = "name of the robot, such as ur5e (default: the one of the model, or of the bag)"
+    add_text(parser, "--robot", "NAME", text)
+
+
+def chosen_model(
+    model: Path | None, robot: str | None, recordings: Sequence[Path] = ()
+) -> ChosenModel:
+    """The model of a subcommand.
+
+    Args:
+        model: its file; None for the generic model.
+        robot: name of the robot, or None.
+        recordings: bags that may name the robot.
+
+    Raises:
+        InputError: no such model or robot, the model of another robot, or nothing names the robot.
+    """
+    from ur_energy_model.model.generic import generic_model
+    from ur_energy_model.model.model_file import load_model
+    from ur_energy_model.model.robots import load_robot
+
+    if model is None:
+        return ChosenModel(generic_model(robot or recorded_robot(recordings)), None)
+    loaded = load_model(model)
+    if robot is not None and load_robot(robot).name != loaded.robot_name:
+        raise WrongRobotError(
+            model,
+            f"is a model of a {loaded.robot_name}, not of a {load_robot(robot).name}",
+            "leave out --robot, or give another model",
+        )
+    return ChosenModel(loaded, model)
+
+
+def split_model(model: Path | None, bags: Sequence[Path]) -> tuple[Path | None, list[Path]]:
+    """A model that may have been left out, so that the first bag took its place, and the bags."""
+    if model is not None and (model.is_dir() or model.suffix in BAG_SUFFIXES):
+        return None, [model, *bags]
+    return model, list(bags)
+
+
+def recorded_robot(recordings: Sequence[Path]) -> str:
+    """The robot that the first readable recording names.
+
+    Raises:
+        InputError: none names it, or none can be read.
+    """
+    from ur_energy_model.telemetry.bag.reader import read_info
+
+    source: Path | str = "--robot"
+    for bag in recordings:
+        try:
+            name = read_info(bag).robot
+        except RecordingError:  # one of several may be damaged
+            if bag == recordings[-1]:
+                raise
+            continue
+        if name is not None:
+            return name
+        source = bag
+    raise InputError(
+        source,
+        "does not name the robot" if recordings else "is missing, and there is no model",
+        "give --robot NAME, such as --robot ur5e, or a model file",
+    )
+
+
 # Options for the cost and CO2 of energy.
 
 
 def add_tariff_options(energy: argparse._ArgumentGroup) -> None:
     """`--tariff`, `--currency`, `--co2` and `--supply-efficiency`."""
-    energy.add_argument(
-        "--tariff",
-        type=number(float, -1e6, 1e6),
-        metavar="PRICE",
-        help="price per kWh (default: no cost)",
-    )
-    energy.add_argument(
-        "--currency", default="EUR", metavar="NAME", help="of the price (default: %(default)s)"
-    )
-    energy.add_argument(
-        "--co2",
-        type=number(float, 0, 1e6),
-        metavar="KG",
-        help="kg of CO2 per kWh (default: no emission)",
-    )
-    add_number(
-        energy,
-        "--supply-efficiency",
-        1.0,
-        "SHARE",
-        "share of the wall power that reaches the robot bus",
-    )
+    add_number(energy, "--tariff", None, "PRICE", "price per kWh (default: no cost)", (-1e6, 1e6))
+    add_text(energy, "--currency", "NAME", "of the price (default: %(default)s)", "EUR")
+    co2 = "kg of CO2 per kWh (default: no emission)"
+    add_number(energy, "--co2", None, "KG", co2, (0, 1e6))
+    share = "share of the wall power that reaches the robot bus"
+    add_number(energy, "--supply-efficiency", 1.0, "SHARE", share)
 
 
 def tariff_given(options: argparse.Namespace) -> Tariff:
@@ -390,11 +492,12 @@ class FailedBagsError(UrEnergyError):
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """`--scheduler` and `--workers`."""
-    parser.add_argument(
+    add_text(
+        parser,
         "--scheduler",
-        metavar="ADDRESS",
-        help="work on the bags on a running Dask cluster, such as tcp://10.0.0.5:8786 "
-        "(default: on the cores of this machine)",
+        "ADDRESS",
+        "work on the bags on a running Dask cluster, such as tcp://10.0.0.5:8786 (default: on the "
+        "cores of this machine)",
     )
     parser.add_argument(
         "--workers",
@@ -459,7 +562,7 @@ def failed_of(results: Sequence[BagResult[Any]]) -> list[BagResult[Any]]:
 
 def failed_json(failed: Sequence[BagResult[Any]]) -> list[dict[str, Any]]:
     """Entry "failed" of JSON output."""
-    return [{"bag": str(result.bag), "reason": result.reason} for result in failed]
+    return [{"bag": result.bag, "reason": result.reason} for result in failed]
 
 
 def report_failed(failed: Sequence[BagResult[Any]], bags: int) -> None:

@@ -1,38 +1,40 @@
-"""`ur_energy excite`: exciting trajectories designed, checked, exported and executed."""
+"""Motions on a robot: `ur_energy excite`, and what every command that moves a robot shares."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.excite_options import (
-    add_design_options,
-    add_execution_options,
-    add_surroundings,
-    add_tool_speed,
-    check_execution,
-    request_of,
-)
-from ur_energy_model.cli.output import note, print_json, print_table, progress
+from ur_energy_model.cli.output import ask, note, print_json, print_table, progress
+from ur_energy_model.cli.recordings import recording_json
+from ur_energy_model.errors import InputError, MotionRefusedError
 
 if TYPE_CHECKING:
     import argparse
 
     from ur_energy_model.experiment.design import Design
     from ur_energy_model.experiment.design_problem import DesignRequest
-    from ur_energy_model.experiment.limits import TrajectoryVerdict
+    from ur_energy_model.experiment.execution_plan import (
+        ExecutionPlan,
+        ExecutionResult,
+        MotionSummary,
+    )
+    from ur_energy_model.experiment.limits import SafetyLimits, TrajectoryVerdict
     from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.geometry import Capsule, Wall
+    from ur_energy_model.model.robots import RobotDescription
+    from ur_energy_model.model.setup import Setup
     from ur_energy_model.trajectory.fourier import FourierTrajectory
 
-_EXAMPLES = """\
-ur_energy excite --robot ur5e -o trajectory.yaml
-ur_energy excite --for-gap model.yaml -o gap.yaml
-ur_energy excite --check trajectory.yaml
-ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3
-ur_energy excite --export trajectory.yaml -o trajectory.script
-"""
+_SHORTEST, _LONGEST = 0.1, 1000.0
+"""Periods of trajectories [s]."""
+_FARTHEST = 100.0
+"""Of obstacles and tools, far beyond any arm [m]."""
+TOOL_SPEED = 1.5
+"""Speed limit of flange and elbow [m/s]."""
 _NOTES = """\
 The package includes checked trajectories: --execute ur5e runs the UR5e's.
 Walls are given in the base frame: --wall NX NY NZ OFFSET keeps the arm where
@@ -48,42 +50,323 @@ def register(subparsers: arguments.Subparsers) -> None:
         summary="design and run a trajectory that excites all parameters",
         description="Design a Fourier trajectory that makes the parameters of an arm identifiable, "
         "check it, export it, or run and record it. Only --execute moves a robot.",
-        examples=_EXAMPLES,
+        examples="ur_energy excite --robot ur5e -o trajectory.yaml\n"
+        "ur_energy excite --for-gap model.yaml -o gap.yaml\n"
+        "ur_energy excite --check trajectory.yaml\n"
+        "ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3\n"
+        "ur_energy excite --export trajectory.yaml -o trajectory.script",
         notes=_NOTES,
     )
     action = parser.add_mutually_exclusive_group()
-    action.add_argument(
-        "--robot",
-        metavar="NAME",
-        help="design a trajectory for this robot (default: that of --for-gap)",
-    )
-    action.add_argument(
-        "--execute",
-        metavar="TRAJECTORY",
-        help="run a trajectory (a file, or the included one of a robot) and record it",
-    )
-    action.add_argument(
-        "--check", metavar="TRAJECTORY", help="check a trajectory without moving a robot"
-    )
-    action.add_argument(
-        "--export",
-        metavar="TRAJECTORY",
-        help="write a trajectory as URScript (.script) or as a table (.csv)",
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="PATH", help="trajectory, bag or export to write"
-    )
-    add_design_options(parser.add_argument_group("design"))
+    for flag, metavar, text in (
+        ("--robot", "NAME", "design a trajectory for this robot (default: that of --for-gap)"),
+        (
+            "--execute",
+            "TRAJECTORY",
+            "run a trajectory (a file, or the included one of a robot) and record it",
+        ),
+        ("--check", "TRAJECTORY", "check a trajectory without moving a robot"),
+        (
+            "--export",
+            "TRAJECTORY",
+            "write a trajectory as URScript (.script) or as a table (.csv)",
+        ),
+    ):
+        arguments.add_text(action, flag, metavar, text)
+    arguments.add_path(parser, "-o --output", "PATH", "trajectory, bag or export to write")
+    _add_design_options(parser.add_argument_group("design"))
     surroundings = parser.add_argument_group("surroundings")
     add_surroundings(surroundings)
-    add_tool_speed(surroundings)
+    text = "speed limit of flange and elbow [m/s]"
+    arguments.add_number(surroundings, "--tool-speed", TOOL_SPEED, "M/S", text, (0, 100))
     execution = parser.add_argument_group("execution")
     add_execution_options(execution)
-    arguments.add_number(
-        execution, "--speed-fraction", 1.0, "F", "share of the designed speed", (0, 1)
-    )
+    text = "share of the designed speed"
+    arguments.add_number(execution, "--speed-fraction", 1.0, "F", text, (0, 1))
     arguments.add_json(parser)
-    parser.set_defaults(parser=parser)
+
+
+def _add_design_options(group: argparse._ArgumentGroup) -> None:
+    """The trajectory to design, and the search for it."""
+    arguments.add_choice(
+        group,
+        "--objective",
+        ("condition", "logdet", "energy"),
+        "condition number of the base regressor, its log-determinant, or the accuracy of the "
+        "energy model's own parameters",
+    )
+    arguments.add_path(
+        group,
+        "--for-gap",
+        "MODEL.yaml",
+        "design for what this learned model lacks only: the joints and speeds that ordinary work "
+        "has not shown (replaces --objective)",
+    )
+    arguments.add_choice(
+        group,
+        "--optimizer",
+        ("gradient", "genetic"),
+        "search method; genetic is that of Raviola et al. 2021, for comparison",
+    )
+    period = f"period of the trajectory [s], {_SHORTEST:g} to {_LONGEST:g}"
+    for flag, default, metavar, text, limits in (
+        ("--harmonics", 5, "N", "harmonics of the Fourier series, 2 to 50", (1, 50)),
+        ("--period", 10.0, "S", period, (0, _LONGEST)),
+        ("--repetitions", 3, "N", "periods per run", (1, 100_000)),
+        ("--seed", 0, "N", "seed of the random starts", arguments.SEEDS),
+        ("--time-limit", 55.0, "S", "maximum time for the search [s]", (0.1, 1e5)),
+        ("--population", 300, "N", "individuals of the genetic search", (2, 100_000)),
+        ("--generations", 5, "N", "generations of the genetic search", (0, 100_000)),
+    ):
+        arguments.add_number(group, flag, default, metavar, text, limits)
+    arguments.add_payload_option(group, "none")
+
+
+# Surroundings of an arm, and how a motion is executed, on every subcommand that moves one.
+
+
+def add_surroundings(group: argparse._ArgumentGroup) -> None:
+    """Obstacles to keep clear of."""
+    text = "minimum distance to obstacles [m]"
+    arguments.add_number(group, "--clearance", 0.03, "M", text, (0, _FARTHEST))
+    text, places = "height of the table above the base [m]", (-_FARTHEST, _FARTHEST)
+    arguments.add_number(group, "--table", 0.0, "M", text, places)
+    group.add_argument(
+        "--wall",
+        type=arguments.number(float, *places),
+        nargs=4,
+        action="append",
+        default=[],
+        metavar=("NX", "NY", "NZ", "OFFSET"),
+        help="half-space to stay out of (may be repeated)",
+    )
+    group.add_argument(
+        "--tool",
+        type=arguments.number(float, 0, _FARTHEST),
+        nargs=2,
+        metavar=("LENGTH", "RADIUS"),
+        help="size of the tool on the flange [m] (default: no tool)",
+    )
+
+
+def add_execution_options(group: argparse._ArgumentGroup) -> None:
+    """How `--execute` runs a motion."""
+    arguments.add_controller(group, required=False)
+    arguments.add_consent(group)
+    text = "warm-up motion before recording [min]"
+    arguments.add_number(group, "--warm-up", 0.0, "MIN", text, (0, 1440))
+
+
+def check_execution(options: argparse.Namespace, output: str) -> None:
+    """Refuse an incomplete `--execute`, and its options without it.
+
+    Args:
+        options: as parsed.
+        output: metavar of -o.
+    """
+    if options.execute and (options.host is None or options.output is None):
+        options.parser.error(f"--execute needs --host ADDRESS and -o {output}")
+    for flag, given in (("--host", options.host), ("--another-arm", options.another_arm)):
+        if given and not options.execute:
+            options.parser.error(f"{flag} is for --execute")
+
+
+def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
+    """The request that the options describe.
+
+    Args:
+        options: as parsed.
+        robot: name or file of the arm.
+
+    Raises:
+        InputError: a value out of range.
+    """
+    from ur_energy_model.experiment.design_problem import DesignRequest
+    from ur_energy_model.model.robots import load_robot
+    from ur_energy_model.model.setup import Setup
+
+    for flag, value in (
+        ("--time-limit", options.time_limit),
+        ("--tool-speed", options.tool_speed),
+        ("--repetitions", options.repetitions),
+        ("--population", options.population),
+        ("--generations", options.generations),
+    ):
+        if not value > 0:
+            raise InputError(flag, "must be positive", "increase it")
+    if options.period < _SHORTEST:
+        raise InputError("--period", f"is shorter than {_SHORTEST:g} s", "increase it")
+    if options.harmonics < 2:
+        problem = "one harmonic cannot start and end at rest"
+        raise InputError("--harmonics", problem, "give 2 or more")
+    description = load_robot(robot)
+    walls, tool = _obstacles(options, description)
+    payload = arguments.payload_given(options.payload)
+    return DesignRequest(
+        robot=description,
+        setup=Setup() if payload is None else Setup(payload=payload),
+        harmonics=options.harmonics,
+        period=options.period,
+        repetitions=options.repetitions,
+        objective=options.objective,
+        walls=walls,
+        tool=tool,
+        clearance=options.clearance,
+        tool_speed=options.tool_speed,
+        seed=options.seed,
+    )
+
+
+def surroundings_given(
+    options: argparse.Namespace, robot: RobotDescription, setup: Setup
+) -> SafetyLimits:
+    """The safety limits of an arm among the obstacles that the options describe.
+
+    Raises:
+        InputError: a wall without direction.
+    """
+    from ur_energy_model.experiment.limits import SafetyLimits
+    from ur_energy_model.model.dynamics import ArmDynamics
+    from ur_energy_model.model.geometry import ArmGeometry
+
+    return SafetyLimits(
+        ArmDynamics(robot, setup),
+        ArmGeometry(robot, *_obstacles(options, robot)),
+        clearance=options.clearance,
+        tool_speed=options.tool_speed or TOOL_SPEED,
+    )
+
+
+def _obstacles(
+    options: argparse.Namespace, robot: RobotDescription
+) -> tuple[tuple[Wall, ...], tuple[Capsule, ...]]:
+    """Table and walls, and the tool on the flange.
+
+    Raises:
+        InputError: a wall without direction.
+    """
+    import numpy as np
+
+    from ur_energy_model.model.geometry import Capsule, Wall
+
+    walls = [Wall("table", np.array([0.0, 0.0, 1.0]), options.table)]
+    for number, (*normal, offset) in enumerate(options.wall, 1):
+        length = float(np.linalg.norm(normal))
+        if length == 0:
+            raise InputError("--wall", "has no direction", "give a normal that is not zero")
+        walls.append(Wall(f"wall {number}", np.array(normal) / length, offset / length))
+    tool: tuple[Capsule, ...] = ()
+    if options.tool:
+        reach, radius = options.tool
+        end = np.array([0.0, 0.0, max(reach - radius, 0.0)])
+        tool = (Capsule(robot.dof, np.zeros(3), end, radius),)
+    return tuple(walls), tool
+
+
+# Running a motion: confirmation, recording, and what is printed of it.
+
+
+def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool) -> ExecutionResult:
+    """Run a trajectory and record it, with confirmation and progress.
+
+    Raises:
+        MotionRefusedError: it was not confirmed or stopped before its end; the bag is kept.
+    """
+    from ur_energy_model.experiment.execution import execute
+
+    def approve(summary: MotionSummary) -> bool:
+        describe(summary)
+        return assume_yes or _confirmed(summary)
+
+    with progress(f"running on {host}") as bar:
+        result = execute(plan, host, bag, approve=approve, progress=bar)
+    if not result.completed:
+        raise MotionRefusedError(
+            f"stopped: {result.reason}; {result.status.samples} samples are kept in {bag}"
+        )
+    return result
+
+
+def run_and_report(
+    plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool, as_json: bool
+) -> None:
+    """Run, record and print what was recorded."""
+    result = run_recorded(plan, host, bag, assume_yes=assume_yes)
+    status = result.status
+    if as_json:
+        print_json(
+            {
+                **recording_json(bag, status),
+                "completed": result.completed,
+                "max_following_error": result.following_error,
+                "joint_temperatures": result.temperatures,
+            }
+        )
+        return
+    hottest = " ".join(f"{value:.1f}" for value in result.temperatures.max(axis=1))
+    print_table(
+        f"Recorded {bag}",
+        ["figure", "value"],
+        [
+            ["samples", status.samples],
+            ["lost", status.lost],
+            ["maximum following error, rad", result.following_error],
+            ["hottest joint before and after, degC", hottest],
+        ],
+    )
+    note(f"next: ur_energy identify {bag} -o model.yaml")
+
+
+def describe(summary: MotionSummary) -> None:
+    """Describe on stderr what will move, how far and how fast."""
+    import numpy as np
+
+    travel, speed = np.rad2deg(summary.travel), np.rad2deg(summary.joint_speed)
+    approach = np.rad2deg(np.abs(summary.start - summary.here).max())
+    serial = "" if summary.serial is None else f", serial {summary.serial}"
+    note(f"The {summary.robot} at {summary.host}{serial} is going to move:")
+    for remark in summary.remarks:
+        note(f"  {remark}")
+    if summary.other_arm:
+        note(f"  ANOTHER ARM: {summary.other_arm}")
+    if summary.program_running:
+        note("  the program now running on it is replaced")
+    note(f"  first slowly to the start, by up to {approach:.0f} degrees per joint")
+    if summary.warm_up > 0:
+        note(
+            f"  then along the trajectory for {summary.warm_up / 60:.3g} min to warm up, "
+            "without recording"
+        )
+    note(
+        f"  then for {summary.duration:.0f} s: joints by "
+        f"{', '.join(f'{value:.0f}' for value in travel)} degrees at up to "
+        f"{', '.join(f'{value:.0f}' for value in speed)} degrees/s"
+    )
+    note(
+        f"  tool and elbow at up to {summary.tool_speed:.2f} m/s, at least "
+        f"{1000 * summary.clearance:.0f} mm from itself and from the table and walls described"
+    )
+
+
+def _confirmed(summary: MotionSummary) -> bool:
+    """Whether the user at the terminal confirms the motion.
+
+    Raises:
+        MotionRefusedError: there is no terminal to ask at.
+    """
+    if not sys.stdin.isatty():
+        raise MotionRefusedError(
+            "the motion cannot be confirmed without a terminal; add --yes if a script may move "
+            "the robot"
+        )
+    question = "Is the space around the robot free?"
+    if summary.other_arm:
+        question += " Is this other arm meant?"
+    answer = ask(f"{question} Type yes to move it: ")
+    return answer.lower() in {"y", "yes"}
+
+
+# What `ur_energy excite` does: design, check, export or execute.
 
 
 def run(options: argparse.Namespace) -> None:
@@ -130,7 +413,8 @@ def _design(options: argparse.Namespace) -> None:
             design = design_trajectory(request, time_limit=options.time_limit, progress=bar)
     save_trajectory(options.output, design.trajectory)
     if options.json:
-        print_json(design.figures() | _shown(design))
+        shown = design.trajectory.design.get("for_gap")  # of the gap that it was designed for
+        print_json(design.figures() | ({} if shown is None else {"for_gap": shown}))
     else:
         _print_design(design)
         note(f"wrote {options.output}; check it with: ur_energy excite --check {options.output}")
@@ -138,7 +422,6 @@ def _design(options: argparse.Namespace) -> None:
 
 def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRequest:
     """The request for what a learned model lacks; reports what no trajectory can show."""
-    from ur_energy_model.errors import InputError
     from ur_energy_model.experiment.design_problem import gaps_among, needs_of
 
     if model.robot_name != request.robot.name:
@@ -154,14 +437,7 @@ def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRe
     return replace(request, gaps=gaps, objective="energy")
 
 
-def _shown(design: Design) -> dict[str, Any]:
-    """What the trajectory shows of the gap that it was designed for."""
-    shown = design.trajectory.design.get("for_gap")
-    return {} if shown is None else {"for_gap": shown}
-
-
 def _check(options: argparse.Namespace) -> None:
-    from ur_energy_model.errors import MotionRefusedError
     from ur_energy_model.experiment.design_problem import DesignProblem
     from ur_energy_model.experiment.limits import check
 
@@ -185,13 +461,12 @@ def _export(options: argparse.Namespace) -> None:
     trajectory = _trajectory(options.export)
     export_trajectory(options.output, trajectory, load_robot(trajectory.robot).rate)
     if options.json:
-        print_json({"output": str(options.output), "duration": trajectory.duration})
+        print_json({"output": options.output, "duration": trajectory.duration})
     else:
         note(f"wrote {options.output}")
 
 
 def _execute(options: argparse.Namespace) -> None:
-    from ur_energy_model.cli.run_trajectory import run_and_report
     from ur_energy_model.experiment.design_problem import limits_of
     from ur_energy_model.experiment.execution_plan import ExecutionPlan
     from ur_energy_model.experiment.same_arm import arm_of_plan
@@ -221,10 +496,8 @@ def _trajectory(name: str) -> FourierTrajectory:
 
 
 def _print_design(design: Design) -> None:
-    rows: list[list[str | float]] = [
-        ["condition number of the base regressor", design.condition_number]
-    ]
-    for gap in _shown(design).get("for_gap", []):
+    rows: list[list[Any]] = [["condition number of the base regressor", design.condition_number]]
+    for gap in design.trajectory.design.get("for_gap") or []:
         low, high = gap["speed_range"]
         rows.append([f"{gap['joint']} at {low:.2g} to {high:.2g} rad/s, s", gap["seconds"]])
     if design.objective != "condition":

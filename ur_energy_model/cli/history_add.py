@@ -6,9 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.arguments import add_cluster, failed_json, for_each_bag, report_failed
+from ur_energy_model.cli.arguments import (
+    add_cluster,
+    chosen_model,
+    failed_json,
+    for_each_bag,
+    report_failed,
+)
 from ur_energy_model.cli.history import add_store
-from ur_energy_model.cli.model_option import chosen_model
 from ur_energy_model.cli.output import note, print_json, progress, warn
 from ur_energy_model.errors import span
 

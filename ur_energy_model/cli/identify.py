@@ -1,358 +1,37 @@
-"""`ur_energy identify`: an arm's model from recordings."""
+"""`ur_energy identify`: models of arms from recordings."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.arguments import (
-    add_cluster,
-    add_payload_option,
     failed_json,
     for_each_bag,
     is_distributed,
     is_identified,
     payload_given,
+    recorded_robot,
     report_failed,
 )
-from ur_energy_model.cli.model_option import recorded_robot
-from ur_energy_model.cli.output import note, print_json, print_table, progress
+from ur_energy_model.cli.output import note, print_json, print_table, progress, warn
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.drives import JointModel, motor_constant
-from ur_energy_model.model.friction import LAWS, coulomb_viscous_fit
-from ur_energy_model.model.sessions import friction_curve
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from ur_energy_model.identification.assembly import ArmPrior
-    from ur_energy_model.identification.payload_check import PayloadCheck
-    from ur_energy_model.identification.pipeline import Identification
-    from ur_energy_model.identification.torque_constants import JointEstimate
+    from ur_energy_model.identification.pipeline import Identification, IdentificationOptions
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.model.robots import RobotDescription
     from ur_energy_model.model.setup import Payload, Setup
     from ur_energy_model.plant.fleet import FleetArm
     from ur_energy_model.plant.identify_arms import FleetIdentification
-
-# JSON of an identification, as `ur_energy identify --json` prints it.
-
-_CURVE_SPEEDS = np.array([0.1, 0.25, 0.5, 1.0])
-"""Speeds at which friction is given, besides the highest [rad/s]."""
-
-
-def identification_json(result: Identification) -> Mapping[str, Any]:
-    """`ur_energy identify --json`."""
-    model = result.model
-    payload = model.setup.payload
-    robot = result.robot
-    spread = model.sessions.friction_of(model.dof)
-    return {
-        "robot": model.robot,
-        "setup": {
-            "gravity": model.setup.gravity,
-            "payload_mass": payload.mass,
-            "payload_center_of_mass": payload.center_of_mass,
-        },
-        "setup_source": model.setup_source,
-        "joints": [
-            {
-                **_joint_json(joint, fit, _robot_file(robot, j), float(robot.max_velocity[j])),
-                **_friction_json(joint, fit, float(spread[j]), float(robot.max_velocity[j])),
-            }
-            for j, (joint, fit) in enumerate(zip(model.joints, result.joints, strict=True))
-        ],
-        "sessions": {
-            "count": model.sessions.count,
-            "friction_std": spread,
-            "standby_std": model.sessions.standby,
-        },
-        "link_tensors": _tensors_json(model),
-        "bus_power": _bus_json(result) if model.bus.source == "bus_power" else None,
-        "fit": model.fit[0] if model.fit else None,
-        "fits": list(model.fit),
-        "validation": list(model.validation),
-        "payload_checks": [_payload_json(entry) for entry in result.payload_checks],
-        "warnings": list(result.warnings),
-        "notes": list(result.notes),
-    }
-
-
-def _payload_json(entry: PayloadCheck) -> dict[str, Any]:
-    return {
-        "bag": entry.source,
-        "model_mass": entry.told_mass,
-        "mass": entry.mass,
-        "std": entry.std,
-        "contradicts": entry.contradicts,
-    }
-
-
-def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
-    """Identified tensors by link, None if the robot file's are used."""
-    tensors = model.link_tensors
-    if tensors is None:
-        return None
-    return {
-        joint.name: {"value": value, "std": std}
-        for joint, value, std in zip(model.joints, tensors.values, tensors.std, strict=True)
-    }
-
-
-def _robot_file(robot: RobotDescription, j: int) -> dict[str, float]:
-    """Constants of a drive in the robot file."""
-    return {
-        "reflected_inertia": float(robot.reflected_inertia[j]),
-        "torque_constant": float(robot.torque_constant[j]),
-        "winding_resistance": float(robot.winding_resistance[j]),
-        "motor_constant": motor_constant(robot.torque_constant[j], robot.winding_resistance[j]),
-    }
-
-
-def _joint_json(
-    joint: JointModel, fit: JointEstimate, robot_file: dict[str, float], fastest: float
-) -> dict[str, Any]:
-    direct, reverse = joint.friction.coulomb
-    return {
-        "name": joint.name,
-        "reflected_inertia": joint.reflected_inertia,
-        "torque_constant": joint.torque_constant,
-        "viscous": joint.friction.parameters.get("viscous"),
-        "coulomb_direct": direct,
-        "coulomb_reverse": reverse,
-        "friction_law": joint.friction.law.name,
-        "friction_parameters": dict(joint.friction.parameters),
-        "straight_line": coulomb_viscous_fit(joint.friction, joint.gear_ratio, fastest),
-        "friction_reason": joint.friction_reason,
-        "friction_comparison": fit.comparison,
-        "winding_resistance": joint.winding_resistance,
-        "back_emf_constant": joint.back_emf_constant,
-        "motor_constant": motor_constant(joint.torque_constant, joint.winding_resistance),
-        "robot_file": robot_file,
-        "std": dict(joint.std),
-        "source": dict(joint.source),
-    }
-
-
-def _friction_json(
-    joint: JointModel, fit: JointEstimate, spread: float, fastest: float
-) -> dict[str, Any]:
-    """Friction over speed, with deviations for the fitted sessions and for any session."""
-    curve = friction_curve(joint, spread, np.append(_CURVE_SPEEDS, fastest))
-    return {
-        "friction_std_this_session": dict(fit.friction_std),
-        "friction_session_std": spread,
-        "friction_session_scales": fit.session_scales,
-        "friction_curve": {
-            "speed": curve.speed,
-            "torque": curve.torque,
-            "std_this_session": curve.std_this_session,
-            "std": curve.std,
-        },
-    }
-
-
-def _bus_json(result: Identification) -> dict[str, Any]:
-    bus = result.model.bus
-    return {
-        "kind": bus.kind,
-        "standby": bus.standby,
-        "standby_std": bus.std.get("standby"),
-        "driver": bus.driver,
-        "residual": bus.residual,
-        "mode_power": dict(bus.mode_power),
-        "factors": {
-            name: {"value": value, "std": std}
-            for name, (value, std) in result.power.factors.items()
-        },
-        "comparison": result.power.comparison,
-        "reason": bus.reason,
-    }
-
-
-# `ur_energy identify --per-arm`: one model per arm, and `--fleet`: what other arms tell.
-
-_SINGLE = ("gravity", "payload", "validate")
-"""Options that state something of one arm."""
-
-
-def add_fleet_options(parser: argparse.ArgumentParser) -> None:
-    """`--per-arm` and `--fleet`."""
-    parser.add_argument(
-        "--per-arm",
-        action="store_true",
-        help="one model per arm (serial number) into the folder OUTPUT; arms of one joint size "
-        "share what the data say that they have in common",
-    )
-    parser.add_argument(
-        "--fleet",
-        type=Path,
-        metavar="FOLDER",
-        help="models of other arms to start from (default with --per-arm: those already in the "
-        "folder OUTPUT)",
-    )
-
-
-def prior_from_fleet(folder: Path, bag: Path, model: EnergyModel) -> ArmPrior | None:
-    """Prior of an arm from the models of a folder, and its own first one.
-
-    Args:
-        folder: of the models.
-        bag: recording of the arm.
-        model: identified without the others: it shows whether the arm is like them.
-
-    Raises:
-        InputError: no such folder.
-        UrEnergyError: the bag cannot be read.
-    """
-    from ur_energy_model.plant.fleet import Fleet
-    from ur_energy_model.plant.identify_arms import fleet_arm
-    from ur_energy_model.telemetry.bag.reader import read_info
-    from ur_energy_model.telemetry.samples import arm_name
-
-    own = fleet_arm(arm_name(read_info(bag)), model)
-    others = [arm for arm in _read(folder) if arm.name != own.name]
-    prior = Fleet([*others, own]).prior(own.robot, own.name)
-    if prior is None:
-        note(f"warning: {folder} has no model of another arm with joints of these sizes")
-    return prior
-
-
-def identify_per_arm(options: argparse.Namespace) -> None:
-    """Identify, save and print."""
-    from ur_energy_model.identification.pipeline import IdentificationOptions
-    from ur_energy_model.plant.identify_arms import identify_arms, make_folder, save_in
-
-    given = [f"--{name}" for name in _SINGLE if getattr(options, name)]
-    if given:
-        raise InputError(given[0], "states something of one arm", "leave it out with --per-arm")
-    if options.output.suffix == ".yaml":
-        remedy = "name a folder for one model per arm, or leave out --per-arm"
-        raise InputError(options.output, "is the name of a model file", remedy)
-    make_folder(options.output)
-    known = _read(options.output if options.fleet is None else options.fleet)
-    with progress("identifying") as report, for_each_bag(options) as each:
-        result = identify_arms(
-            options.bags,
-            IdentificationOptions(
-                friction=options.friction,
-                power_model=options.power_model,
-                identify_tensors=options.link_tensors == "identify",
-            ),
-            robot=options.robot,
-            known=known,
-            each=each,
-            progress=report,
-        )
-    files = {arm.name: save_in(options.output, arm.name, arm.model) for arm in result.arms}
-    for arm in result.arms:
-        for warning in arm.warnings:
-            note(f"warning: {arm.name}: {warning}")
-    if options.json:
-        print_json(_as_json(result, files))
-    else:
-        if files:
-            _print_models(result)
-        count = len(files)
-        note(f"{count} model{'' if count == 1 else 's'} written to {options.output}")
-    report_failed(result.failed, len(options.bags))
-
-
-def _read(folder: Path) -> list[FleetArm]:
-    from ur_energy_model.plant.identify_arms import read_fleet
-
-    arms, problems = read_fleet(folder)
-    for problem in problems:
-        note(f"warning: {problem}")
-    return arms
-
-
-def _as_json(result: FleetIdentification, files: dict[str, Path]) -> dict[str, Any]:
-    return {
-        "arms": [
-            {
-                "arm": arm.name,
-                "model": str(files[arm.name]),
-                "robot": arm.model.robot_name,
-                "bags": [str(bag) for bag in arm.bags],
-                "warnings": list(arm.warnings),
-                "joints": {
-                    joint.name: {
-                        "torque_constant": joint.torque_constant,
-                        "torque_constant_std": joint.std["torque_constant"],
-                        "torque_constant_source": joint.source["torque_constant"],
-                        "reflected_inertia": joint.reflected_inertia,
-                        "reflected_inertia_std": joint.std["reflected_inertia"],
-                    }
-                    for joint in arm.model.joints
-                },
-            }
-            for arm in result.arms
-        ],
-        "failed": failed_json(result.failed),
-        "fleet": [vars(shared) for shared in result.fleet.shared()],
-    }
-
-
-def _print_models(result: FleetIdentification) -> None:
-    from ur_energy_model.energy.meter import CONFIDENCE
-
-    print_table(
-        "arms: torque constant k_t [N m/A], reflected inertia J [kg m^2]",
-        ["arm", "joint", "k_t", "± 95 %", "J", "± 95 %", "k_t from"],
-        [
-            [
-                arm.name,
-                joint.name,
-                joint.torque_constant,
-                f"{CONFIDENCE * joint.std['torque_constant']:.2g}",
-                joint.reflected_inertia,
-                f"{CONFIDENCE * joint.std['reflected_inertia']:.2g}",
-                _origin(joint.source["torque_constant"]),
-            ]
-            for arm in result.arms
-            for joint in arm.model.joints
-        ],
-    )
-    print_table(
-        f"what arms of the fleet ({len(result.fleet.arms)}) have in common",
-        ["constant", "joints", "spread [%]", "95 % below", "arms"],
-        [
-            [
-                shared.what.replace("_", " "),
-                _in_words(shared.joints),
-                f"{100 * shared.spread:.1f}",
-                f"{100 * shared.spread_limit:.1f}",
-                shared.arms,
-            ]
-            for shared in result.fleet.shared()
-        ],
-    )
-
-
-def _origin(source: str) -> str:
-    """Where a torque constant comes from, in one word."""
-    if "fleet" in source:
-        return "fleet"
-    if source.startswith("current"):
-        return "itself"
-    return "its size" if "size" in source else source
-
-
-def _in_words(joints: Sequence[str]) -> str:
-    """Joints by type: "ur5e: elbow_joint, wrist_1_joint"."""
-    types: dict[str, list[str]] = {}
-    for label in joints:
-        robot, _, joint = label.partition(": ")
-        types.setdefault(robot, []).append(joint)
-    return "; ".join(f"{robot}: {', '.join(own)}" for robot, own in types.items())
 
 
 def register(subparsers: arguments.Subparsers) -> None:
@@ -367,23 +46,33 @@ def register(subparsers: arguments.Subparsers) -> None:
         examples="ur_energy identify excitation --validate task -o model.yaml\n"
         "ur_energy identify --per-arm monday/* -o arms\n"
         "ur_energy identify short --fleet arms -o new_arm.yaml",
-        notes=arguments.definition_list(
-            "friction laws", {name: law.description for name, law in LAWS.items()}
-        ),
+        notes=_friction_laws,
     )
     arguments.add_bags(parser, "recordings to fit, all together")
     arguments.add_robot(parser, default="the one that the bags name")
     arguments.add_validate(parser)
-    arguments.add_output(
-        parser, "MODEL.yaml", "model file to write; with --per-arm, folder of the models"
+    text = "model file to write; with --per-arm, folder of the models"
+    arguments.add_output(parser, "MODEL.yaml", text)
+    arguments.add_flag(
+        parser,
+        "--per-arm",
+        "one model per arm (serial number) into the folder OUTPUT; arms of one joint size share "
+        "what the data say that they have in common",
     )
-    add_fleet_options(parser)
-    parser.add_argument(
+    arguments.add_path(
+        parser,
+        "--fleet",
+        "FOLDER",
+        "models of other arms to start from (default with --per-arm: those already in the folder "
+        "OUTPUT)",
+    )
+    arguments.add_text(
+        parser,
         "--friction",
-        default="auto",
-        metavar="LAW",
-        help="friction law (listed below), or auto to select one per joint by cross-validation "
+        "LAW",
+        "friction law (listed below), or auto to select one per joint by cross-validation "
         "(default: %(default)s)",
+        "auto",
     )
     arguments.add_choice(
         parser,
@@ -406,17 +95,25 @@ def register(subparsers: arguments.Subparsers) -> None:
         metavar=("X", "Y", "Z"),
         help="gravity in the base frame [m/s^2], if the mounting is known (default: estimated)",
     )
-    add_payload_option(parser, "the controller's setting, from target_moment", identifiable=True)
-    add_cluster(parser)
+    default = "the controller's setting, from target_moment"
+    arguments.add_payload_option(parser, default, identifiable=True)
+    arguments.add_cluster(parser)
     arguments.add_json(parser)
+
+
+def _friction_laws() -> str:
+    from ur_energy_model.model.friction import LAWS
+
+    laws = {name: law.description for name, law in LAWS.items()}
+    return arguments.definition_list("friction laws", laws)
 
 
 def run(options: argparse.Namespace) -> None:
     """Identify, save and print."""
-    from ur_energy_model.cli.evaluate import print_metrics
+    from ur_energy_model.cli.energies import print_metrics
     from ur_energy_model.files import check_target
     from ur_energy_model.identification.payload_check import IDENTIFIED
-    from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+    from ur_energy_model.identification.pipeline import identify
     from ur_energy_model.model.model_file import save_model
     from ur_energy_model.model.robots import load_robot
 
@@ -431,12 +128,10 @@ def run(options: argparse.Namespace) -> None:
         each = None
         if is_distributed(options):
             each = opened.enter_context(for_each_bag(options, options.validate))
-        wanted = IdentificationOptions(
-            friction=options.friction,
-            power_model=options.power_model,
+        wanted = replace(
+            _options_given(options),
             setup=_given_setup(options, robot, payload),
             payload=IDENTIFIED if is_identified(options.payload) else payload,
-            identify_tensors=options.link_tensors == "identify",
         )
         work = partial(identify, validate=options.validate, progress=report, each=each)
         result = work(options.bags, robot, wanted)
@@ -445,21 +140,29 @@ def run(options: argparse.Namespace) -> None:
             if prior is not None:
                 result = work(options.bags, robot, replace(wanted, prior=prior))
     save_model(result.model, options.output)
-    for warning in result.warnings:
-        note(f"warning: {warning}")
+    warn(result.warnings)
     for line in result.notes:
         note(line)
     if options.json:
-        content = dict(identification_json(result))
-        if bags > 1:
-            content["failed"] = failed_json(result.failed)
-        print_json(content)
+        failed = {"failed": failed_json(result.failed)} if bags > 1 else {}
+        print_json({**identification_json(result), **failed})
     else:
         _print(result)
         for entry in (*result.model.fit, *result.model.validation):
             print_metrics(entry, result.model.joints)
         note(f"model written to {options.output}")
     report_failed(result.failed, bags)
+
+
+def _options_given(options: argparse.Namespace) -> IdentificationOptions:
+    """What is the same for one arm and for many."""
+    from ur_energy_model.identification.pipeline import IdentificationOptions
+
+    return IdentificationOptions(
+        friction=options.friction,
+        power_model=options.power_model,
+        identify_tensors=options.link_tensors == "identify",
+    )
 
 
 def _given_setup(
@@ -531,3 +234,264 @@ def _print(result: Identification) -> None:
     if "current_delay" in result.power.factors:
         delay, std = (1e3 * figure for figure in result.power.factors["current_delay"])
         note(f"power: currents {delay:.2f} ± {CONFIDENCE * std:.2f} ms behind speeds")
+
+
+# JSON of an identification, as `ur_energy identify --json` prints it.
+
+_CURVE_SPEEDS = (0.1, 0.25, 0.5, 1.0)
+"""Speeds at which friction is given, besides the highest [rad/s]."""
+
+
+def identification_json(result: Identification) -> Mapping[str, Any]:
+    """`ur_energy identify --json`."""
+    model = result.model
+    payload, tensors = model.setup.payload, model.link_tensors
+    return {
+        "robot": model.robot,
+        "setup": {
+            "gravity": model.setup.gravity,
+            "payload_mass": payload.mass,
+            "payload_center_of_mass": payload.center_of_mass,
+        },
+        "setup_source": model.setup_source,
+        "joints": [_joint_json(result, j) for j in range(model.dof)],
+        "sessions": {
+            "count": model.sessions.count,
+            "friction_std": model.sessions.friction_of(model.dof),
+            "standby_std": model.sessions.standby,
+        },
+        "link_tensors": None
+        if tensors is None
+        else {
+            joint.name: {"value": value, "std": std}
+            for joint, value, std in zip(model.joints, tensors.values, tensors.std, strict=True)
+        },
+        "bus_power": _bus_json(result) if model.bus.source == "bus_power" else None,
+        "fit": model.fit[0] if model.fit else None,
+        "fits": model.fit,
+        "validation": model.validation,
+        "payload_checks": [
+            {
+                "bag": entry.source,
+                "model_mass": entry.told_mass,
+                "mass": entry.mass,
+                "std": entry.std,
+                "contradicts": entry.contradicts,
+            }
+            for entry in result.payload_checks
+        ],
+        "warnings": list(result.warnings),
+        "notes": list(result.notes),
+    }
+
+
+def _joint_json(result: Identification, j: int) -> dict[str, Any]:
+    """A joint; friction over speed has deviations for the fitted sessions and for any session."""
+    import numpy as np
+
+    from ur_energy_model.model.drives import motor_constant
+    from ur_energy_model.model.friction import coulomb_viscous_fit
+    from ur_energy_model.model.sessions import friction_curve
+
+    model, fit, robot = result.model, result.joints[j], result.robot
+    joint, fastest = model.joints[j], float(robot.max_velocity[j])
+    friction = joint.friction
+    direct, reverse = friction.coulomb
+    spread = float(model.sessions.friction_of(model.dof)[j])
+    k_t, resistance = robot.torque_constant[j], robot.winding_resistance[j]
+    return {
+        "name": joint.name,
+        "reflected_inertia": joint.reflected_inertia,
+        "torque_constant": joint.torque_constant,
+        "viscous": friction.parameters.get("viscous"),
+        "coulomb_direct": direct,
+        "coulomb_reverse": reverse,
+        "friction_law": friction.law.name,
+        "friction_parameters": friction.parameters,
+        "straight_line": coulomb_viscous_fit(friction, joint.gear_ratio, fastest),
+        "friction_reason": joint.friction_reason,
+        "friction_comparison": fit.comparison,
+        "winding_resistance": joint.winding_resistance,
+        "back_emf_constant": joint.back_emf_constant,
+        "motor_constant": motor_constant(joint.torque_constant, joint.winding_resistance),
+        "robot_file": {
+            "reflected_inertia": robot.reflected_inertia[j],
+            "torque_constant": k_t,
+            "winding_resistance": resistance,
+            "motor_constant": motor_constant(k_t, resistance),
+        },
+        "std": joint.std,
+        "source": joint.source,
+        "friction_std_this_session": fit.friction_std,
+        "friction_session_std": spread,
+        "friction_session_scales": fit.session_scales,
+        "friction_curve": vars(friction_curve(joint, spread, np.array([*_CURVE_SPEEDS, fastest]))),
+    }
+
+
+def _bus_json(result: Identification) -> dict[str, Any]:
+    bus = result.model.bus
+    factors = result.power.factors.items()
+    return {
+        "kind": bus.kind,
+        "standby": bus.standby,
+        "standby_std": bus.std.get("standby"),
+        "driver": bus.driver,
+        "residual": bus.residual,
+        "mode_power": bus.mode_power,
+        "factors": {name: {"value": value, "std": std} for name, (value, std) in factors},
+        "comparison": result.power.comparison,
+        "reason": bus.reason,
+    }
+
+
+# `ur_energy identify --per-arm`: one model per arm, and `--fleet`: a start from other arms.
+
+_SINGLE = ("gravity", "payload", "validate")
+"""Options that state something of one arm."""
+
+
+def prior_from_fleet(folder: Path, bag: Path, model: EnergyModel) -> ArmPrior | None:
+    """Prior of an arm from the models of a folder, and its own first one.
+
+    Args:
+        folder: of the models.
+        bag: recording of the arm.
+        model: identified without the others: it shows whether the arm is like them.
+
+    Raises:
+        InputError: no such folder.
+        UrEnergyError: the bag cannot be read.
+    """
+    from ur_energy_model.plant.fleet import Fleet
+    from ur_energy_model.plant.identify_arms import fleet_arm
+    from ur_energy_model.telemetry.bag.reader import read_info
+    from ur_energy_model.telemetry.samples import arm_name
+
+    own = fleet_arm(arm_name(read_info(bag)), model)
+    others = [arm for arm in _read(folder) if arm.name != own.name]
+    prior = Fleet([*others, own]).prior(own.robot, own.name)
+    if prior is None:
+        note(f"warning: {folder} has no model of another arm with joints of these sizes")
+    return prior
+
+
+def identify_per_arm(options: argparse.Namespace) -> None:
+    """Identify the arms of all bags, save and print."""
+    from ur_energy_model.plant.identify_arms import identify_arms, make_folder, save_in
+
+    given = [f"--{name}" for name in _SINGLE if getattr(options, name)]
+    if given:
+        raise InputError(given[0], "states something of one arm", "leave it out with --per-arm")
+    if options.output.suffix == ".yaml":
+        remedy = "name a folder for one model per arm, or leave out --per-arm"
+        raise InputError(options.output, "is the name of a model file", remedy)
+    make_folder(options.output)
+    known = _read(options.output if options.fleet is None else options.fleet)
+    with progress("identifying") as report, for_each_bag(options) as each:
+        result = identify_arms(
+            options.bags,
+            _options_given(options),
+            robot=options.robot,
+            known=known,
+            each=each,
+            progress=report,
+        )
+    files = {arm.name: save_in(options.output, arm.name, arm.model) for arm in result.arms}
+    warn(f"{arm.name}: {warning}" for arm in result.arms for warning in arm.warnings)
+    if options.json:
+        print_json(_fleet_json(result, files))
+    else:
+        if files:
+            _print_fleet(result)
+        count = len(files)
+        note(f"{count} model{'' if count == 1 else 's'} written to {options.output}")
+    report_failed(result.failed, len(options.bags))
+
+
+def _read(folder: Path) -> list[FleetArm]:
+    from ur_energy_model.plant.identify_arms import read_fleet
+
+    arms, problems = read_fleet(folder)
+    warn(problems)
+    return arms
+
+
+def _fleet_json(result: FleetIdentification, files: dict[str, Path]) -> dict[str, Any]:
+    constants = ("torque_constant", "reflected_inertia")
+    return {
+        "arms": [
+            {
+                "arm": arm.name,
+                "model": files[arm.name],
+                "robot": arm.model.robot_name,
+                "bags": arm.bags,
+                "warnings": arm.warnings,
+                "joints": {
+                    joint.name: {
+                        **{name: joint.constants[name] for name in constants},
+                        **{f"{name}_std": joint.std[name] for name in constants},
+                        "torque_constant_source": joint.source["torque_constant"],
+                    }
+                    for joint in arm.model.joints
+                },
+            }
+            for arm in result.arms
+        ],
+        "failed": failed_json(result.failed),
+        "fleet": result.fleet.shared(),
+    }
+
+
+def _print_fleet(result: FleetIdentification) -> None:
+    from ur_energy_model.energy.meter import CONFIDENCE
+
+    print_table(
+        "arms: torque constant k_t [N m/A], reflected inertia J [kg m^2]",
+        ["arm", "joint", "k_t", "± 95 %", "J", "± 95 %", "k_t from"],
+        [
+            [
+                arm.name,
+                joint.name,
+                joint.torque_constant,
+                f"{CONFIDENCE * joint.std['torque_constant']:.2g}",
+                joint.reflected_inertia,
+                f"{CONFIDENCE * joint.std['reflected_inertia']:.2g}",
+                _origin(joint.source["torque_constant"]),
+            ]
+            for arm in result.arms
+            for joint in arm.model.joints
+        ],
+    )
+    print_table(
+        f"what arms of the fleet ({len(result.fleet.arms)}) have in common",
+        ["constant", "joints", "spread [%]", "95 % below", "arms"],
+        [
+            [
+                shared.what.replace("_", " "),
+                _in_words(shared.joints),
+                f"{100 * shared.spread:.1f}",
+                f"{100 * shared.spread_limit:.1f}",
+                shared.arms,
+            ]
+            for shared in result.fleet.shared()
+        ],
+    )
+
+
+def _origin(source: str) -> str:
+    """Where a torque constant comes from, in one word."""
+    if "fleet" in source:
+        return "fleet"
+    if source.startswith("current"):
+        return "itself"
+    return "its size" if "size" in source else source
+
+
+def _in_words(joints: Sequence[str]) -> str:
+    """Joints by type: "ur5e: elbow_joint, wrist_1_joint"."""
+    types: dict[str, list[str]] = {}
+    for label in joints:
+        robot, _, joint = label.partition(": ")
+        types.setdefault(robot, []).append(joint)
+    return "; ".join(f"{robot}: {', '.join(own)}" for robot, own in types.items())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.model_option import chosen_model
+from ur_energy_model.cli.arguments import chosen_model
 from ur_energy_model.cli.output import note, on_stop_signal
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
 from ur_energy_model.options import add_options, given

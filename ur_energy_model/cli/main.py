@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ur_energy_model import __version__
+from ur_energy_model.cli.arguments import BAG_SUFFIXES
 from ur_energy_model.errors import InputError, UrEnergyError, one_line, printable
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED
@@ -32,10 +33,15 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "plant, many arms over months": ("history", "layouts"),
     "research": ("base-parameters", "excite", "protocol", "simulate"),
 }  # fmt: skip
-"""Subcommands, as the help lists them; each has a module with `register(subparsers)`."""
+"""Subcommands, as the help lists them."""
 COMMANDS: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
-_MODULES = {"import": "import_csv", "base-parameters": "base_parameters"}
-_BAG_FILES = (".mcap", ".db3")
+_CHAPTERS: dict[str, tuple[str, ...]] = {
+    "recordings": ("record", "import", "recover", "inspect"),
+    "energies": ("estimate", "evaluate", "predict", "report"),
+    "parameters": ("learn", "payload", "base-parameters"),
+    "desk": ("demo", "simulate", "layouts", "completion"),
+}
+"""Modules with several subcommands: an `add_<name>` for each; other modules have `register`."""
 _FEW = 9
 """Fewer words than these are listed."""
 _SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), ("host",)) | dict.fromkeys(
@@ -69,6 +75,12 @@ class _Parser(argparse.ArgumentParser):
         """One line on stderr, and the exit code of a usage error."""
         text = message.replace("unrecognized arguments", "not understood")
         self.exit(USAGE, one_line(f"{self.prog}: {text}; see {self.prog} --help") + "\n")
+
+    def format_help(self) -> str:
+        """The help, with the notes of the subcommand at its end."""
+        notes = self.get_default("notes")
+        text = notes() if callable(notes) else notes
+        return f"{super().format_help()}\n{text}\n" if text else super().format_help()
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
@@ -144,9 +156,11 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
     )
+    chapters = {name: chapter for chapter, names in _CHAPTERS.items() for name in names}
     for command in commands:
-        module = _MODULES.get(command, command)
-        importlib.import_module(f"ur_energy_model.cli.{module}").register(subparsers)
+        module = importlib.import_module(f"ur_energy_model.cli.{chapters.get(command, command)}")
+        add = f"add_{command.replace('-', '_')}" if command in chapters else "register"
+        getattr(module, add)(subparsers)
     return parser
 
 
@@ -211,7 +225,7 @@ def _check_kinds(options: argparse.Namespace) -> None:
 
 
 def _is_recording(path: Path) -> bool:
-    return path.suffix in _BAG_FILES or (path / "metadata.yaml").is_file()
+    return path.suffix in BAG_SUFFIXES or (path / "metadata.yaml").is_file()
 
 
 def _is_yaml(path: Path) -> bool:

@@ -8,91 +8,183 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.arguments import add_tariff_options, tariff_given
-from ur_energy_model.cli.excite_options import (
+from ur_energy_model.cli.excite import (
     add_execution_options,
     add_surroundings,
     check_execution,
+    run_recorded,
     surroundings_given,
 )
 from ur_energy_model.cli.output import WIDTH, note, print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Sequence
 
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.optimization.cycle import OptimizationOptions
+    from ur_energy_model.optimization.before_after import Comparison, Production
     from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
-    from ur_energy_model.plant.database import HistoryDatabase
-
-# What `ur_energy optimize` does with its result: tables, files, proof on the arm, page.
 
 CYCLES = 6
 """Cycles of each kind that --execute runs."""
 PROOF = "proof"
 """Recording of the run, in the folder of -o."""
+LONGEST_CYCLE = 3600.0
+"""Longest cycle time that is accepted [s]."""
 
 
-def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Options of files, page and proof."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FOLDER",
-        help="write the sheet (pendant.csv), a URScript program, servoJ set points, a ROS "
-        "trajectory, a CSV for `predict` and the figures to this folder",
+def register(subparsers: arguments.Subparsers) -> None:
+    """Add the subcommand."""
+    parser = arguments.add_command(
+        subparsers,
+        "optimize",
+        run,
+        summary="find the cheapest way to do a recorded cycle in the same time",
+        description="Find the repeated cycle in a recording and the time law of every move that "
+        "takes the least energy at the supply: same paths, same cycle time, same or shorter "
+        "waits. Moves slow down where waiting is left over, and trade time with each other.",
+        examples="ur_energy optimize model.yaml bags/cell\n"
+        "ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json\n"
+        "ur_energy optimize model.yaml bags/cell --keep 3,5 --max-speedup 1.5\n"
+        "ur_energy optimize model.yaml bags/cell -o cheaper --report cheaper.html --tariff 0.28\n"
+        "ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101\n"
+        "ur_energy optimize --before bags/monday --after bags/tuesday bags/wednesday\n"
+        "ur_energy optimize --history plant --changed 2026-05-12",
     )
-    parser.add_argument(
-        "--report", type=Path, metavar="FILE.html", help="write a page that opens offline"
+    for name, metavar, text in (
+        ("model", "MODEL.yaml", "identified model"),
+        ("bag", "BAG", "recording of the running program (a rosbag2 directory)"),
+    ):
+        parser.add_argument(name, type=Path, nargs="?", metavar=metavar, help=text)
+    _add_cycle_options(parser)
+    arguments.add_path(
+        parser,
+        "-o --output",
+        "FOLDER",
+        "write the sheet (pendant.csv), a URScript program, servoJ set points, a ROS trajectory, "
+        "a CSV for `predict` and the figures to this folder",
     )
-    add_tariff_options(parser.add_argument_group("cost, for --report"))
+    arguments.add_path(parser, "--report", "FILE.html", "write a page that opens offline")
+    arguments.add_tariff_options(parser.add_argument_group("cost, for --report"))
     proof = parser.add_argument_group("proof on the arm")
-    proof.add_argument(
+    arguments.add_flag(
+        proof,
         "--execute",
-        action="store_true",
-        help="run the cycle as recorded and as typed from the sheet in turns, and measure the "
-        "saving at the bus; the recording goes to the folder of -o",
+        "run the cycle as recorded and as typed from the sheet in turns, and measure the saving "
+        "at the bus; the recording goes to the folder of -o",
     )
     add_execution_options(proof)
-    arguments.add_number(
-        proof, "--cycles", CYCLES, "N", "cycles of each kind; even numbers cancel drift", (1, 1000)
-    )
+    text = "cycles of each kind; even numbers cancel drift"
+    arguments.add_number(proof, "--cycles", CYCLES, "N", text, (1, 1000))
     add_surroundings(parser.add_argument_group("surroundings, for --execute"))
+    _add_comparison(parser.add_argument_group("saving of a changed program, without a model"))
+    arguments.add_json(parser)
 
 
-def check_outputs(options: argparse.Namespace) -> None:
-    """Refuse options that do not fit together, before any computation."""
+def _add_cycle_options(parser: argparse.ArgumentParser) -> None:
+    """What the new cycle may be."""
+    cycle = "duration of the new cycle in seconds (default: that of the recorded one)"
+    speed = "largest speed of tool flange and elbow (default: 1.5; that of the recording where the "
+    factor = "largest factor on recorded speeds and accelerations, at least 1 (default: the limits "
+    off = "let the arm switch off in waits longer than this, in seconds"
+    for flag, metavar, text, limits in (
+        ("--cycle-time", "S", cycle, (1e-3, LONGEST_CYCLE)),
+        ("--power-off-after", "S", off, (1e-3, LONGEST_CYCLE)),
+        ("--jerk", "RAD/S^3", "largest jerk of the joints (default: no limit)", (1.0, 1e6)),
+        ("--tool-speed", "M/S", speed + "cycle time needs it)", (0.01, 20.0)),
+        (
+            "--max-speedup",
+            "FACTOR",
+            factor + "of the robot; moves that become faster are listed)",
+            (1.0, 1000.0),
+        ),
+    ):
+        arguments.add_number(parser, flag, None, metavar, text, limits)
+    text = "waits up to this long must stay, in seconds (gripper, sensor); longer ones are slack"
+    arguments.add_number(parser, "--keep-dwell", 0.5, "S", text, (0.0, LONGEST_CYCLE))
+    text = "also compute the least energy over the cycle time, up to twice the recorded one"
+    arguments.add_flag(parser, "--pareto", text)
+    parser.add_argument(
+        "--keep",
+        type=_step_numbers,
+        default=(),
+        metavar="MOVE[,MOVE]",
+        help="moves (or waits) that stay exactly as recorded: their step numbers in the sheet",
+    )
+    parser.add_argument(
+        "--keep-slow",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="keep moves that are deliberately slow, as near a part (default: on)",
+    )
+    arguments.add_flag(
+        parser,
+        "--recorded-limits",
+        "stay within the speeds, accelerations and torques of the recording, instead of those of "
+        "the robot",
+    )
+
+
+def _add_comparison(group: argparse._ActionsContainer) -> None:
+    """Proof from ordinary production."""
+    for name, when in (("--before", "before"), ("--after", "after")):
+        group.add_argument(
+            name,
+            nargs="+",
+            type=Path,
+            default=[],
+            metavar="BAG",
+            help=f"recordings of ordinary production {when} the program was changed",
+        )
+    text = "take the cycles of a history store instead, before and after --changed"
+    arguments.add_text(group, "--history", "STORE", text)
+    text = "when the program was changed, YYYY-MM-DD[THH:MM] in UTC"
+    arguments.add_text(group, "--changed", "DATE", text)
+    arguments.add_text(group, "--arm", "NAME", "of which arm of the store")
+
+
+def _step_numbers(text: str) -> tuple[int, ...]:
+    """Numbers of steps, such as 3,5."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of step numbers such as 3,5")
+    return tuple(int(part) for part in parts)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Optimize, prove on the arm, write files and page, and print."""
+    from ur_energy_model.experiment.cycle_exports import export_cycle
     from ur_energy_model.files import check_target
+    from ur_energy_model.model.model_file import load_model
+    from ur_energy_model.optimization.cycle import OptimizationOptions
+    from ur_energy_model.optimization.optimize import optimize_cycle
 
+    if options.before or options.after or options.history or options.changed:
+        _compare_production(options)
+        return
+    if options.model is None or options.bag is None:
+        options.parser.error("MODEL.yaml and BAG are needed, or --before BAG... --after BAG...")
     check_execution(options, "FOLDER")
     if options.report is not None:
         check_target(options.report)
     if options.output is not None:
         check_target(options.output / "pendant.csv")
-
-
-def deliver(
-    optimized: OptimizedCycle,
-    model: EnergyModel,
-    options: argparse.Namespace,
-) -> OptimizedCycle:
-    """Run the proof and write files and page as the options ask.
-
-    Args:
-        optimized: with what to type.
-        model: of the arm.
-        options: as parsed.
-
-    Returns:
-        The cycle with the measured saving, if it was measured.
-    """
-    from ur_energy_model.experiment.cycle_exports import export_cycle
-
+    model = load_model(options.model)
+    wanted = OptimizationOptions(
+        cycle_time=options.cycle_time,
+        keep_dwell=options.keep_dwell,
+        jerk=options.jerk,
+        tool_speed=options.tool_speed,
+        recorded_limits=options.recorded_limits,
+        pareto=options.pareto or options.report is not None,
+        power_off_after=options.power_off_after,
+        keep=options.keep,
+        keep_slow=options.keep_slow,
+        max_speedup=options.max_speedup,
+    )
+    with progress("optimizing the cycle") as report:
+        optimized = optimize_cycle(model, options.bag, wanted, progress=report)
     robot = model.description()
     if options.output is not None:
         for file in export_cycle(optimized, robot, options.output):
@@ -102,23 +194,70 @@ def deliver(
         export_cycle(optimized, robot, options.output)  # with the measured saving
     if options.report is not None:
         _write_page(optimized, model, options)
-    return optimized
+    if options.json:
+        print_json(optimized.as_json())
+    else:
+        print_cycle(optimized, pareto=options.pareto)
+
+
+def _measured(
+    optimized: OptimizedCycle,
+    model: EnergyModel,
+    robot: RobotDescription,
+    options: argparse.Namespace,
+) -> MeasuredSaving:
+    """Run the cycle as recorded and as typed in turns and measure the saving."""
+    from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, require_predicted
+    from ur_energy_model.experiment.execution_plan import ExecutionPlan
+    from ur_energy_model.experiment.same_arm import arm_of_recording
+    from ur_energy_model.model.setup import Setup
+
+    cycle, proof = optimized.cycle, Proof.of(optimized, robot, options.cycles)
+    carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
+    setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
+    limits = proof.limits(surroundings_given(options, robot, setup))
+    plan = ExecutionPlan(
+        proof.motion(),
+        limits,
+        warm_up=60.0 * options.warm_up,
+        arm=arm_of_recording(options.bag, robot, proof.positions),
+        another_arm=options.another_arm,
+    )
+    bag: Path = options.output / PROOF
+    number = 2
+    while bag.exists():
+        bag, number = options.output / f"{PROOF}_{number}", number + 1
+    run_recorded(plan, options.host, bag, assume_yes=options.yes)
+    note(f"recorded {bag}")
+    return require_predicted(measured_saving(bag, proof), optimized, bag)
+
+
+def _write_page(optimized: OptimizedCycle, model: EnergyModel, options: argparse.Namespace) -> None:
+    from ur_energy_model.files import write_text
+    from ur_energy_model.optimization.optimize import in_session_of
+    from ur_energy_model.report.optimization import make_optimization_report, optimization_page
+    from ur_energy_model.report.page import render
+
+    model = in_session_of(model, options.bag)
+    report = make_optimization_report(model, optimized, tariff=arguments.tariff_given(options))
+    write_text(options.report, render(optimization_page(report)))
+    note(f"page written to {options.report}; open it in a browser")
+
+
+# Tables for a person with the pendant in hand.
 
 
 def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
-    """The result as tables for a person with the pendant in hand.
-
-    Args:
-        optimized: the result.
-        pareto: show the least energy over the cycle time.
-    """
+    """The result; with `pareto`, also the least energy over the cycle time."""
     from ur_energy_model.model.robots import load_robot
 
     cycle, sheet = optimized.cycle, optimized.sheet
     if optimized.ceiling is not None:
         _print_text(optimized.ceiling.text())
+    many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
     print_table(
-        f"What to type, now → new ({Path(cycle.source).name}: {_found(optimized)})",
+        f"What to type, now → new ({Path(cycle.source).name}: {many} of {cycle.duration:.2f} s, "
+        f"{len(cycle.moves)} moves, {cycle.slack:.2f} s of slack)",
         ["step", "speed", "acceleration", "wait"],
         [
             [
@@ -130,48 +269,41 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
             for number, step in enumerate(sheet, 1)
         ],
     )
-    waypoints = [(number, step) for number, step in enumerate(sheet, 1) if step.waypoint]
-    lines = any(step.line is not None for step in sheet)
+    numbered = any(step.line is not None for step in sheet)
     print_table(
         "Which step that is: where the move ends, joint angles in degrees",
-        [
-            "step",
-            *(["line"] if lines else []),
-            *load_robot(cycle.robot).joint_names,
-        ],
+        ["step", *(["line"] if numbered else []), *load_robot(cycle.robot).joint_names],
         [
             [
                 str(number),
-                *([step.line] if lines else []),
-                *(f"{angle:.2f}" for angle in step.waypoint or ()),
+                *([step.line] if numbered else []),
+                *(f"{angle:.2f}" for angle in step.waypoint),
             ]
-            for number, step in waypoints
+            for number, step in enumerate(sheet, 1)
+            if step.waypoint
         ],
     )
+    new, fastest = optimized.duration, optimized.time_optimal_duration
+    percent = 100.0 / optimized.energy
     compared = (
         ("as recorded", cycle.duration, optimized.energy),
         ("as typed above", optimized.typed_duration, optimized.typed_energy),
-        ("as set points", optimized.duration, optimized.new_energy),
-        ("slowed by speed scaling", optimized.duration, optimized.scaled_energy),
-        (
-            "as fast as possible",
-            optimized.time_optimal_duration,
-            optimized.time_optimal_energy,
-        ),
+        ("as set points", new, optimized.new_energy),
+        ("slowed by speed scaling", new, optimized.scaled_energy),
+        ("as fast as possible", fastest, optimized.time_optimal_energy),
     )
-    figures = [
-        [
-            name,
-            f"{time:.2f}",
-            f"{energy:.1f}",
-            f"{100.0 * (energy / optimized.energy - 1.0):+.1f} %",
-        ]
-        for name, time, energy in compared
-    ]
     print_table(
         "Energy of one cycle at the supply, predicted",
         ["", "cycle [s]", "energy [J]", "difference"],
-        figures,
+        [
+            [
+                name,
+                f"{time:.2f}",
+                f"{energy:.1f}",
+                f"{energy * percent - 100.0:+.1f} %",
+            ]
+            for name, time, energy in compared
+        ],
     )
     low, high = optimized.typed_interval
     _print_text(
@@ -203,8 +335,35 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         note(f"- {text}")
 
 
-def compare_production(options: argparse.Namespace) -> None:
-    """Print the saving of a changed program from ordinary production."""
+def _print_text(text: str) -> None:
+    for line in textwrap.wrap(text, WIDTH):
+        print_line(line)
+
+
+def _print_measured(measured: MeasuredSaving) -> None:
+    rows: list[list[object]] = [
+        ["energy of a cycle as recorded, J", measured.energy],
+        ["energy of a cycle as typed, J", measured.new_energy],
+        ["saving, %", measured.saving_percent],
+        [
+            "its 95 % interval, %",
+            "{:.2f} to {:.2f}".format(*measured.interval)
+            + ("" if measured.interval[0] > 0.0 else ", not proven"),
+        ],
+        ["cycles of each kind", measured.cycles],
+    ]
+    if measured.temperature is not None:
+        for name, values in zip(("recorded", "typed"), measured.temperature, strict=True):
+            text = " ".join(f"{value:.1f}" for value in values)
+            rows.append([f"joint temperatures, {name} cycles, degC", text])
+    print_table("Measured at the bus", ["figure", "value"], rows)
+
+
+# The saving of a changed program, from ordinary production.
+
+
+def _compare_production(options: argparse.Namespace) -> None:
+    """Print the saving of a changed program."""
     from ur_energy_model.optimization.before_after import (
         compare,
         recorded_production,
@@ -216,7 +375,14 @@ def compare_production(options: argparse.Namespace) -> None:
     if options.history is not None or options.changed is not None:
         if options.history is None or options.changed is None or options.before or options.after:
             options.parser.error("--history STORE and --changed DATE belong together, alone")
-        before, after = stored_production(*_stored(options))
+        from ur_energy_model.cli.history_options import store_given
+        from ur_energy_model.plant.database import HistoryDatabase, instant
+
+        changed = instant(options.changed, "--changed")
+        options.store = options.history
+        arms = () if options.arm is None else (options.arm,)
+        stored = HistoryDatabase(store_given(options), arms=arms)
+        before, after = stored_production(stored, changed)
     else:
         if not options.before or not options.after:
             options.parser.error("--before BAG... and --after BAG... belong together")
@@ -229,7 +395,15 @@ def compare_production(options: argparse.Namespace) -> None:
     comparison = compare(before, after)
     if options.json:
         print_json(comparison.as_json())
-        return
+    else:
+        _print_comparison(comparison, before, after)
+
+
+def _print_comparison(
+    comparison: Comparison, before: Sequence[Production], after: Sequence[Production]
+) -> None:
+    import numpy as np
+
     print_table(
         "Cycles of ordinary production, measured at the bus",
         ["", "recordings", "cycles", "cycle [s]", "energy [J]", "scatter [J]", "at rest [W]"],
@@ -259,275 +433,3 @@ def compare_production(options: argparse.Namespace) -> None:
         note("- Standby that differs between the recordings is taken out of the saving.")
     for text in comparison.differences:
         note(f"- {text}")
-
-
-def _stored(options: argparse.Namespace) -> tuple[HistoryDatabase, datetime]:
-    """The tables of the store, and when the program was changed."""
-    from ur_energy_model.cli.history_options import store_given
-    from ur_energy_model.plant.database import HistoryDatabase, instant
-
-    changed = instant(options.changed, "--changed")
-    options.store = options.history
-    arms = () if options.arm is None else (options.arm,)
-    return HistoryDatabase(store_given(options), arms=arms), changed
-
-
-def _print_text(text: str) -> None:
-    for line in textwrap.wrap(text, WIDTH):
-        print_line(line)
-
-
-def _print_measured(measured: MeasuredSaving) -> None:
-    rows: list[list[object]] = [
-        ["energy of a cycle as recorded, J", measured.energy],
-        ["energy of a cycle as typed, J", measured.new_energy],
-        ["saving, %", measured.saving_percent],
-        [
-            "its 95 % interval, %",
-            "{:.2f} to {:.2f}".format(*measured.interval)
-            + ("" if measured.interval[0] > 0.0 else ", not proven"),
-        ],
-        ["cycles of each kind", measured.cycles],
-    ]
-    if measured.temperature is not None:
-        for name, values in zip(("recorded", "typed"), measured.temperature, strict=True):
-            text = " ".join(f"{value:.1f}" for value in values)
-            rows.append([f"joint temperatures, {name} cycles, degC", text])
-    print_table("Measured at the bus", ["figure", "value"], rows)
-
-
-def _found(optimized: OptimizedCycle) -> str:
-    """What was found in the recording."""
-    cycle = optimized.cycle
-    many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
-    return (
-        f"{many} of {cycle.duration:.2f} s, {len(cycle.moves)} moves, {cycle.slack:.2f} s of slack"
-    )
-
-
-def _measured(
-    optimized: OptimizedCycle,
-    model: EnergyModel,
-    robot: RobotDescription,
-    options: argparse.Namespace,
-) -> MeasuredSaving:
-    """Run the cycle as recorded and as typed in turns and measure the saving."""
-    from ur_energy_model.cli.run_trajectory import run_recorded
-    from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, require_predicted
-    from ur_energy_model.experiment.execution_plan import ExecutionPlan
-    from ur_energy_model.experiment.same_arm import arm_of_recording
-    from ur_energy_model.model.setup import Setup
-
-    cycle, proof = optimized.cycle, Proof.of(optimized, robot, options.cycles)
-    carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
-    setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
-    limits = proof.limits(surroundings_given(options, robot, setup))
-    plan = ExecutionPlan(
-        proof.motion(),
-        limits,
-        warm_up=60.0 * options.warm_up,
-        arm=arm_of_recording(options.bag, robot, proof.positions),
-        another_arm=options.another_arm,
-    )
-    bag = _free_name(options.output / PROOF)
-    run_recorded(plan, options.host, bag, assume_yes=options.yes)
-    note(f"recorded {bag}")
-    return require_predicted(measured_saving(bag, proof), optimized, bag)
-
-
-def _free_name(path: Path) -> Path:
-    """The path, with a number behind it if it exists."""
-    number, free = 2, path
-    while free.exists():
-        free = path.with_name(f"{path.name}_{number}")
-        number += 1
-    return free
-
-
-def _write_page(optimized: OptimizedCycle, model: EnergyModel, options: argparse.Namespace) -> None:
-    from ur_energy_model.files import write_text
-    from ur_energy_model.optimization.optimize import in_session_of
-    from ur_energy_model.report.optimization import make_optimization_report, optimization_page
-    from ur_energy_model.report.page import render
-
-    model = in_session_of(model, options.bag)
-    report = make_optimization_report(model, optimized, tariff=tariff_given(options))
-    write_text(options.report, render(optimization_page(report)))
-    note(f"page written to {options.report}; open it in a browser")
-
-
-LONGEST_CYCLE = 3600.0
-"""Longest cycle time that is accepted [s]."""
-
-
-def register(subparsers: arguments.Subparsers) -> None:
-    """Add the subcommand."""
-    parser = arguments.add_command(
-        subparsers,
-        "optimize",
-        run,
-        summary="find the cheapest way to do a recorded cycle in the same time",
-        description="Find the repeated cycle in a recording and the time law of every move that "
-        "takes the least energy at the supply: same paths, same cycle time, same or shorter "
-        "waits. Moves slow down where waiting is left over, and trade time with each other.",
-        examples="ur_energy optimize model.yaml bags/cell\n"
-        "ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json\n"
-        "ur_energy optimize model.yaml bags/cell --keep 3,5 --max-speedup 1.5\n"
-        "ur_energy optimize model.yaml bags/cell -o cheaper --report cheaper.html --tariff 0.28\n"
-        "ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101\n"
-        "ur_energy optimize --before bags/monday --after bags/tuesday bags/wednesday\n"
-        "ur_energy optimize --history plant --changed 2026-05-12",
-    )
-    parser.add_argument(
-        "model", type=Path, nargs="?", metavar="MODEL.yaml", help="identified model"
-    )
-    parser.add_argument(
-        "bag",
-        type=Path,
-        nargs="?",
-        metavar="BAG",
-        help="recording of the running program (a rosbag2 directory)",
-    )
-    add_options(parser)
-    add_outputs(parser)
-    add_comparison(parser.add_argument_group("saving of a changed program, without a model"))
-    arguments.add_json(parser)
-    parser.set_defaults(parser=parser)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """What the new cycle may be."""
-    positive = arguments.number(float, 1e-3, LONGEST_CYCLE)
-    parser.add_argument(
-        "--cycle-time",
-        type=positive,
-        metavar="S",
-        help="duration of the new cycle in seconds (default: that of the recorded one)",
-    )
-    arguments.add_number(
-        parser,
-        "--keep-dwell",
-        0.5,
-        "S",
-        "waits up to this long must stay, in seconds (gripper, sensor); longer ones are slack",
-        (0.0, LONGEST_CYCLE),
-    )
-    parser.add_argument(
-        "--pareto",
-        action="store_true",
-        help="also compute the least energy over the cycle time, up to twice the recorded one",
-    )
-    parser.add_argument(
-        "--jerk",
-        type=arguments.number(float, 1.0, 1e6),
-        metavar="RAD/S^3",
-        help="largest jerk of the joints (default: no limit)",
-    )
-    parser.add_argument(
-        "--tool-speed",
-        type=arguments.number(float, 0.01, 20.0),
-        metavar="M/S",
-        help="largest speed of tool flange and elbow (default: 1.5; that of the "
-        "recording where the cycle time needs it)",
-    )
-    parser.add_argument(
-        "--keep",
-        type=step_numbers,
-        default=(),
-        metavar="MOVE[,MOVE]",
-        help="moves (or waits) that stay exactly as recorded: their step numbers in the sheet",
-    )
-    parser.add_argument(
-        "--keep-slow",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="keep moves that are deliberately slow, as near a part (default: on)",
-    )
-    parser.add_argument(
-        "--max-speedup",
-        type=arguments.number(float, 1.0, 1000.0),
-        metavar="FACTOR",
-        help="largest factor on recorded speeds and accelerations, at least 1 (default: the limits "
-        "of the robot; moves that become faster are listed)",
-    )
-    parser.add_argument(
-        "--recorded-limits",
-        action="store_true",
-        help="stay within the speeds, accelerations and torques of the recording, instead of "
-        "those of the robot",
-    )
-    parser.add_argument(
-        "--power-off-after",
-        type=positive,
-        metavar="S",
-        help="let the arm switch off in waits longer than this, in seconds",
-    )
-
-
-def add_comparison(parser: argparse._ActionsContainer) -> None:
-    """Proof from ordinary production."""
-    for name, when in (("--before", "before"), ("--after", "after")):
-        parser.add_argument(
-            name,
-            nargs="+",
-            type=Path,
-            default=[],
-            metavar="BAG",
-            help=f"recordings of ordinary production {when} the program was changed",
-        )
-    parser.add_argument(
-        "--history",
-        metavar="STORE",
-        help="take the cycles of a history store instead, before and after --changed",
-    )
-    parser.add_argument(
-        "--changed", metavar="DATE", help="when the program was changed, YYYY-MM-DD[THH:MM] in UTC"
-    )
-    parser.add_argument("--arm", metavar="NAME", help="of which arm of the store")
-
-
-def step_numbers(text: str) -> tuple[int, ...]:
-    """Numbers of steps, such as 3,5."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of step numbers such as 3,5")
-    return tuple(int(part) for part in parts)
-
-
-def options_of(options: argparse.Namespace) -> OptimizationOptions:
-    """The options of the optimization among the parsed arguments."""
-    from ur_energy_model.optimization.cycle import OptimizationOptions
-
-    return OptimizationOptions(
-        cycle_time=options.cycle_time,
-        keep_dwell=options.keep_dwell,
-        jerk=options.jerk,
-        tool_speed=options.tool_speed,
-        recorded_limits=options.recorded_limits,
-        pareto=options.pareto or options.report is not None,
-        power_off_after=options.power_off_after,
-        keep=options.keep,
-        keep_slow=options.keep_slow,
-        max_speedup=options.max_speedup,
-    )
-
-
-def run(options: argparse.Namespace) -> None:
-    """Optimize and print."""
-    from ur_energy_model.model.model_file import load_model
-    from ur_energy_model.optimization.optimize import optimize_cycle
-
-    if options.before or options.after or options.history or options.changed:
-        compare_production(options)
-        return
-    if options.model is None or options.bag is None:
-        options.parser.error("MODEL.yaml and BAG are needed, or --before BAG... --after BAG...")
-    check_outputs(options)
-    model = load_model(options.model)
-    with progress("optimizing the cycle") as report:
-        result = optimize_cycle(model, options.bag, options_of(options), progress=report)
-    result = deliver(result, model, options)
-    if options.json:
-        print_json(result.as_json())
-    else:
-        print_cycle(result, pareto=options.pareto)

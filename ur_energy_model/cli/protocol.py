@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import ask, note, print_json, print_table, progress
+from ur_energy_model.cli.output import ask, note, print_json, print_table, progress, warn
+from ur_energy_model.errors import ControllerError, InputError
 
 if TYPE_CHECKING:
     import argparse
@@ -16,13 +17,7 @@ if TYPE_CHECKING:
 
     from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
     from ur_energy_model.papers.protocol import Mount, Outcome
-    from ur_energy_model.telemetry.samples import RecordingInfo
 
-_EXAMPLES = """\
-ur_energy protocol s1 --host 192.168.56.101 -o cell_3_s1
-ur_energy protocol s1 --simulated --campaign -o try_s1      (a simulated arm, without a controller)
-ur_energy protocol all --simulated -o papers                 (all of them, and one page)
-"""
 _PROTOCOLS = {
     "s0": "test motions A and B through random points: torque, current, energy (Robotica 2024)",
     "s1": "exciting trajectory, base parameters, validation (RAAD 2021)",
@@ -42,43 +37,43 @@ def register(subparsers: arguments.Subparsers) -> None:
         summary="repeat the experiment of a paper and compare the results",
         description="Design, run, record, identify and evaluate as in a paper, and compare the "
         "results with the published ones. This moves the robot.",
-        examples=_EXAMPLES,
+        examples="ur_energy protocol s1 --host 192.168.56.101 -o cell_3_s1\n"
+        "ur_energy protocol s1 --simulated --campaign -o try_s1  (a simulated arm, without a "
+        "controller)\n"
+        "ur_energy protocol all --simulated -o papers             (all of them, and one page)",
         notes=arguments.definition_list("experiments", _PROTOCOLS),
     )
     parser.add_argument("protocol", choices=tuple(_PROTOCOLS), help="experiment (listed below)")
     arguments.add_controller(parser, required=False)
-    parser.add_argument(
+    arguments.add_flag(
+        parser,
         "--simulated",
-        action="store_true",
-        help="simulate the arm here, faster than real time, instead of moving one at --host",
+        "simulate the arm here, faster than real time, instead of moving one at --host",
     )
-    arguments.add_output(parser, "DIR", "new folder for all results; 'all' continues in its own")
+    text = "new folder for all results; 'all' continues in its own"
+    arguments.add_output(parser, "DIR", text)
     arguments.add_robot(parser, "the one that the controller reports, or the paper's")
     arguments.add_consent(parser)
-    parser.add_argument(
-        "--campaign",
-        action="store_true",
-        help="s1: cold run, half an hour of warm-up, warm run, and friction in both states",
-    )
-    parser.add_argument(
-        "--paper-settings",
-        action="store_true",
-        help="s1, s4: limits and genetic algorithm of the paper for the exciting trajectory",
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="shorter motions and searches, for a first look"
-    )
+    for flag, text in (
+        (
+            "--campaign",
+            "s1: cold run, half an hour of warm-up, warm run, and friction in both states",
+        ),
+        (
+            "--paper-settings",
+            "s1, s4: limits and genetic algorithm of the paper for the exciting trajectory",
+        ),
+        ("--quick", "shorter motions and searches, for a first look"),
+    ):
+        arguments.add_flag(parser, flag, text)
     arguments.add_number(parser, "--seed", 0, "N", "seed of the random choices", arguments.SEEDS)
-    arguments.add_number(
-        parser, "--design-time", 25.0, "S", "time to design each trajectory [s]", (0, 1e5)
-    )
+    text = "time to design each trajectory [s]"
+    arguments.add_number(parser, "--design-time", 25.0, "S", text, (0, 1e5))
     arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run a protocol."""
-    from ur_energy_model.errors import InputError
-
     if options.simulated == (options.host is not None):
         raise InputError(
             "--host",
@@ -103,13 +98,11 @@ def _run_all(options: argparse.Namespace) -> None:
     Raises:
         InputError: a robot was asked for, or a stage failed; the pages are written nevertheless.
     """
-    from ur_energy_model.errors import InputError
     from ur_energy_model.papers.page import MARKDOWN, run_papers
 
     if not options.simulated:
-        raise InputError(
-            "protocol all", "moves simulated arms only", "add --simulated, without --host"
-        )
+        remedy = "add --simulated, without --host"
+        raise InputError("protocol all", "moves simulated arms only", remedy)
     with progress("protocol all") as bar:
         results = run_papers(options.output, seed=options.seed, quick=options.quick, progress=bar)
     failed = [error for result in results for error in result.errors]
@@ -123,9 +116,8 @@ def _run_all(options: argparse.Namespace) -> None:
         )
         note(f"page: {options.output / MARKDOWN}")
     if failed:
-        raise InputError(
-            options.output, f"failed: {'; '.join(failed)}", "run it again to repeat these"
-        )
+        problem = f"failed: {'; '.join(failed)}"
+        raise InputError(options.output, problem, "run it again to repeat these")
 
 
 def _run_simulated(options: argparse.Namespace) -> Outcome:
@@ -144,16 +136,18 @@ def _run_simulated(options: argparse.Namespace) -> Outcome:
 
 def _run_on_robot(options: argparse.Namespace) -> Outcome:
     """One protocol on a robot, or on a simulated controller."""
-    from ur_energy_model.cli.run_trajectory import run_recorded
+    from ur_energy_model.cli.excite import run_recorded
     from ur_energy_model.experiment.same_arm import arm_of_plan
-    from ur_energy_model.model.robots import load_robot
+    from ur_energy_model.model.robots import available_robots, load_robot
     from ur_energy_model.papers.protocol import ProtocolRun
     from ur_energy_model.papers.stages import run_protocol
     from ur_energy_model.telemetry.rtde.source import RtdeSource
 
     with RtdeSource(options.host, fields=("timestamp",)) as source:
         info = source.info
-    name = options.robot or _robot_at(options.host, info)
+    if options.robot is None and info.robot not in available_robots():
+        remedy = "name the robot with --robot, such as ur5e"
+        raise InputError(options.host, "does not report its robot", remedy)
     options.output.mkdir(parents=True, exist_ok=True)
 
     def execute(plan: ExecutionPlan, bag: Path) -> ExecutionResult:
@@ -165,7 +159,7 @@ def _run_on_robot(options: argparse.Namespace) -> Outcome:
 
     with progress(f"protocol {options.protocol}") as bar:
         session = ProtocolRun(
-            robot=load_robot(name),
+            robot=load_robot(options.robot or str(info.robot)),
             folder=options.output,
             run=execute,
             mount=_mount(options.host, simulated=info.simulated, assume_yes=options.yes),
@@ -187,33 +181,17 @@ def _report(outcome: Outcome, folder: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(outcome.as_dict())
         return
-    rows = [
-        [row.place, row.figure, cell(row.published), cell(row.here), row.verdict]
-        for row in outcome.rows
-    ]
     print_table(
         f"Protocol {outcome.protocol} on {outcome.robot}",
         ["in the paper", "figure", "published", "here", "verdict"],
-        rows,
+        [
+            [row.place, row.figure, cell(row.published), cell(row.here), row.verdict]
+            for row in outcome.rows
+        ],
     )
     note(f"published: {outcome.source}")
-    for warning in outcome.warnings:
-        note(f"warning: {warning}")
+    warn(outcome.warnings)
     note(f"results are in {folder}; the table is in {folder / 'verdict.md'}")
-
-
-def _robot_at(host: str, info: RecordingInfo) -> str:
-    """Name of the robot description for a controller.
-
-    Raises:
-        InputError: the controller does not report a known robot.
-    """
-    from ur_energy_model.errors import InputError
-    from ur_energy_model.model.robots import available_robots
-
-    if info.robot in available_robots():
-        return str(info.robot)
-    raise InputError(host, "does not report its robot", "name the robot with --robot, such as ur5e")
 
 
 def _mount(host: str, *, simulated: bool, assume_yes: bool) -> Mount | None:
@@ -239,7 +217,6 @@ def _carry(host: str, mass: float) -> None:
     Raises:
         ControllerError: the simulation refuses or does not answer.
     """
-    from ur_energy_model.errors import ControllerError
     from ur_energy_model.simulation.simulated_controller import CONTROL_PORT
 
     try:
@@ -254,6 +231,5 @@ def _carry(host: str, mass: float) -> None:
     except OSError as error:
         answer = str(error)
     if not answer.startswith("ok"):
-        raise ControllerError(
-            host, f"does not mount the payload ({answer})", "use 'ur_energy simulate'"
-        )
+        problem = f"does not mount the payload ({answer})"
+        raise ControllerError(host, problem, "use 'ur_energy simulate'")

@@ -10,7 +10,7 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
-from ur_energy_model.cli.model_option import recorded_robot
+from ur_energy_model.cli.arguments import recorded_robot
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.model_file import save_model
