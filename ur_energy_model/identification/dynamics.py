@@ -12,10 +12,7 @@ from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
 from ur_energy_model.identification.setup_prior import (
-    GRAVITY_STD,
-    MASS_STD,
     SetupPrior,
-    SetupSolution,
     constant_payloads,
     payload_runs,
     payload_told,
@@ -27,7 +24,16 @@ from ur_energy_model.identification.target_moment_data import (
     TorqueInformation,
     reference_blocks,
 )
-from ur_energy_model.identification.target_moment_solver import TargetMomentSolver
+from ur_energy_model.identification.target_moment_solver import (
+    CENTER,
+    DELAY,
+    GRAVITY,
+    GRAVITY_STD,
+    MASS,
+    MASS_STD,
+    TargetMomentSolver,
+    setup_from,
+)
 from ur_energy_model.identification.torque_constants import JointEstimate, reflected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import LinkTensors
@@ -148,13 +154,14 @@ def estimate_dynamics(
             "record the robot while a program moves it"
         )
     solution = TargetMomentSolver(columns, useful).solve()
-    entries = tuple(map(_recording, useful, solution.setups))
+    found = zip(useful, solution.setups, solution.setups_std, solution.squares, strict=True)
+    entries = tuple(_recording(*each) for each in found)
     longest = max(entries, key=lambda entry: entry.samples)
     nominal = expected_inertia(robot).value
     reliable = solution.std_given_tensors < _IDENTIFIED * np.abs(solution.reflected_inertia)
     identified = solution.moved & reliable
-    squares = np.sum([local.squares for local in solution.setups], axis=0)
-    spread = np.sum([local.spread for local in solution.setups], axis=0)
+    squares = solution.squares.sum(axis=0)
+    spread = np.sum([entry.torque_spread for entry in useful], axis=0)
     return DynamicsEstimate(
         setup=longest.setup,
         setup_source=longest.setup_source,
@@ -169,22 +176,27 @@ def estimate_dynamics(
     )
 
 
-def _recording(data: TorqueInformation, found: SetupSolution) -> EstimatedSetup:
-    decided = found.gravity_std.max() < 0.1 * GRAVITY_STD and found.mass_std < 0.25 * MASS_STD
+def _recording(
+    data: TorqueInformation, unknowns: Array, std: Array, squares: Array
+) -> EstimatedSetup:
+    """One setup from its unknowns and their standard deviations [14], and its squares [n]."""
+    mass_std = float(std[MASS])
+    decided = std[GRAVITY].max() < 0.1 * GRAVITY_STD and mass_std < 0.25 * MASS_STD
+    setup = setup_from(unknowns, mass_std)
     return EstimatedSetup(
         source=data.source,
         stated=data.stated,
-        setup=found.setup,
+        setup=setup,
         setup_source="estimated" if decided else data.stated.source,
-        gravity_std=found.gravity_std,
-        mass_std=found.mass_std,
-        center_std=found.center_std,
-        delay=data.nominal_delay + found.delay,
+        gravity_std=std[GRAVITY],
+        mass_std=mass_std,
+        center_std=std[CENTER],
+        delay=data.nominal_delay + float(unknowns[DELAY]),
         reference=data.kind,
-        rms=np.sqrt(found.squares / data.samples),
-        r2=_r2(found.squares, found.spread),
+        rms=np.sqrt(squares / data.samples),
+        r2=_r2(squares, data.torque_spread),
         samples=data.samples,
-        warnings=tuple(_disagreements(data, found)),
+        warnings=tuple(_disagreements(data, setup, float(std[GRAVITY].max()), mass_std)),
     )
 
 
@@ -199,11 +211,13 @@ def _r2(squares: Array, spread: Array) -> Array:
         return np.asarray(np.where(spread > 1e-9, 1 - squares / spread, np.nan))
 
 
-def _disagreements(data: TorqueInformation, found: SetupSolution) -> Iterable[str]:
+def _disagreements(
+    data: TorqueInformation, seen: Setup, gravity_std: float, mass_std: float
+) -> Iterable[str]:
     """Lines where the estimate contradicts the configured or recorded setup."""
-    stated, seen = data.stated.setup, found.setup
+    stated = data.stated.setup
     angle = np.degrees(angle_between(stated.gravity, seen.gravity))
-    if angle > 1.0 and found.gravity_std.max() < 0.3:
+    if angle > 1.0 and gravity_std < 0.3:
         reference = "the configured mounting" if data.stated.source == "configured" else "upright"
         vector = ", ".join(f"{value:.2f}" for value in seen.gravity)
         yield (
@@ -211,7 +225,7 @@ def _disagreements(data: TorqueInformation, found: SetupSolution) -> Iterable[st
             f"{reference} (gravity {vector} m/s^2); the estimate is used"
         )
     change = seen.payload.mass - stated.payload.mass
-    if abs(change) > max(0.05, 4 * found.mass_std) and found.mass_std < 0.3:
+    if abs(change) > max(0.05, 4 * mass_std) and mass_std < 0.3:
         yield (
             f"{data.source}: target_moment shows a payload of {seen.payload.mass:.2f} kg where "
             f"{stated.payload.mass:.2f} kg is {_SOURCE_WORDS[data.stated.source]}; the estimate is "

@@ -19,8 +19,8 @@ from ur_energy_model.identification.filtered_motion import FilteredMotion, Paral
 from ur_energy_model.identification.least_squares import joint_gram_matrices
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.reflected_inertia import expected_inertia
-from ur_energy_model.identification.setup_prior import CENTER, GRAVITY, MASS
 from ur_energy_model.identification.target_moment_data import TorqueColumns
+from ur_energy_model.identification.target_moment_solver import CENTER, GRAVITY, MASS
 from ur_energy_model.identification.torque_constants import ARM_SPREAD
 from ur_energy_model.model.friction import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription
@@ -104,7 +104,7 @@ class MountingSearch:
             return FoundMounting(self.stated, False, 0.0, np.zeros(self.robot.dof))
         stated = self._deviance(self._stated)
         found = self._search()
-        gain = stated - self._deviance(found) - self._penalty(found, SEARCHED_STD)
+        gain = stated - self._deviance(found) - self._penalty(found)
         direction = found[GRAVITY] / np.linalg.norm(found[GRAVITY])
         tilt = float(np.arccos(np.clip(self._stated[GRAVITY] @ direction, -1.0, 1.0)))
         if gain < EVIDENCE or tilt < LEAST_TILT:
@@ -125,7 +125,7 @@ class MountingSearch:
                 tries[-1][GRAVITY] = np.array(way) / np.linalg.norm(way)
 
         def cost(setup: Array) -> float:
-            return self._deviance(setup) + self._penalty(setup, SEARCHED_STD)
+            return self._deviance(setup) + self._penalty(setup)
 
         tries.sort(key=cost)
         ends = [
@@ -136,9 +136,10 @@ class MountingSearch:
         ]
         return np.asarray(min(ends, key=lambda end: float(end.fun)).x)
 
-    def _penalty(self, setup: Array, std: Array) -> float:
+    def _penalty(self, setup: Array) -> float:
+        """Squared deviations from the stated setup and from gravity of the stated length."""
         length = (float(np.linalg.norm(setup[GRAVITY])) - 1.0) / _LENGTH_STD
-        return float(np.square((setup - self._stated) / std).sum()) + length**2
+        return float(np.square((setup - self._stated) / SEARCHED_STD).sum()) + length**2
 
     def _load(self, setup: Array) -> Array:
         """Coefficients [width] of the load's columns."""
@@ -148,16 +149,26 @@ class MountingSearch:
         return self._columns.coefficients(gravity, payload, self._inertia.value)
 
     def _deviance(self, setup: Array) -> float:
-        """Twice the negative log-likelihood of the currents, up to a constant."""
+        """Twice the negative log-likelihood of the currents, up to a constant.
+
+        With noise of unknown size that is, for each joint, m log(mean square) of m independent
+        residuals: halving the error of a quiet joint counts as much as halving that of a noisy
+        one, so that no joint drowns the others. One second of motion counts as one observation,
+        as residuals are correlated in time. The mean square has a floor of one percent of the
+        current, which the model errs in any case; a smaller error is no evidence. A logarithm is
+        no square, and least squares on its root converges poorly, hence BFGS.
+        """
         load = self._load(setup)
-        most = max(float(self._gram[:, -1, -1].max()), 1.0)
-        return sum(
-            self._joint_deviance(j, load, self._seconds / most)
-            for j in np.flatnonzero(self._gram[:, -1, -1] > 0).tolist()
-        )
+        counts = self._gram[:, -1, -1]
+        seconds = self._seconds / max(float(counts.max()), 1.0)
+        moving = np.flatnonzero(counts > 0).tolist()
+        return sum(self._joint_deviance(j, load, seconds) for j in moving)
 
     def _joint_deviance(self, j: int, load: Array, seconds: float) -> float:
-        """One joint's share, its torque constant, inertia and friction fitted.
+        """One joint's share, its torque constant, inertia and friction fitted for this setup.
+
+        They have their priors: without them, a negative torque constant or an absurd inertia would
+        explain the currents in a wrong mounting.
 
         Args:
             j: index of the joint.

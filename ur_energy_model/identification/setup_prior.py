@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.identification.physical_consistency import possible_inertia
-from ur_energy_model.model.energy_model import LinkTensors
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload, Setup, entries_of, tensor_of
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)
@@ -111,102 +109,3 @@ def _told_payload(part: Telemetry) -> Payload | None:
         xx, yy, zz, xy, xz, yz = part["payload_inertia"][0]
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return Payload(float(part["payload"][0]), center, inertia)
-
-
-# Unknowns of one setup as a vector: gravity, payload, delay of target_moment; their priors.
-
-GRAVITY = slice(0, 3)
-"""Gravity in the base frame [m/s^2]."""
-MASS = 3
-"""Mass of the payload [kg]."""
-CENTER = slice(4, 7)
-"""Centre of mass of the payload, in the flange frame [m]."""
-TENSOR = slice(7, 13)
-"""Entries of the payload's inertia tensor about its centre of mass [kg m^2]."""
-DELAY = 13
-"""Delay of target_moment beyond the nominal one [s]."""
-COUNT = 14
-"""Unknowns of a setup."""
-
-GRAVITY_STD = 3.0
-"""Prior of each component of gravity [m/s^2]: users often forget to state the mounting."""
-MASS_STD = 2.0
-"""Prior of the payload [kg]."""
-_CENTER_STD = 0.3
-_TENSOR_STD = 1e-3
-_DELAY_STD = 0.003
-_LEAST_MASS = 0.002
-"""Lighter payloads count as none [kg]."""
-
-
-def _prior_std() -> Array:
-    std = np.empty(COUNT)
-    std[GRAVITY], std[MASS], std[CENTER] = GRAVITY_STD, MASS_STD, _CENTER_STD
-    std[TENSOR], std[DELAY] = _TENSOR_STD, _DELAY_STD
-    return std
-
-
-PRIOR_STD = _prior_std()
-"""Standard deviations of the prior [COUNT]."""
-
-
-def stated_unknowns(setup: Setup) -> Array:
-    """Unknowns [COUNT] of a stated setup, without delay: the mean of the prior."""
-    out = np.zeros(COUNT)
-    out[GRAVITY], out[MASS] = setup.gravity, setup.payload.mass
-    out[CENTER], out[TENSOR] = setup.payload.center_of_mass, entries_of(setup.payload.inertia)
-    return out
-
-
-def payload_from(unknowns: Array, mass_std: float) -> Payload:
-    """Physically possible payload; none where the mass does not differ from zero."""
-    mass = float(unknowns[MASS])
-    if mass < max(_LEAST_MASS, 2 * mass_std):
-        return Payload()
-    tensor = possible_inertia(tensor_of(unknowns[TENSOR]))
-    return Payload(mass, unknowns[CENTER].copy(), tensor)
-
-
-# What target_moment shows of the arm and its setups.
-
-
-@dataclass(frozen=True)
-class SetupSolution:
-    """Solution for one setup.
-
-    Attributes:
-        setup: mounting and payload.
-        gravity_std, mass_std, center_std: standard deviations [3], scalar, [3].
-        delay: of target_moment beyond the nominal one [s].
-        squares: sum of squared torque residuals per joint [n], (N m)^2.
-        spread: sum of squared deviations of the torque from its mean [n], (N m)^2.
-    """
-
-    setup: Setup
-    gravity_std: Array
-    mass_std: float
-    center_std: Array
-    delay: float
-    squares: Array
-    spread: Array
-
-
-@dataclass(frozen=True)
-class ArmSolution:
-    """Solution for the arm and all its setups.
-
-    Attributes:
-        reflected_inertia, std: joint side [n], kg m^2.
-        std_given_tensors: standard deviation of the inertia for given link tensors [n]. Only the
-            sum of the first joint's inertia and its link's tensor shows in the motion.
-        link_tensors: of the moving links, None unless requested.
-        moved: joints that moved in some recording [n].
-        setups: one per setup.
-    """
-
-    reflected_inertia: Array
-    std: Array
-    std_given_tensors: Array
-    link_tensors: LinkTensors | None
-    moved: Mask
-    setups: tuple[SetupSolution, ...]

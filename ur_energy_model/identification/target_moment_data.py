@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,8 @@ proportional to speed times stiffness of gravity, and vanishes with 2.3 to 2.6 m
 """
 _BLOCK = 2.0
 """Duration of a block of time [s]."""
-_GROUP = 500
-"""Samples whose columns are computed together."""
+_GROUP = 20
+"""Blocks whose columns are computed together: columns of few samples cost more each."""
 _STEP = 0.001
 _GRID_RATE = 100.0
 _ACCELERATION_BANDWIDTH = 15.0
@@ -41,8 +41,7 @@ _EDGE = 0.4
 """Dropped at either end of a filtered stretch [s]."""
 
 
-@dataclass(frozen=True)
-class ReferenceBlock:
+class ReferenceBlock(NamedTuple):
     """A stretch of torques and columns, linear in a small remaining delay h [s].
 
     torque + h torque_slope + h^2/2 torque_curve = (columns + h column_slopes) @ coefficients
@@ -50,25 +49,19 @@ class ReferenceBlock:
     Attributes:
         kind: "target" (recorded targets) or "actual" (filtered measurement).
         nominal_delay: delay already compensated [s]; h is the remainder.
-        columns, column_slopes: [samples, n, width] and per second.
-        torque, torque_slope, torque_curve: [samples, n], N m, and per second (squared).
+        rows: [columns, column slopes, torque, its slope, its curve, 1] [samples, n, 2 width + 4],
+            N m, and per second (squared).
         position: joint side [samples, n], rad.
-        duration: time it covers [s].
     """
 
     kind: Literal["target", "actual"]
     nominal_delay: float
-    columns: Array
-    column_slopes: Array
-    torque: Array
-    torque_slope: Array
-    torque_curve: Array
+    rows: Array
     position: Array
-    duration: float
 
 
 def reference_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[ReferenceBlock]:
-    """Blocks of time of a recording's usable samples.
+    """Blocks of two seconds of a recording's usable samples.
 
     Freedrive, stretches with brakes applied and samples that are not finite are left out.
 
@@ -91,41 +84,20 @@ def _target_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[Reference
         return
     tick = np.floor(telemetry.time[keep] * TARGET_RATE)
     keep = keep[np.concatenate([[True], np.diff(tick) != 0])]
-    blocks = time_blocks(telemetry.time[keep], _BLOCK, telemetry.time[keep[0]])
-    for group in _groups(blocks):
-        rows = keep[group[0].start : group[-1].stop]
-        q, qd, qdd, torque = (telemetry[name][rows] for name in names)
+    blocks = list(time_blocks(telemetry.time[keep], _BLOCK, telemetry.time[keep[0]]))
+    for first in range(0, len(blocks), _GROUP):
+        group = blocks[first : first + _GROUP]
+        used = keep[group[0].start : group[-1].stop]
+        q, qd, qdd, torque = (telemetry[name][used] for name in names)
         now, late, early = (
             columns(q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd)
             for delay in (POSITION_DELAY, POSITION_DELAY + _STEP, POSITION_DELAY - _STEP)
         )
-        slopes = (late - early) / (2 * _STEP)
+        none = np.zeros_like(torque)
+        rows = _rows(now, (late - early) / (2 * _STEP), torque, none, none)
         for block in group:
             part = slice(block.start - group[0].start, block.stop - group[0].start)
-            zero = np.zeros_like(torque[part])
-            yield ReferenceBlock(
-                kind="target",
-                nominal_delay=POSITION_DELAY,
-                columns=now[part],
-                column_slopes=slopes[part],
-                torque=torque[part],
-                torque_slope=zero,
-                torque_curve=zero,
-                position=q[part],
-                duration=_BLOCK,
-            )
-
-
-def _groups(blocks: Iterable[slice]) -> Iterator[list[slice]]:
-    """Consecutive blocks, some hundred samples together: columns of few samples cost more each."""
-    group: list[slice] = []
-    for block in blocks:
-        group.append(block)
-        if block.stop - group[0].start >= _GROUP:
-            yield group
-            group = []
-    if group:
-        yield group
+            yield ReferenceBlock("target", POSITION_DELAY, rows[part], q[part])
 
 
 def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[ReferenceBlock]:
@@ -145,20 +117,16 @@ def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[Reference
         slope = np.gradient(torque, 1 / rate, axis=0)
         curve = np.gradient(slope, 1 / rate, axis=0)
         values = low_pass(columns(q, qd, qdd), 1 / rate, _BANDWIDTH)
+        rows = _rows(values, np.zeros_like(values), torque, slope, curve)
         time = run.time[::2][edge:-edge]
         for part in time_blocks(time, _BLOCK, time[0]):
             inside = slice(part.start + edge, part.stop + edge)
-            yield ReferenceBlock(
-                kind="actual",
-                nominal_delay=0.0,
-                columns=values[inside],
-                column_slopes=np.zeros_like(values[inside]),
-                torque=torque[inside],
-                torque_slope=slope[inside],
-                torque_curve=curve[inside],
-                position=q[inside],
-                duration=_BLOCK,
-            )
+            yield ReferenceBlock("actual", 0.0, rows[inside], q[inside])
+
+
+def _rows(columns: Array, slopes: Array, torque: Array, slope: Array, curve: Array) -> Array:
+    torques = np.stack([torque, slope, curve, np.ones_like(torque)], axis=2)
+    return np.concatenate([columns, slopes, torques], axis=2)
 
 
 # The controller's torque as a product of known columns and few unknowns.
@@ -278,16 +246,13 @@ _TORQUE, _ONE = -4, -1
 class TorqueInformation:
     """Gram matrices of the stretches that share one setup, per block of time.
 
-    The columns are those of a ReferenceBlock, their slopes, the torque with its slope and curve,
-    and a constant.
-
     Attributes:
         source: bag or file.
         stated: mounting and payload as stated.
         kind: of the reference motion, "target" or "actual".
         nominal_delay: of target_moment, already compensated [s].
         samples: number of samples.
-        grams: Gram matrices [n, k, k] per block.
+        grams: Gram matrices [n, k, k] of the rows of a ReferenceBlock, per block of time.
     """
 
     source: str
@@ -296,31 +261,24 @@ class TorqueInformation:
     nominal_delay: float = 0.0
     samples: int = 0
     grams: BlockedGram = field(default_factory=BlockedGram)
-    _low: Array | None = None
-    _high: Array | None = None
-    _total: Array | None = None
+    _low: Array | float = np.inf
+    _high: Array | float = -np.inf
 
     def accumulate(self, block: ReferenceBlock) -> None:
         """Add a block of samples."""
-        if not len(block.torque):
+        if not len(block.rows):
             return
-        torque = np.stack([block.torque, block.torque_slope, block.torque_curve], axis=2)
-        ones = np.ones((*block.torque.shape, 1))
-        rows = np.concatenate([block.columns, block.column_slopes, torque, ones], axis=2)
-        self.grams.accumulate(gram_matrices_by_joint(rows), block.duration)
+        self.grams.accumulate(gram_matrices_by_joint(block.rows), _BLOCK)
         self.kind, self.nominal_delay = block.kind, block.nominal_delay
-        self.samples += len(block.torque)
-        low, high = block.position.min(axis=0), block.position.max(axis=0)
-        self._low = low if self._low is None else np.minimum(self._low, low)
-        self._high = high if self._high is None else np.maximum(self._high, high)
-        self._total = None
+        self.samples += len(block.rows)
+        self._low = np.minimum(self._low, block.position.min(axis=0))
+        self._high = np.maximum(self._high, block.position.max(axis=0))
+        self.__dict__.pop("gram", None)
 
-    @property
+    @cached_property
     def gram(self) -> Array:
         """Sum over all blocks [n, k, k]."""
-        if self._total is None:
-            self._total = np.asarray(self.grams.blocks.sum(axis=0))
-        return self._total
+        return np.asarray(self.grams.blocks.sum(axis=0))
 
     @property
     def torque_spread(self) -> Array:
@@ -332,8 +290,6 @@ class TorqueInformation:
     @property
     def moved(self) -> Mask:
         """Joints [n] that moved."""
-        if self._low is None or self._high is None:
-            raise ValueError("no samples yet")
         return np.asarray(self._high - self._low > _STEADY)
 
 

@@ -1,7 +1,7 @@
 """Nonlinear least squares on target_moment: setups of recordings and reflected inertias of the arm.
 
 Unknowns: n reflected inertias (and 6 n deviations of link tensors) common to all recordings, and
-per recording gravity, payload and the remaining delay of target_moment. All priors are weak: they
+per setup gravity, payload and the remaining delay of target_moment. All priors are weak: they
 determine only what the motion does not show. Standard deviations are cluster-robust: blocks of
 time count as independent, not samples, because the residuals are persistent model errors.
 """
@@ -13,22 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
+from scipy.sparse import coo_matrix, csc_matrix, diags
+from scipy.sparse.linalg import splu
 
 from ur_energy_model.identification.least_squares import score_scatter
-from ur_energy_model.identification.physical_consistency import nearest_possible_tensors
-from ur_energy_model.identification.setup_prior import (
-    CENTER,
-    COUNT,
-    DELAY,
-    GRAVITY,
-    GRAVITY_STD,
-    MASS,
-    PRIOR_STD,
-    TENSOR,
-    ArmSolution,
-    SetupSolution,
-    payload_from,
-    stated_unknowns,
+from ur_energy_model.identification.physical_consistency import (
+    nearest_possible_tensors,
+    possible_inertia,
 )
 from ur_energy_model.identification.target_moment_data import (
     TorqueColumns,
@@ -37,126 +28,69 @@ from ur_energy_model.identification.target_moment_data import (
 )
 from ur_energy_model.model.energy_model import LinkTensors
 from ur_energy_model.model.setup import (
+    Payload,
     Setup,
     entries_of,
     inertial_parameters,
     inertial_slopes,
     tensor_of,
 )
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices, Mask
 
-# Symmetric matrices of unknowns common to all setups and of unknowns of one setup each.
-#
-# Unknowns of different setups never occur in one residual, so that information matrix and scatter
-# of scores have the form of an arrow: time and memory grow in proportion to the number of setups.
+# Unknowns of one setup, and their priors.
 
-
-@dataclass(frozen=True)
-class ArrowMatrix:
-    """A symmetric matrix of m common unknowns, followed by c unknowns of each of s setups.
-
-    Attributes:
-        common: [m, m].
-        border: common with own unknowns [s, m, c].
-        own: of each setup [s, c, c].
-    """
-
-    common: Array
-    border: Array
-    own: Array
-
-    @classmethod
-    def zeros(cls, common: int, setups: int, own: int) -> ArrowMatrix:
-        """Matrix of zeros."""
-        return cls(
-            np.zeros((common, common)),
-            np.zeros((setups, common, own)),
-            np.zeros((setups, own, own)),
-        )
-
-    def add(self, index: int, matrix: Array) -> None:
-        """Add a matrix [m + c, m + c] of the common unknowns and those of one setup."""
-        m = len(self.common)
-        self.common[...] += matrix[:m, :m]
-        self.border[index] += matrix[:m, m:]
-        self.own[index] += matrix[m:, m:]
-
-    def add_diagonal(self, values: Array) -> None:
-        """Add to the diagonal [m + s c]."""
-        common, own = self._split(values)
-        self.common[np.diag_indices_from(self.common)] += common
-        places = np.arange(own.shape[1])
-        self.own[:, places, places] += own
-
-    @property
-    def diagonal(self) -> Array:
-        """[m + s c]."""
-        own = np.diagonal(self.own, axis1=1, axis2=2)
-        return np.concatenate([np.diag(self.common), own.ravel()])
-
-    def copy(self) -> ArrowMatrix:
-        """Independent matrix with the same values."""
-        return ArrowMatrix(self.common.copy(), self.border.copy(), self.own.copy())
-
-    @property
-    def common_inverse(self) -> Array:
-        """Common part [m, m] of the inverse."""
-        return np.asarray(np.linalg.inv(self._complement(self._coupling())))
-
-    def solve(self, right: Array) -> Array:
-        """X [m + s c] with matrix @ x = right."""
-        common, own = self._split(right)
-        coupling = self._coupling()
-        rest = common - np.einsum("smc,sc->m", np.swapaxes(coupling, 1, 2), own)
-        first = np.linalg.solve(self._complement(coupling), rest)
-        second = np.linalg.solve(self.own, own[:, :, None])[:, :, 0] - coupling @ first
-        return np.concatenate([first, second.ravel()])
-
-    def sandwich(self, middle: ArrowMatrix) -> Array:
-        """Diagonal [m + s c] of inverse @ middle @ inverse."""
-        coupling = self._coupling()
-        inverse = np.linalg.inv(self._complement(coupling))
-        mixed = middle.border - np.swapaxes(coupling, 1, 2) @ middle.own
-        # scatter of the common scores once the setups' own unknowns are eliminated
-        reduced = middle.common - (
-            middle.border @ coupling + np.swapaxes(mixed @ coupling, 1, 2)
-        ).sum(axis=0)
-        outer = inverse @ reduced @ inverse
-        own = np.linalg.inv(self.own)
-        seen = -coupling @ inverse
-        cross = seen @ mixed @ own
-        variance = coupling @ outer @ np.swapaxes(coupling, 1, 2)
-        variance = variance + cross + np.swapaxes(cross, 1, 2) + own @ middle.own @ own
-        return np.concatenate([np.diag(outer), np.diagonal(variance, axis1=1, axis2=2).ravel()])
-
-    def _coupling(self) -> Array:
-        """Own unknowns that each common one brings with it, own^-1 border' [s, c, m]."""
-        return np.asarray(np.linalg.solve(self.own, np.swapaxes(self.border, 1, 2)))
-
-    def _complement(self, coupling: Array) -> Array:
-        """Schur complement of the own parts [m, m]."""
-        return np.asarray(self.common - (self.border @ coupling).sum(axis=0))
-
-    def _split(self, values: Array) -> tuple[Array, Array]:
-        m = len(self.common)
-        return values[:m], values[m:].reshape(len(self.own), -1)
-
-
+GRAVITY, MASS, CENTER, TENSOR, DELAY = slice(0, 3), 3, slice(4, 7), slice(7, 13), 13
+"""Gravity in the base frame [m/s^2]; mass [kg], centre [m] and tensor about it [kg m^2] of the
+payload in the flange frame; delay of target_moment beyond the nominal one [s]."""
+COUNT = 14
+"""Unknowns of a setup."""
+GRAVITY_STD = 3.0
+"""Prior of each component of gravity [m/s^2]: users often forget to state the mounting."""
+MASS_STD = 2.0
+"""Prior of the payload [kg]."""
+_PRIOR_STD = np.repeat([GRAVITY_STD, MASS_STD, 0.3, 1e-3, 0.003], [3, 1, 3, 6, 1])
+_LEAST_MASS = 0.002
+"""Lighter payloads count as none [kg]."""
 _MAGNITUDE_STD = 0.02
 """Prior of the magnitude of gravity [m/s^2]."""
-_INERTIA_STD = 0.2
-_UNKNOWN_INERTIA_STD = 10.0
+_INERTIA_STD, _UNKNOWN_INERTIA_STD = 0.2, 10.0
+"""Of reflected inertias, relative; and where the robot file has none [kg m^2]."""
 _LINK_TENSOR_STD = 0.05
+"""Of tensor entries, per mass of the link [m^2]."""
 _FIXED_STD = 1e-6
 _BORROWED_STD = 0.1
 """Prior of each component of a borrowed gravity [m/s^2]."""
 _NOISE_FLOOR = 1e-3
 _ROUNDS = 4
 _FEW = 8
-"""Setups up to which all unknowns are solved for as one dense problem."""
-_STEPS = 50
-_CONVERGED = 1e-8
-"""Relative reduction of the squares below which the iteration ends."""
+"""Setups up to which scipy's dense least squares is used: its time grows with their third power
+(100 setups: minutes), that of sparse normal equations in proportion (a few seconds)."""
+_STEPS, _CONVERGED = 50, 1e-8
+"""Most steps of the latter, and the relative reduction of the squares at which they end."""
+
+
+@dataclass(frozen=True)
+class ArmSolution:
+    """Solution for an arm with n joints and its s setups.
+
+    Attributes:
+        reflected_inertia, std: joint side [n], kg m^2.
+        std_given_tensors: standard deviation of the inertia for given link tensors [n]. Only the
+            sum of the first joint's inertia and its link's tensor shows in the motion.
+        link_tensors: of the moving links, None unless requested.
+        moved: joints that moved in some recording [n].
+        setups, setups_std: unknowns of the setups and their standard deviations [s, COUNT].
+        squares: sums of squared torque residuals [s, n], (N m)^2.
+    """
+
+    reflected_inertia: Array
+    std: Array
+    std_given_tensors: Array
+    link_tensors: LinkTensors | None
+    moved: Mask
+    setups: Array
+    setups_std: Array
+    squares: Array
 
 
 class TargetMomentSolver:
@@ -173,8 +107,7 @@ class TargetMomentSolver:
         self._inertias = slice(0, n)
         self._tensors = slice(n, 7 * n if columns.tensors else n)
         self.moved = np.any([entry.moved for entry in data], axis=0)
-        self.roots = [_root(entry.gram) for entry in data]
-        self.noise = [np.ones(n) for _ in data]
+        self.noise = np.ones((len(data), n))
         self.mean, self.spread = self._priors()
 
     def solve(self) -> ArmSolution:
@@ -195,13 +128,16 @@ class TargetMomentSolver:
             std_given_tensors=std[self._inertias],
             link_tensors=tensors,
             moved=self.moved,
-            setups=tuple(self._setup_solution(unknowns, std, i) for i in range(len(self.data))),
+            setups=unknowns[self._tensors.stop :].reshape(-1, COUNT),
+            setups_std=std[self._tensors.stop :].reshape(-1, COUNT),
+            squares=np.array([self._squares(unknowns, i) for i in range(len(self.data))]),
         )
 
     def _possible_tensors(self, unknowns: Array, std: Array) -> LinkTensors:
         """Physically possible tensors nearest to the deviations found."""
         where = self._tensors
-        covariance = self._normal_equations(unknowns)[0].common_inverse[where, where]
+        size = len(unknowns)
+        covariance = splu(self._information(unknowns)).solve(np.eye(size)[:, where])[where]
         values = nearest_possible_tensors(
             np.asarray(np.linalg.inv(covariance)), unknowns[where], self.robot, self.spread[where]
         )
@@ -219,19 +155,20 @@ class TargetMomentSolver:
         )
 
     def _priors(self) -> tuple[Array, Array]:
-        nominal = self.robot.reflected_inertia
-        known = np.isfinite(nominal)
-        inertia = np.where(known, nominal, 0.0)
-        deviation = np.where(known, _INERTIA_STD * inertia, _UNKNOWN_INERTIA_STD)
-        mean, spread = [inertia], [np.where(self.moved, deviation, _FIXED_STD)]
+        """Means and standard deviations of all unknowns: arm, then setup by setup."""
+        inertia = np.nan_to_num(self.robot.reflected_inertia)
+        spread = np.where(inertia > 0, _INERTIA_STD * inertia, _UNKNOWN_INERTIA_STD)
+        means, spreads = [inertia], [np.where(self.moved, spread, _FIXED_STD)]
         if self.columns.tensors:
             mass = self.robot.mass[~self.robot.fixed]
-            mean.append(np.zeros(6 * len(mass)))
-            spread.append(np.repeat(np.maximum(_LINK_TENSOR_STD * mass, _FIXED_STD), 6))
+            means.append(np.zeros(6 * len(mass)))
+            spreads.append(np.repeat(np.maximum(_LINK_TENSOR_STD * mass, _FIXED_STD), 6))
         for entry in self.data:
-            mean.append(stated_unknowns(entry.stated.setup))
-            spread.append(PRIOR_STD)
-        return np.concatenate(mean), np.concatenate(spread)
+            setup, payload = entry.stated.setup, entry.stated.setup.payload
+            body = (payload.mass, *payload.center_of_mass, *entries_of(payload.inertia))
+            means.append(np.array([*setup.gravity, *body, 0.0]))
+            spreads.append(_PRIOR_STD)
+        return np.concatenate(means), np.concatenate(spreads)
 
     def _own(self, index: int) -> slice:
         """Unknowns of one setup."""
@@ -246,8 +183,9 @@ class TargetMomentSolver:
         unknowns = start.copy()
         unknowns[masses] = np.maximum(unknowns[masses], 0.5)  # a massless body has no centre
         for _ in range(_ROUNDS):
-            if len(self.data) > _FEW:
-                unknowns = self._descend(unknowns, lower)
+            roots = [_root(self._weighted(index)) for index in range(len(self.data))]
+            if len(roots) > _FEW:
+                unknowns = self._descend(unknowns, lower, roots)
             else:
                 unknowns = least_squares(
                     self._residual,
@@ -255,27 +193,42 @@ class TargetMomentSolver:
                     self._jacobian,
                     x_scale=self.spread,
                     bounds=(lower, np.inf),
+                    args=(roots,),
                 ).x
             for index, entry in enumerate(self.data):
                 rms = np.sqrt(self._squares(unknowns, index) / entry.samples)
                 self.noise[index] = np.maximum(rms, _NOISE_FLOOR)
-        information, _ = self._normal_equations(unknowns)
-        scatter = self._scatter(unknowns)  # blocks of time independent
-        return unknowns, np.sqrt(information.sandwich(scatter))
+        return unknowns, self._deviations(unknowns)
 
-    def _descend(self, unknowns: Array, lower: Array) -> Array:
-        """Levenberg-Marquardt steps, each in time proportional to the number of setups."""
-        cost, damping = float(np.square(self._residual(unknowns)).sum()), 1e-4
+    def _deviations(self, unknowns: Array) -> Array:
+        """Roots of the diagonal of bread @ scatter @ bread, setup by setup to save memory."""
+        factors, scatter = splu(self._information(unknowns)), self._scatter(unknowns)
+        variance = np.empty(len(unknowns))
+        edges = range(self._tensors.stop, len(unknowns) + 1, COUNT)
+        for rows in (slice(0, edges[0]), *(slice(at, at + COUNT) for at in edges[:-1])):
+            unit = np.zeros((len(unknowns), rows.stop - rows.start))
+            unit[rows] = np.eye(rows.stop - rows.start)
+            bread = factors.solve(unit)
+            variance[rows] = np.einsum("ij,ij->j", bread, scatter @ bread)
+        return np.asarray(np.sqrt(variance))
+
+    def _descend(self, unknowns: Array, lower: Array, roots: Sequence[Array]) -> Array:
+        """Levenberg-Marquardt steps, each in time proportional to the number of setups.
+
+        Unknowns of different setups never occur in one residual, so the information matrix is an
+        arrow: blocks of the setups on the diagonal, bordered by the common unknowns. Its sparse
+        factors fill in along the border alone.
+        """
+        cost, damping = float(np.square(self._residual(unknowns, roots)).sum()), 1e-4
         for _ in range(_STEPS):
-            information, gradient = self._normal_equations(unknowns)
+            information, gradient = self._information(unknowns), self._gradient(unknowns)
             held = (unknowns <= lower) & (gradient > 0)
             gain = 0.0
             while gain <= 0.0 and damping < 1e6:
-                damped = information.copy()
-                damped.add_diagonal(np.where(held, 1e12, damping) * information.diagonal)
-                step = np.where(held, 0.0, damped.solve(-gradient))
-                trial = np.maximum(unknowns + step, lower)
-                gain = cost - float(np.square(self._residual(trial)).sum())
+                brake = np.where(held, 1e12, damping) * information.diagonal()
+                step = splu((information + diags(brake)).tocsc()).solve(-gradient)
+                trial = np.maximum(unknowns + np.where(held, 0.0, step), lower)
+                gain = cost - float(np.square(self._residual(trial, roots)).sum())
                 damping *= 0.1 if gain > 0.0 else 10.0
             if gain <= 0.0:
                 break
@@ -300,6 +253,14 @@ class TargetMomentSolver:
             self.spread[self._own(i)][GRAVITY] = _BORROWED_STD
         return True
 
+    def _weighted(self, index: int) -> Array:
+        """Gram matrix of one setup over all joints, each weighted with its noise [k, k].
+
+        The coefficients of the columns are common to the joints, so their matrices add up.
+        """
+        weights = self.noise[index] ** -2.0
+        return np.asarray(np.einsum("j,jik->ik", weights, self.data[index].gram))
+
     def _coefficients(self, unknowns: Array, index: int) -> Array:
         """Coefficients of one setup's Gram matrix whose product is the residual."""
         own = unknowns[self._own(index)]
@@ -310,68 +271,74 @@ class TargetMomentSolver:
         )
         return residual_coefficients(coefficients, own[DELAY])
 
-    def _residual(self, unknowns: Array) -> Array:
+    def _residual(self, unknowns: Array, roots: Sequence[Array]) -> Array:
         parts = []
-        for index, (root, noise) in enumerate(zip(self.roots, self.noise, strict=True)):
-            parts.append((root @ self._coefficients(unknowns, index) / noise[:, None]).ravel())
+        for index, root in enumerate(roots):
+            parts.append(root @ self._coefficients(unknowns, index))
             magnitude = np.linalg.norm(unknowns[self._own(index)][GRAVITY])
             expected = np.linalg.norm(self.mean[self._own(index)][GRAVITY])
             parts.append(np.array([(magnitude - expected) / _MAGNITUDE_STD]))
-        parts.append((unknowns - self.mean) / self.spread)
-        return np.concatenate(parts)
+        return np.concatenate([*parts, (unknowns - self.mean) / self.spread])
 
-    def _jacobian(self, unknowns: Array) -> Array:
+    def _jacobian(self, unknowns: Array, roots: Sequence[Array]) -> Array:
         """Change of `_residual` with each unknown [residuals, unknowns]."""
-        count, parts = len(unknowns), []
-        for index, (root, noise) in enumerate(zip(self.roots, self.noise, strict=True)):
-            n, k, _ = root.shape
-            part = np.zeros((n * k + 1, count))
-            slopes = root @ self._slopes(unknowns, index) / noise[:, None, None]
-            part[:-1, self._concerned(index)] = slopes.reshape(n * k, -1)
+        parts = []
+        for index, root in enumerate(roots):
+            part = np.zeros((len(root) + 1, len(unknowns)))
+            part[:-1, self._concerned(index)] = root @ self._slopes(unknowns, index)
             gravity = unknowns[self._own(index)][GRAVITY]
             part[-1, self._own(index)][GRAVITY] = gravity / np.linalg.norm(gravity) / _MAGNITUDE_STD
             parts.append(part)
         return np.concatenate([*parts, np.diag(1.0 / self.spread)])
 
-    def _squares(self, unknowns: Array, index: int) -> Array:
-        residual = self.roots[index] @ self._coefficients(unknowns, index)
-        return np.asarray((residual**2).sum(axis=1))
-
-    def _normal_equations(self, unknowns: Array) -> tuple[ArrowMatrix, Array]:
-        """Information matrix, and gradient of half the sum of squares, prior included."""
-        information = self._prior_information(unknowns)
-        gradient = (unknowns - self.mean) / self.spread**2
-        for index, entry in enumerate(self.data):
-            slopes = self._slopes(unknowns, index)
-            gram = np.einsum("j,jik->ik", 1 / self.noise[index] ** 2, entry.gram)
-            information.add(index, slopes.T @ gram @ slopes)
-            now = gram @ self._coefficients(unknowns, index)
-            gradient[self._concerned(index)] += now @ slopes
-            own = self._own(index)
-            magnitude = np.linalg.norm(unknowns[own][GRAVITY])
+    def _gradient(self, unknowns: Array) -> Array:
+        """Gradient of half the sum of squares, prior included [unknowns]."""
+        out = (unknowns - self.mean) / self.spread**2
+        for index in range(len(self.data)):
+            now = self._weighted(index) @ self._coefficients(unknowns, index)
+            out[self._concerned(index)] += now @ self._slopes(unknowns, index)
+            gravity, own = unknowns[self._own(index)][GRAVITY], self._own(index)
+            magnitude = np.linalg.norm(gravity)
             excess = magnitude - np.linalg.norm(self.mean[own][GRAVITY])
-            unit = unknowns[own][GRAVITY] / magnitude
-            gradient[own][GRAVITY] += unit * excess / _MAGNITUDE_STD**2
-        return information, gradient
-
-    def _scatter(self, unknowns: Array) -> ArrowMatrix:
-        """Scatter of the scores over blocks of time, with the prior."""
-        out = self._prior_information(unknowns)
-        for index, entry in enumerate(self.data):
-            weight = 1 / self.noise[index] ** 2
-            blocks = np.einsum("j,bjik->bik", weight, entry.grams.blocks)
-            scores = blocks @ self._coefficients(unknowns, index) @ self._slopes(unknowns, index)
-            out.add(index, score_scatter(scores))
+            out[own][GRAVITY] += gravity / magnitude * excess / _MAGNITUDE_STD**2
         return out
 
-    def _prior_information(self, unknowns: Array) -> ArrowMatrix:
-        out = ArrowMatrix.zeros(self._tensors.stop, len(self.data), COUNT)
-        out.add_diagonal(1 / self.spread**2)
+    def _squares(self, unknowns: Array, index: int) -> Array:
+        """Sum of squared torque residuals of one setup per joint [n], (N m)^2."""
+        values = self._coefficients(unknowns, index)
+        squares = np.einsum("i,jik,k->j", values, self.data[index].gram, values)
+        return np.asarray(np.maximum(squares, 0.0))
+
+    def _information(self, unknowns: Array) -> csc_matrix:
+        """Information matrix [unknowns, unknowns], prior included."""
+        blocks = []
         for index in range(len(self.data)):
+            slopes = self._slopes(unknowns, index)
+            blocks.append(slopes.T @ self._weighted(index) @ slopes)
+        return self._assembled(unknowns, blocks)
+
+    def _scatter(self, unknowns: Array) -> csc_matrix:
+        """Scatter of the scores over blocks of time, with the prior [unknowns, unknowns]."""
+        out = []
+        for index, entry in enumerate(self.data):
+            blocks = np.einsum("j,bjik->bik", self.noise[index] ** -2.0, entry.grams.blocks)
+            scores = blocks @ self._coefficients(unknowns, index) @ self._slopes(unknowns, index)
+            out.append(score_scatter(scores))
+        return self._assembled(unknowns, out)
+
+    def _assembled(self, unknowns: Array, blocks: Sequence[Array]) -> csc_matrix:
+        """Sum of the priors' information and of one block for each setup."""
+        places = np.array([self._concerned(index) for index in range(len(blocks))])
+        for index, block in enumerate(blocks):
             gravity = unknowns[self._own(index)][GRAVITY]
             unit = gravity / np.linalg.norm(gravity) / _MAGNITUDE_STD
-            out.own[index, GRAVITY, GRAVITY] += np.outer(unit, unit)
-        return out
+            at = slice(self._tensors.stop, self._tensors.stop + 3)
+            block[at, at] += np.outer(unit, unit)
+        shape = (*places.shape, places.shape[1])
+        rows, columns = np.broadcast_to(places[:, :, None], shape), places[:, None]
+        entries = np.array(blocks).ravel(), (rows.ravel(), np.broadcast_to(columns, shape).ravel())
+        size = len(unknowns)
+        return csc_matrix(coo_matrix(entries, (size, size)) + diags(self.spread**-2.0))
 
     def _concerned(self, index: int) -> Indices:
         """Places of the unknowns on which one setup depends: the common ones and its own."""
@@ -393,20 +360,18 @@ class TargetMomentSolver:
         out[2 * width + 1 : 2 * width + 3, at_delay] = -1.0, -delay
         return out
 
-    def _setup_solution(self, unknowns: Array, std: Array, index: int) -> SetupSolution:
-        own, deviation = unknowns[self._own(index)], std[self._own(index)]
-        return SetupSolution(
-            setup=Setup(own[GRAVITY].copy(), payload_from(own, float(deviation[MASS]))),
-            gravity_std=deviation[GRAVITY].copy(),
-            mass_std=float(deviation[MASS]),
-            center_std=deviation[CENTER].copy(),
-            delay=float(own[DELAY]),
-            squares=self._squares(unknowns, index),
-            spread=self.data[index].torque_spread,
-        )
+
+def setup_from(unknowns: Array, mass_std: float) -> Setup:
+    """Mounting and physically possible payload; none where the mass does not differ from zero."""
+    mass = float(unknowns[MASS])
+    if mass < max(_LEAST_MASS, 2 * mass_std):
+        return Setup(unknowns[GRAVITY].copy())
+    tensor = possible_inertia(tensor_of(unknowns[TENSOR]))
+    return Setup(unknowns[GRAVITY].copy(), Payload(mass, unknowns[CENTER].copy(), tensor))
 
 
 def _root(gram: Array) -> Array:
-    """R [n, k, k] with R' R = gram, which may be singular."""
+    """R [rank, k] with R' R = gram [k, k], which may be singular."""
     values, vectors = np.linalg.eigh(gram)
-    return np.asarray(np.sqrt(np.clip(values, 0, None))[:, :, None] * np.swapaxes(vectors, 1, 2))
+    seen = values > 1e-16 * values[-1]
+    return np.asarray(np.sqrt(values[seen])[:, None] * vectors[:, seen].T)
