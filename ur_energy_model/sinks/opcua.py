@@ -29,8 +29,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, xdg_folder
 from ur_energy_model.sinks.credentials import OpcuaCredentials, read_credentials
-from ur_energy_model.sinks.opcua_nodes import MachineNodes
-from ur_energy_model.sinks.opcua_types import CompanionTypes
+from ur_energy_model.sinks.opcua_nodes import AddressSpace, MachineNodes
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink, Sink
 
@@ -193,7 +192,7 @@ class OpcuaDelivery:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._server: Server | None = None
-        self._types: CompanionTypes | None = None
+        self._space: AddressSpace | None = None
         self._machines: dict[str, MachineNodes] = {}
         self._seen: dict[str, float] = {}
         self._watch: asyncio.Task[None] | None = None
@@ -256,8 +255,8 @@ class OpcuaDelivery:
             tokens.append(ua.AnonymousIdentityToken)
         server.set_security_policy(policies, ReadingForAnonymous())
         server.set_identity_tokens(tokens)
-        self._types = CompanionTypes(server)
-        await self._types.add()
+        self._space = AddressSpace(server)
+        await self._space.add_types()
         await server.start()
         self._server = server
         self._watch = asyncio.create_task(self._watch_arms())
@@ -275,11 +274,10 @@ class OpcuaDelivery:
             await asyncio.gather(*left, return_exceptions=True)
 
     async def _take(self, reading: ArmReading) -> None:
-        assert self._server is not None
-        assert self._types is not None
+        assert self._space is not None
         machine = self._machines.get(reading.arm)
         if machine is None:
-            machine = MachineNodes(self._server, self._types, reading.arm)
+            machine = MachineNodes(self._space, reading.arm)
             await machine.add(reading, self._actions)
             self._machines[reading.arm] = machine
         await machine.write(reading)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from socketserver import TCPServer, ThreadingMixIn
+from socketserver import TCPServer
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from wsgiref.simple_server import WSGIRequestHandler
 
 import numpy as np
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
 from ur_energy_model.energy.powers import ArmState
@@ -23,8 +24,6 @@ from ur_energy_model.sinks import prometheus_metrics as metrics
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 from ur_energy_model.sinks.prometheus_metrics import Kind, Metric
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
-
-# ArmMetrics: values of all metrics of one arm, from its readings.
 
 Values = Mapping[Metric, Mapping[tuple[str, ...], float]]
 """Values by metric and by the values of its labels."""
@@ -108,14 +107,7 @@ def without_present(values: Values) -> Values:
     return {**kept, metrics.CONNECTED: connected}
 
 
-def in_order(values: Values) -> Iterator[tuple[Metric, Mapping[tuple[str, ...], float]]]:
-    """Metrics that have values, in the order of the page."""
-    for metric in metrics.METRICS:
-        if metric in values:
-            yield metric, values[metric]
-
-
-# MetricsServer: answers scrapes over HTTP, with bounded time and number of connections.
+# The server of prometheus_client, with bounded time and number of connections.
 
 REQUEST_TIMEOUT = 5.0
 """Longest time for a client to send its request and take the answer, both together [s]."""
@@ -130,60 +122,11 @@ class _Handler(WSGIRequestHandler):
         """Scrapes are not worth a line each."""
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 4 * MOST_CONNECTIONS
-
-    def __init__(self, address: Address) -> None:
-        if ":" in address.host:
-            self.address_family = socket.AF_INET6
-        self._lock = threading.Lock()
-        self._begun: dict[socket.socket, float] = {}
-        """Connections and the time at which they were made [s], the oldest first."""
-        super().__init__((address.host, address.port), _Handler)
-
-    def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # without the look-up of the host's full name: it may be slow
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
-        self.setup_environ()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self._lock:
-            self._begun[request] = time.monotonic()
-        self._end(older_than=float("-inf"), most=MOST_CONNECTIONS)
-        super().process_request(request, client_address)
-
-    def service_actions(self) -> None:
-        """End requests whose time is over; called twice a second."""
-        super().service_actions()
-        self._end(older_than=time.monotonic() - REQUEST_TIMEOUT, most=MOST_CONNECTIONS)
-
-    def shutdown_request(self, request: Any) -> None:
-        with self._lock:
-            self._begun.pop(request, None)
-        super().shutdown_request(request)
-
-    def _end(self, *, older_than: float, most: int) -> None:
-        """Break off connections made before a time, and the oldest beyond a number."""
-        with self._lock:
-            each = list(self._begun.items())
-            late = [
-                connection
-                for place, (connection, begun) in enumerate(each)
-                if begun < older_than or place < len(each) - most
-            ]
-            for connection in late:
-                del self._begun[connection]
-                with suppress(OSError):  # its thread may be closing it
-                    connection.shutdown(socket.SHUT_RDWR)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away or sends no request is no news."""
-
-
-class MetricsServer:
+class MetricsServer(ThreadingWSGIServer):
     """Serves a WSGI application in a thread of its own.
+
+    Each connection has one deadline for its request and answer together, so that slow clients
+    cannot lock scrapes out.
 
     Args:
         address: to listen on; port 0 takes a free one.
@@ -193,24 +136,61 @@ class MetricsServer:
         OSError: the address cannot be used.
     """
 
-    def __init__(self, address: Address, application: Callable[..., Any]) -> None:
-        self._server = _Server(address)
-        self._server.set_app(application)
+    block_on_close = False
+    request_queue_size = 4 * MOST_CONNECTIONS
+
+    def __init__(self, address: Address, application: Any) -> None:
+        if ":" in address.host:
+            self.address_family = socket.AF_INET6
+        self._lock = threading.Lock()
+        self._begun: dict[socket.socket, float] = {}
+        """Connections and the time at which they were made [s], the oldest first."""
+        super().__init__((address.host, address.port), _Handler)
+        self.set_app(application)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="metrics server", daemon=True
+            target=self.serve_forever, name="metrics server", daemon=True
         )
         self._thread.start()
 
-    @property
-    def port(self) -> int:
-        """Port that it listens on."""
-        return int(self._server.server_address[1])
-
     def close(self) -> None:
         """Stop listening; requests in progress end by themselves."""
-        self._server.shutdown()
+        self.shutdown()
         self._thread.join()
-        self._server.server_close()
+        self.server_close()
+
+    def server_bind(self) -> None:
+        """Bind without the look-up of the host's full name, which may be slow."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.setup_environ()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread; beyond the number, the oldest is broken off."""
+        with self._lock:
+            self._begun[request] = time.monotonic()
+            self._break_off(list(self._begun)[:-MOST_CONNECTIONS])
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Break off connections whose time is over; called twice a second."""
+        with self._lock:
+            limit = time.monotonic() - REQUEST_TIMEOUT
+            self._break_off([each for each, begun in self._begun.items() if begun < limit])
+
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection."""
+        with self._lock:
+            self._begun.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away or sends no request is no news."""
+
+    def _break_off(self, connections: list[socket.socket]) -> None:
+        for connection in connections:
+            del self._begun[connection]
+            with suppress(OSError):  # its thread may be closing it
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 SILENCE = 5.0
@@ -243,7 +223,7 @@ class MetricsPage(Collector):
     def address(self) -> Address:
         """Where it listens, with the port that was taken for port 0."""
         server = self._server
-        return self._address if server is None else replace(self._address, port=server.port)
+        return self._address if server is None else replace(self._address, port=server.server_port)
 
     @property
     def name(self) -> str:
@@ -278,11 +258,12 @@ class MetricsPage(Collector):
         moment, values = newest
         if time.monotonic() - moment > SILENCE:
             values = without_present(values)
-        for metric, samples in in_order(values):
+        for metric in metrics.METRICS:
             counter = metric.kind is Kind.COUNTER
             family = (CounterMetricFamily if counter else GaugeMetricFamily)(
                 metric.name, metric.help, labels=metric.labels
             )
-            for labels, value in samples.items():
+            for labels, value in values.get(metric, {}).items():
                 family.add_metric(labels, value)
-            yield family
+            if family.samples:
+                yield family

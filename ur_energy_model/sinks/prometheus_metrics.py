@@ -33,6 +33,8 @@ class Metric:
     help: str
 
 
+METRICS: list[Metric] = []
+"""All metrics, in the order of the page."""
 _ARM, _JOINT, _STATE, _PART = ("arm",), ("arm", "joint"), ("arm", "state"), ("arm", "part")
 _HIGHEST = (
     "since the state file was made: the highest value so far, so that it never decreases; what is "
@@ -41,11 +43,13 @@ _HIGHEST = (
 
 
 def _counter(name: str, labels: tuple[str, ...], text: str) -> Metric:
-    return Metric(f"ur_energy_{name}_total", Kind.COUNTER, labels, text)
+    METRICS.append(Metric(f"ur_energy_{name}_total", Kind.COUNTER, labels, text))
+    return METRICS[-1]
 
 
 def _gauge(name: str, labels: tuple[str, ...], text: str) -> Metric:
-    return Metric(f"ur_energy_{name}", Kind.GAUGE, labels, text)
+    METRICS.append(Metric(f"ur_energy_{name}", Kind.GAUGE, labels, text))
+    return METRICS[-1]
 
 
 JOINT_POWER = _gauge("joint_power_watts", _JOINT, "Electrical power of the joint.")
@@ -95,31 +99,3 @@ SAMPLES_LOST = _counter(
 )
 CONNECTED = _gauge("connected", _ARM, "1 while samples of the arm arrive, 0 otherwise.")
 INFO = _gauge("info", ("arm", "robot", "model"), "Always 1; the labels describe the arm.")
-
-METRICS: tuple[Metric, ...] = (
-    JOINT_POWER,
-    JOINT_ENERGY,
-    JOINT_MECHANICAL_ENERGY,
-    JOINT_TEMPERATURE,
-    TOTAL_POWER,
-    TOTAL_POWER_STD,
-    TOTAL_ENERGY,
-    BUS_POWER,
-    BUS_ENERGY,
-    STANDBY_POWER,
-    DRIVERS_POWER,
-    REGENERATION_POWER,
-    PART_ENERGY,
-    RESIDUAL_POWER,
-    STATE_POWER,
-    STATE_ENERGY,
-    STATE_TIME,
-    CYCLES,
-    CYCLE_ENERGY,
-    CYCLE_DURATION,
-    SAMPLES,
-    SAMPLES_LOST,
-    CONNECTED,
-    INFO,
-)
-"""All metrics, in the order of the page."""

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from test.sinks.made_up_reading import CHANNELS, POWER, made_up_reading, without_bus
-from ur_energy_model.sinks.opcua_nodes import plain_values
-from ur_energy_model.sinks.opcua_types import (
+from ur_energy_model.sinks.opcua_nodes import (
     BUS,
     DRIVERS,
     EXPORT,
@@ -24,8 +23,9 @@ from ur_energy_model.sinks.opcua_types import (
     WATT_HOUR,
     Measurement,
     metering_points,
+    plain_values,
 )
-from ur_energy_model.sinks.opcua_types import POWER as DC_POWER
+from ur_energy_model.sinks.opcua_nodes import POWER as DC_POWER
 
 HOUR = 36_000
 """Number of the reading after one hour."""
@@ -91,12 +91,12 @@ def test_plain_values_are_those_of_the_topics() -> None:
     reading = made_up_reading(10)
     found = plain_values(reading)
     for name, value in reading.numbers().items():
-        assert found[name].value == value
-        assert found[name].unit == (WATT if name.endswith("/power") else JOULE)
-    assert found["state"].value == "moving"
-    assert found["energy/cycle/number"].value == 1
-    assert found["energy/cycle/duration"].unit == SECOND
-    assert found["energy/cycle/program"].value == ""
+        assert found[name][0] == value
+        assert found[name][1] == (WATT if name.endswith("/power") else JOULE)
+    assert found["state"][0] == "moving"
+    assert found["energy/cycle/number"][0] == 1
+    assert found["energy/cycle/duration"][1] == SECOND
+    assert found["energy/cycle/program"][0] == ""
     named = replace(reading, cycles=(replace(reading.cycles[0], program="weld"),))
-    assert plain_values(named)["energy/cycle/program"].value == "weld"
+    assert plain_values(named)["energy/cycle/program"][0] == "weld"
     assert "energy/cycle/number" not in plain_values(made_up_reading(9))

@@ -25,7 +25,7 @@ from test.sinks.opcua.opcua_server import OpcuaServer
 from test.sinks.waiting import until
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import opcua as opcua_delivery
-from ur_energy_model.sinks import opcua_types as spec
+from ur_energy_model.sinks import opcua_nodes as spec
 from ur_energy_model.sinks import sink as sinks
 from ur_energy_model.sinks.credentials import OpcuaCredentials
 from ur_energy_model.sinks.opcua import opcua_sink, server_certificate
@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpcuaServer]:
 async def machine_of(client: Client) -> Node:
     """The arm, found as any client of OPC 40001 finds machines."""
     space = await client.get_namespace_index(spec.MACHINERY)
-    machines = client.get_node(ua.NodeId(spec.MACHINES, space))
+    machines = client.get_node(ua.NodeId(spec.MACHINES[1], space))
     found = {(await node.read_browse_name()).Name: node for node in await machines.get_children()}
     return found["arm-1"]
 
@@ -76,7 +76,7 @@ def test_metering_points_below_a_machine(server: OpcuaServer) -> None:
 
     async def question(client: Client) -> None:
         machine = await machine_of(client)
-        spaces = {uri: await client.get_namespace_index(uri) for uri in spec.VERSIONS}
+        spaces = {uri: await client.get_namespace_index(uri) for uri in spec.SPACES}
         machinery, energy, ecm = (
             spaces[spec.MACHINERY], spaces[spec.MACHINERY_ENERGY], spaces[spec.ECM]
         )  # fmt: skip
@@ -84,9 +84,9 @@ def test_metering_points_below_a_machine(server: OpcuaServer) -> None:
             [f"{machinery}:Monitoring", f"{machinery}:Consumption", f"{energy}:Electricity"]
         )
         main = await folder.get_child(f"{energy}:Main")
-        assert await main.read_type_definition() == ua.NodeId(spec.MEASUREMENT_TYPE, ecm)
+        assert await main.read_type_definition() == ua.NodeId(spec.MEASUREMENT_TYPE[1], ecm)
         value = await main.get_child(f"{ecm}:DcEnergyTotalSumHp")
-        assert await value.read_type_definition() == ua.NodeId(spec.VALUE_TYPE, ecm)
+        assert await value.read_type_definition() == ua.NodeId(spec.VALUE_TYPE[1], ecm)
         assert await value.read_value() == pytest.approx(9.0)
         assert await (await value.get_child(f"{ecm}:MeasurementID")).read_value() == 1029
         unit = await (await value.get_child("0:EngineeringUnits")).read_value()
@@ -97,7 +97,7 @@ def test_metering_points_below_a_machine(server: OpcuaServer) -> None:
         classes = await (await domain.get_child("0:EnumValues")).read_value()
         number = await (await value.get_child(f"{ecm}:AccuracyClass")).read_value()
         assert classes[number].Description.Text == "more than 20 %"  # made-up deviations are large
-        contains = ua.NodeId(spec.CONTAINS, energy)
+        contains = ua.NodeId(spec.CONTAINS[1], energy)
         parts = await main.get_referenced_nodes(contains, ua.BrowseDirection.Forward)
         names = [(await node.read_browse_name()).Name for node in parts]
         assert names == ["Standby", "Drivers", "Regeneration", "shoulder_joint", "elbow_joint"]
