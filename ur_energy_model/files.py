@@ -10,6 +10,7 @@ import stat
 import tempfile
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
@@ -263,3 +264,40 @@ def share_directory() -> Path:
 def config_file(*parts: str) -> Path:
     """Path of a file below config/."""
     return share_directory().joinpath("config", *parts)
+
+
+@dataclass
+class Budget:
+    """What reading one input may cost; only a hostile one costs more.
+
+    Attributes:
+        source: the input, for the error.
+        error: class of the error.
+        volume: bytes that may still be read or unpacked.
+        memory: bytes that may still be kept.
+        items: records, rows or values that may still come.
+    """
+
+    source: Path
+    error: type[InputError]
+    volume: int
+    memory: int
+    items: int
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether more was spent than allowed."""
+        return min(self.volume, self.memory, self.items) < 0
+
+    def spend(self, *, volume: int = 0, memory: int = 0, items: int = 0) -> None:
+        """Count what comes next.
+
+        Raises:
+            InputError: (of class `error`) it is more than allowed.
+        """
+        self.volume -= volume
+        self.memory -= memory
+        self.items -= items
+        if self.exhausted:
+            problem = "holds more than any honest file of its kind"
+            raise self.error(self.source, problem, "use a file from a source you trust")

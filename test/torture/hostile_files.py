@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from test.telemetry.bag.bag_files import record, text
 from test.test_hostile_files import valid
-from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op, record, text
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op
 
 NUMBERS = (
     "nan", ".nan", ".inf", "-1", "0", "1e300", "1e999", "null", "true", "[]", "{}", "'1'", "1:30",

@@ -1,10 +1,12 @@
 """Writes the bags of the tests."""
 
+import struct
 from dataclasses import replace
 from pathlib import Path
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos
 
+from ur_energy_model.telemetry.bag.mcap_format import PREFIX
 from ur_energy_model.telemetry.bag.writer import BagWriter
 
 
@@ -24,3 +26,14 @@ def offered_qos(connection: Connection) -> Qos:
     assert isinstance(connection.ext, ConnectionExtRosbag2)
     (profile,) = connection.ext.offered_qos_profiles
     return profile
+
+
+def text(value: str | bytes) -> bytes:
+    """A string, or bytes, as MCAP has them."""
+    data = value.encode() if isinstance(value, str) else value
+    return struct.pack("<I", len(data)) + data
+
+
+def record(op: int, content: bytes) -> bytes:
+    """An MCAP record."""
+    return PREFIX.pack(op, len(content)) + content

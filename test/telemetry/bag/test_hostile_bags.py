@@ -14,10 +14,10 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from test.telemetry.bag.bag_files import write_bag
+from test.telemetry.bag.bag_files import record, text, write_bag
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op, record, text
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op
 from ur_energy_model.telemetry.bag.metadata import gap_of_custom, info_of_custom, read_metadata
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag

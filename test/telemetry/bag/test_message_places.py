@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, Channel, Op, record
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader, MessagePlaces
+from test.telemetry.bag.bag_files import record
+from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, Channel, Op, pack
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader, _FoundMessages, budget_of
 
 
 def message(channel: int, size: int) -> bytes:
@@ -28,18 +31,18 @@ CHUNKS = {
 @pytest.mark.parametrize("definitions_every", [0, 7, 50])
 @pytest.mark.parametrize("messages", CHUNKS.values(), ids=CHUNKS)
 def test_places_are_those_of_the_records(
-    messages: list[tuple[int, int]], definitions_every: int, tmp_path: object
+    messages: list[tuple[int, int]], definitions_every: int, tmp_path: Path
 ) -> None:
     body, expected = b"", dict[int, list[tuple[int, int]]]()
     for number, (channel, size) in enumerate(messages):
         if definitions_every and number % definitions_every == 0:
-            body += Channel(9, 1, "/another").encode()
+            body += pack(Op.CHANNEL, *Channel(9, 1, "/another"))
         head = len(record(Op.MESSAGE, b""))
         expected.setdefault(int(channel), []).append(
             (len(body) + head, MESSAGE_HEAD.size + int(size))
         )
         body += message(int(channel), int(size))
-    found = McapReader(tmp_path / "unused").message_positions(body)  # type: ignore[operator]
+    found = McapReader(tmp_path, budget_of(tmp_path, [])).message_places(body)
     assert {
         channel: list(zip(starts.tolist(), lengths.tolist(), strict=True))
         for channel, (starts, lengths) in found.items()
@@ -48,8 +51,8 @@ def test_places_are_those_of_the_records(
 
 def test_a_pattern_ends_where_the_records_differ() -> None:
     body = message(1, 5) * 100 + message(2, 5) + message(1, 5) * 100
-    places, size = MessagePlaces(), len(message(1, 5))
+    places, size = _FoundMessages(body), len(message(1, 5))
     for k in range(32):
         places.add(1, k * size + 9, size - 9)
-    position = places.repeat(body, 32 * size, 32)
+    position = places.repeat(32 * size, 32)
     assert 90 * size < position <= 100 * size

@@ -82,7 +82,7 @@ def bag(intact, tmp_path):
 def records_of(reader):
     """The messages of a file as records, in order."""
     for body in reader.bodies():
-        for starts, lengths in reader.message_positions(body).values():
+        for starts, lengths in reader.message_places(body).values():
             for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
                 yield start, body[start - PREFIX.size : start + length]
 
@@ -95,9 +95,9 @@ def rewrite(bag, change):
     records.sort(key=lambda record: MESSAGE_HEAD.unpack_from(record, PREFIX.size)[2])
     file.unlink()
     writer = McapWriter(file)
-    for channel in reader.definitions.channels.values():
-        writer.add_channel(channel, reader.definitions.schemas[channel.schema_id])
-    for name, values in reader.definitions.take_metadata():
+    for channel in reader.channels.values():
+        writer.add_channel(channel, reader.schemas[channel.schema_id])
+    for name, values in reader.take_metadata():
         writer.add_metadata(name, values)
     changed = change(records)
     for start in range(0, len(changed), 200):

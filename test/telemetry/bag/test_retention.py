@@ -10,7 +10,6 @@ import pytest
 
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import EPOCH, make_telemetry
-from ur_energy_model.telemetry.bag.file_contents import FileContents, file_contents
 from ur_energy_model.telemetry.bag.files import (
     DAY,
     FileSplit,
@@ -21,6 +20,7 @@ from ur_energy_model.telemetry.bag.files import (
 )
 from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC
+from ur_energy_model.telemetry.bag.mcap_reader import FileContents, file_contents
 from ur_energy_model.telemetry.bag.reader import MISSING_FILE, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter

@@ -91,7 +91,7 @@ COMPUTED = (
         (["UPDATE messages SET data = 7 WHERE id = 10"], "row 10 of its messages"),
         (["UPDATE messages SET data = NULL WHERE id = 10"], "row 10 of its messages"),
         (["UPDATE messages SET data = zeroblob(300000) WHERE id = 10"], "row 10 of its messages"),
-        (["UPDATE messages SET data = x'00' WHERE id = 10"], "malformed message"),
+        (["UPDATE messages SET data = x'00' WHERE id = 10"], "row 10 of its messages"),
         (["UPDATE topics SET name = CAST(x'ff2f' AS TEXT)"], "holds no samples"),
         (["DELETE FROM messages WHERE id > 500"], "truncated: 500 of 1000"),
         (["DROP TABLE topics"], "no table 'topics'"),

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Array, Bytes, Mask
+from ur_energy_model.typing import Array, Bytes, Mask
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
 STAMP = struct.Struct("<iI")
 """Seconds and nanoseconds."""
 STAMP_OFFSET = len(ENCAPSULATION)
 """Place of the stamp in messages that begin with it or with a header."""
-MAX_STRINGS = 4096
-MAX_VALUES = 1 << 20
 
 
 class CdrError(ValueError):
@@ -53,6 +48,11 @@ class CdrBuilder:
         """An unsigned (or stamp's signed) 32-bit number."""
         self.align(4)
         self.body += struct.pack("<I", value & 0xFFFFFFFF)
+
+    def stamp(self, nanoseconds: int) -> None:
+        """A time, ns since the epoch."""
+        for number in divmod(nanoseconds, 1_000_000_000):
+            self.u32(number)
 
     def string(self, text: str) -> None:
         """A string with its terminating zero."""
@@ -131,16 +131,11 @@ class CdrParser:
 
     def strings(self) -> tuple[str, ...]:
         """A sequence of strings."""
-        count = self.u32()
-        if count > MAX_STRINGS:
-            raise CdrError(f"a sequence of {count} strings")
-        return tuple(self.string() for _ in range(count))
+        return tuple(self.string() for _ in range(self.u32()))
 
     def doubles(self) -> tuple[int, int]:
         """Skip a sequence of float64; returns its offset and count."""
         count = self.u32()
-        if count > MAX_VALUES:
-            raise CdrError(f"a sequence of {count} numbers")
         if count:
             self.align(8)
         offset = self.position
@@ -170,41 +165,38 @@ class Template:
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Structured view of one message: sec, nanosec, and a field per non-empty block."""
-        blocks = [(f"block{i}", *b) for i, b in enumerate(self.blocks) if b[1]]
         return np.dtype(
             {
-                "names": ["sec", "nanosec", *(name for name, _, _ in blocks)],
-                "formats": ["<i4", "<u4", *(("<f8", (count,)) for _, _, count in blocks)],
-                "offsets": [4, 8, *(offset for _, offset, _ in blocks)],
+                "names": ["sec", "nanosec", *self._parts],
+                "formats": ["<i4", "<u4", *(("<f8", (n,)) for _, n in self.blocks if n)],
+                "offsets": [4, 8, *(offset for offset, n in self.blocks if n)],
                 "itemsize": len(self.message),
             }
         )
 
     @cached_property
+    def _parts(self) -> dict[str, slice]:
+        """Columns of each non-empty block among all values of a message."""
+        ends = np.cumsum([0, *(count for _, count in self.blocks)]).tolist()
+        spans = map(slice, ends, ends[1:])
+        return {f"block{i}": each for i, each in enumerate(spans) if each.start < each.stop}
+
+    @cached_property
     def _constant(self) -> Mask:
         mask = np.ones(len(self.message), bool)
         mask[2:12] = False
-        for offset, count in self.blocks:
-            mask[offset : offset + 8 * count] = False
-        for offset, count in self.padding:
+        for offset, count in (*((at, 8 * n) for at, n in self.blocks), *self.padding):
             mask[offset : offset + count] = False
         return mask
 
     def encode(self, stamp: NDArray[np.int64], values: Array) -> Bytes:
-        """Messages [n, size].
-
-        Args:
-            stamp: [n], ns since the epoch.
-            values: [n, width], the blocks side by side.
-        """
+        """Messages [n, size] of stamps [n], ns since the epoch, and values [n, width]."""
         out = np.empty((len(stamp), len(self.message)), np.uint8)
         out[:] = np.frombuffer(self.message, np.uint8)
         records = out.view(self.dtype)[:, 0]
         records["sec"], records["nanosec"] = np.divmod(stamp, 1_000_000_000)
-        start = 0
-        for name, count in self._named_blocks():
-            records[name] = values[:, start : start + count]
-            start += count
+        for name, columns in self._parts.items():
+            records[name] = values[:, columns]
         return out
 
     def decode(self, messages: Bytes) -> tuple[NDArray[np.int64], Array]:
@@ -212,10 +204,8 @@ class Template:
         records = np.ascontiguousarray(messages).view(self.dtype)[:, 0]
         stamp = records["sec"].astype(np.int64) * 1_000_000_000 + records["nanosec"]
         values = np.empty((len(messages), self.width))
-        start = 0
-        for name, count in self._named_blocks():
-            values[:, start : start + count] = records[name]
-            start += count
+        for name, columns in self._parts.items():
+            values[:, columns] = records[name]
         return stamp, values
 
     def matches(self, messages: Bytes) -> Mask:
@@ -224,11 +214,6 @@ class Template:
         same: Mask = (messages[:, self._constant] == constant).all(axis=1)
         return same
 
-    def _named_blocks(self) -> list[tuple[str, int]]:
-        return [(f"block{i}", count) for i, (_, count) in enumerate(self.blocks) if count]
-
-
-# Status: one entry of a diagnostic message, with its values as text.
 
 OK, WARN, ERROR = 0, 1, 2
 
@@ -262,9 +247,6 @@ def text_of(value: object) -> str:
     return str(value)
 
 
-# Encoded messages of the standard types Float64, String and DiagnosticArray.
-
-
 def encode_numbers(values: Array) -> Bytes:
     """Float64 messages [n, 12] of values [n]."""
     out = np.empty((len(values), len(ENCAPSULATION) + 8), np.uint8)
@@ -283,8 +265,7 @@ def encode_text(text: str) -> bytes:
 def encode_diagnostics(stamp: int, statuses: Sequence[Status]) -> bytes:
     """A DiagnosticArray stamped in ns since the epoch."""
     builder = CdrBuilder()
-    for number in divmod(stamp, 1_000_000_000):
-        builder.u32(number)
+    builder.stamp(stamp)
     builder.string("")
     builder.u32(len(statuses))
     for status in statuses:

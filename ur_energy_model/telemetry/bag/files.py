@@ -15,9 +15,8 @@ import numpy as np
 
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_name
-from ur_energy_model.telemetry.bag.file_contents import FileContents
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader
+from ur_energy_model.telemetry.bag.mcap_reader import FileContents, McapReader
 from ur_energy_model.telemetry.bag.metadata import (
     BUDGET,
     FILE_NAME,
@@ -296,7 +295,7 @@ def delete_file(file: Path, contents: FileContents) -> None:
     left = [entry for entry in metadata.files if entry.name != file.name]
     if 0 < len(left) < len(metadata.files):
         topics = [
-            replace(topic, messages=max(0, topic.messages - contents.messages.get(topic.name, 0)))
+            topic._replace(messages=max(0, topic.messages - contents.messages.get(topic.name, 0)))
             for topic in metadata.topics
         ]
         rest = replace(metadata, files=left, topics=topics)

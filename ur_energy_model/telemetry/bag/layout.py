@@ -14,22 +14,17 @@ name and DynamicJointState by index; it is never read as samples.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.cdr import CdrBuilder, CdrParser, Template
 from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
 from ur_energy_model.telemetry.samples import Event
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from ur_energy_model.typing import Array, Bytes
+from ur_energy_model.typing import Array, Bytes
 
 TELEMETRY_TOPIC = "/rtde/joint_telemetry"
 JOINT_STATES_TOPIC = "/joint_states"
@@ -177,70 +172,57 @@ def _element(interface: str, joint: int | None) -> tuple[str | None, int]:
 
 @dataclass(frozen=True)
 class JointStateLayout:
-    """JointState messages: position, velocity, and motor current as effort, as UR's driver does."""
+    """Fields in JointState messages.
+
+    Attributes:
+        template: the message.
+        columns: fields, in the order of the values.
+    """
 
     template: Template
     columns: tuple[str, ...]
 
     @classmethod
-    def of_fields(
+    def of_motion(
         cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
     ) -> JointStateLayout | None:
-        """Layout for the recorded fields, None if they lack joint positions."""
+        """Position, velocity, and motor current as effort, as UR's driver has it.
+
+        Of the recorded fields; None if they lack joint positions.
+        """
         recorded = set(names)
         if "actual_q" not in recorded:
             return None
         wanted = ("actual_q", "actual_qd", "actual_current")
-        present = tuple(name for name in wanted if name in recorded)
         q, qd, current = (len(joint_names) if name in recorded else 0 for name in wanted)
-        return cls(joint_state_template(joint_names, (q, qd, current)), present)
-
-    def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
-        """Messages [n, size] of samples."""
-        return self.template.encode(stamp, np.hstack([columns[name] for name in self.columns]))
-
-
-@dataclass(frozen=True)
-class NamedFieldsLayout:
-    """JointState messages with a name and a position for every value of the recorded fields.
-
-    Names are `field/joint` for fields per joint, else those of `column_names`.
-
-    Attributes:
-        template: the message.
-        fields: recorded fields, in the order of the values.
-    """
-
-    template: Template
-    fields: tuple[str, ...]
+        template = joint_state_template(joint_names, (q, qd, current))
+        return cls(template, tuple(name for name in wanted if name in recorded))
 
     @classmethod
-    def of_fields(
+    def of_all(
         cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
-    ) -> NamedFieldsLayout:
-        """Layout for the recorded fields, without the controller's clock."""
+    ) -> JointStateLayout:
+        """A name and a position for every value of the recorded fields but the clock.
+
+        Names are `field/joint` for fields per joint, else those of `column_names`.
+        """
         recorded = tuple(name for name in names if name != "timestamp")
-        titles = [title for name in recorded for title in _titles(FIELDS[name], joint_names)]
-        template = joint_state_template(titles, (len(titles), 0, 0))
-        return cls(template, recorded)
+        titles: list[str] = []
+        for field in map(FIELDS.__getitem__, recorded):
+            per_joint = [f"{field.name}/{joint}" for joint in joint_names]
+            titles += per_joint if field.per_joint else column_names(field)
+        return cls(joint_state_template(titles, (len(titles), 0, 0)), recorded)
 
     def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
         """Messages [n, size] of samples."""
-        rows = [columns[name].reshape(len(stamp), -1) for name in self.fields]
+        rows = [columns[name].reshape(len(stamp), -1) for name in self.columns]
         return self.template.encode(stamp, np.hstack([np.empty((len(stamp), 0)), *rows]))
-
-
-def _titles(field: Field, joint_names: Sequence[str]) -> tuple[str, ...]:
-    if field.per_joint:
-        return tuple(f"{field.name}/{joint}" for joint in joint_names)
-    return column_names(field)
 
 
 def joint_state_template(names: Sequence[str], counts: tuple[int, int, int]) -> Template:
     """A JointState message with these names and numbers of positions, velocities and efforts."""
     builder = CdrBuilder()
-    builder.u32(0)
-    builder.u32(0)
+    builder.stamp(0)
     builder.string("")
     builder.strings(names)
     for count in counts:
@@ -251,8 +233,7 @@ def joint_state_template(names: Sequence[str], counts: tuple[int, int, int]) -> 
 def dynamic_joint_state_template(groups: Mapping[str, Sequence[str]]) -> Template:
     """A DynamicJointState message with the interfaces of each group (joint)."""
     builder = CdrBuilder()
-    builder.u32(0)
-    builder.u32(0)
+    builder.stamp(0)
     builder.string("")
     builder.strings(tuple(groups))
     builder.u32(len(groups))
@@ -265,8 +246,7 @@ def dynamic_joint_state_template(groups: Mapping[str, Sequence[str]]) -> Templat
 def encode_event(event: Event) -> bytes:
     """An event as a rcl_interfaces/msg/Log message."""
     builder = CdrBuilder()
-    for number in divmod(event.stamp, 1_000_000_000):
-        builder.u32(number)
+    builder.stamp(event.stamp)
     builder.u8(event.level)
     for text in (event.kind, event.text, "", ""):
         builder.string(text)

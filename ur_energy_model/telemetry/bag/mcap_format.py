@@ -1,28 +1,31 @@
-"""The MCAP container: records, chunks and definitions, in bounded memory and time."""
+"""The MCAP container: its records, packed and unpacked, and the scanner that finds them.
+
+The library `mcap` has the same records. It is not used here, for three reasons: it reads each entry
+of a message index in Python (which takes a third of the time to read a bag), reads records of any
+size into memory, and is not packaged for Ubuntu, while every recorder needs this chapter.
+"""
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from io import BytesIO
-from pathlib import Path
-from typing import BinaryIO
+from typing import Any, NamedTuple
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import RecordingError, optional_import
 from ur_energy_model.typing import Bytes
 
 RECOVER = "keep what is intact with 'ur_energy recover'"
 """What a user can do with a damaged file."""
 MAGIC = b"\x89MCAP0\r\n"
 PREFIX = struct.Struct("<BQ")
+"""Type and length of a record."""
 MESSAGE_HEAD = struct.Struct("<HIQQ")
+"""Channel, sequence number, log time and publish time of a message."""
 
 
 class Op(IntEnum):
@@ -45,58 +48,116 @@ class Op(IntEnum):
     DATA_END = 0x0F
 
 
-def record(op: int, content: bytes) -> bytes:
-    """One record: type, length, content."""
+_FIELDS: Mapping[Op, str] = {
+    Op.HEADER: "ss",  # profile, library
+    Op.FOOTER: "QQI",  # starts of the summary and of its offsets, checksum
+    Op.SCHEMA: "Hssb",
+    Op.CHANNEL: "HHssm",
+    Op.CHUNK: "QQQIsr",  # first and last log time, unpacked size, checksum, compression, records
+    Op.MESSAGE_INDEX: "Hb",  # channel, log times and offsets
+    Op.CHUNK_INDEX: "QQQQpQsQQ",
+    Op.STATISTICS: "QHIIIIQQp",
+    Op.METADATA: "sm",
+    Op.METADATA_INDEX: "QQs",
+    Op.SUMMARY_OFFSET: "BQQ",
+    Op.DATA_END: "I",
+}
+"""Kinds of the fields of records: numbers by their codes in `struct`, s text, b bytes, r bytes with
+a long length, m a map of texts, p pairs of a channel and a number."""
+_NUMBERS = {code: struct.Struct(f"<{code}") for code in "BHIQ"}
+_LENGTH, _LONG = _NUMBERS["I"], _NUMBERS["Q"]
+_PAIR = struct.Struct("<HQ")
+
+
+def pack(op: Op, *values: Any) -> bytes:
+    """One record with these values of its fields."""
+    kinds = _FIELDS[op]
+    content = b"".join(_packed(kind, value) for kind, value in zip(kinds, values, strict=True))
     return PREFIX.pack(op, len(content)) + content
 
 
-def text(value: str | bytes) -> bytes:
-    """A string, or bytes, prefixed with the length."""
-    data = value.encode() if isinstance(value, str) else value
-    return struct.pack("<I", len(data)) + data
+def _packed(kind: str, value: Any) -> bytes:
+    if kind in _NUMBERS:
+        return _NUMBERS[kind].pack(value)
+    if kind == "s":
+        value = value.encode()
+    elif kind == "m":
+        value = b"".join(_packed("s", text) for item in value.items() for text in item)
+    elif kind == "p":
+        value = b"".join(_PAIR.pack(*item) for item in value.items())
+    return b"".join([(_LONG if kind == "r" else _LENGTH).pack(len(value)), value])
 
 
-def text_map(values: Mapping[str, str]) -> bytes:
-    """A map of strings prefixed with its length in bytes."""
-    body = b"".join(text(key) + text(value) for key, value in values.items())
-    return struct.pack("<I", len(body)) + body
+def unpack(op: int, content: bytes | memoryview) -> list[Any]:
+    """Values of the fields of a record; bytes of a chunk are not copied.
+
+    Raises:
+        ValueError: a malformed record.
+    """
+    view, position, values = memoryview(content), 0, []
+    try:
+        for kind in _FIELDS[Op(op)]:
+            value, position = _unpacked(kind, view, position)
+            values.append(value)
+    except (struct.error, UnicodeDecodeError):
+        raise ValueError(f"a malformed record (type {op})") from None
+    return values
 
 
-def metadata_record(name: str, values: Mapping[str, str]) -> bytes:
-    """A metadata record."""
-    return record(Op.METADATA, text(name) + text_map(values))
+def _unpacked(kind: str, view: memoryview, position: int) -> tuple[Any, int]:
+    """Value of a field at a position, and the position behind it."""
+    if kind in _NUMBERS:
+        return _NUMBERS[kind].unpack_from(view, position)[0], position + _NUMBERS[kind].size
+    head = _LONG if kind == "r" else _LENGTH
+    start = position + head.size
+    stop = start + head.unpack_from(view, position)[0]
+    if stop > len(view):
+        raise struct.error
+    part = view[start:stop]
+    if kind == "s":
+        return bytes(part).decode(), stop
+    if kind == "p":
+        return dict(_PAIR.iter_unpack(part)), stop
+    if kind == "m":
+        values, at = {}, 0
+        while at < len(part):
+            key, at = _unpacked("s", part, at)
+            values[key], at = _unpacked("s", part, at)
+        return values, stop
+    return part if kind == "r" else bytes(part), stop
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(NamedTuple):
     """A message definition in a file."""
 
     id: int
     name: str
     encoding: str
-    data: str | bytes
-
-    def encode(self) -> bytes:
-        """The record."""
-        head = struct.pack("<H", self.id)
-        return record(Op.SCHEMA, head + text(self.name) + text(self.encoding) + text(self.data))
+    data: bytes
 
 
-@dataclass(frozen=True)
-class Channel:
+class Channel(NamedTuple):
     """A topic in a file."""
 
     id: int
     schema_id: int
     topic: str
     message_encoding: str = "cdr"
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = {}
 
-    def encode(self) -> bytes:
-        """The record."""
-        head = struct.pack("<HH", self.id, self.schema_id)
-        names = text(self.topic) + text(self.message_encoding)
-        return record(Op.CHANNEL, head + names + text_map(self.metadata))
+
+class ChunkIndex(NamedTuple):
+    """Position and content of a chunk."""
+
+    start_time: int
+    end_time: int
+    offset: int
+    length: int
+    message_index_offsets: Mapping[int, int]
+    message_index_length: int
+    compression: str
+    compressed_size: int
+    uncompressed_size: int
 
 
 @dataclass(frozen=True)
@@ -114,43 +175,14 @@ class MessageBlock:
     payload: Bytes
 
 
-@dataclass(frozen=True)
-class ChunkIndex:
-    """Position and content of a chunk."""
-
-    start_time: int
-    end_time: int
-    offset: int
-    length: int
-    message_index_offsets: Mapping[int, int]
-    message_index_length: int
-    compression: str
-    compressed_size: int
-    uncompressed_size: int
-
-    def encode(self) -> bytes:
-        """The record."""
-        offsets = b"".join(struct.pack("<HQ", *item) for item in self.message_index_offsets.items())
-        return record(
-            Op.CHUNK_INDEX,
-            struct.pack(
-                "<4QI", self.start_time, self.end_time, self.offset, self.length, len(offsets)
-            )
-            + offsets
-            + struct.pack("<Q", self.message_index_length)
-            + text(self.compression)
-            + struct.pack("<2Q", self.compressed_size, self.uncompressed_size),
-        )
-
-
 @dataclass
 class Summary:
-    """Summary section of a file."""
+    """Summary section of a file; metadata are (place, length, name) of its records."""
 
     schemas: list[Schema] = field(default_factory=list)
     channels: list[Channel] = field(default_factory=list)
     chunks: list[ChunkIndex] = field(default_factory=list)
-    metadata: list[tuple[str, int, int]] = field(default_factory=list)
+    metadata: list[tuple[int, int, str]] = field(default_factory=list)
     counts: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -170,266 +202,58 @@ class Summary:
 
     def tail(self, offset: int) -> bytes:
         """The end of the file, from its data-end record at `offset` to the closing magic."""
-        groups = {
-            Op.SCHEMA: b"".join(schema.encode() for schema in self.schemas),
-            Op.CHANNEL: b"".join(channel.encode() for channel in self.channels),
-            Op.CHUNK_INDEX: b"".join(chunk.encode() for chunk in self.chunks),
-            Op.METADATA_INDEX: b"".join(
-                record(Op.METADATA_INDEX, struct.pack("<2Q", place, length) + text(name))
-                for name, place, length in self.metadata
-            ),
-            Op.STATISTICS: self._statistics(),
+        sizes = len(self.schemas), len(self.channels), 0, len(self.metadata), len(self.chunks)
+        times, counts = (self.start_time, self.end_time), dict(sorted(self.counts.items()))
+        groups: dict[Op, Sequence[tuple[Any, ...]]] = {
+            Op.SCHEMA: self.schemas,
+            Op.CHANNEL: self.channels,
+            Op.CHUNK_INDEX: self.chunks,
+            Op.METADATA_INDEX: self.metadata,
+            Op.STATISTICS: [(self.messages, *sizes, *times, counts)],
         }
-        end_of_data = record(Op.DATA_END, bytes(4))
-        start = position = offset + len(end_of_data)
-        offsets = b""
-        for op, group in groups.items():
+        data_end = pack(Op.DATA_END, 0)
+        start = position = offset + len(data_end)
+        summary, offsets = [], []
+        for op, records in groups.items():
+            group = b"".join(pack(op, *record) for record in records)
             if group:
-                offsets += record(Op.SUMMARY_OFFSET, struct.pack("<B2Q", op, position, len(group)))
+                summary.append(group)
+                offsets.append(pack(Op.SUMMARY_OFFSET, op, position, len(group)))
             position += len(group)
-        summary = b"".join(groups.values()) + offsets
-        return end_of_data + _close(summary, start, position)
-
-    def _statistics(self) -> bytes:
-        counts = b"".join(struct.pack("<HQ", *item) for item in sorted(self.counts.items()))
-        return record(
-            Op.STATISTICS,
-            struct.pack(
-                "<QHIIIIQQI",
-                self.messages,
-                len(self.schemas),
-                len(self.channels),
-                0,
-                len(self.metadata),
-                len(self.chunks),
-                self.start_time,
-                self.end_time,
-                len(counts),
-            )
-            + counts,
-        )
+        body = b"".join([*summary, *offsets]) + pack(Op.FOOTER, start, position, 0)[:-4]
+        return data_end + body + _LENGTH.pack(zlib.crc32(body)) + MAGIC
 
 
-def provisional_tail() -> bytes:
-    """End of a growing file, without summary, so that every reader opens it."""
-    return record(Op.DATA_END, bytes(4)) + record(Op.FOOTER, bytes(20)) + MAGIC
+PROVISIONAL_TAIL = pack(Op.DATA_END, 0) + pack(Op.FOOTER, 0, 0, 0) + MAGIC
+"""End of a growing file, without summary, so that every reader opens it."""
 
 
-def _close(summary: bytes, start: int, offsets_start: int) -> bytes:
-    """Summary, footer with its checksum, magic."""
-    footer = record(Op.FOOTER, struct.pack("<2QI", start, offsets_start, 0))
-    checksum = zlib.crc32(summary + footer[:-4])
-    return summary + footer[:-4] + struct.pack("<I", checksum) + MAGIC
+class Scanner:
+    """Iterates over the records of a file, of a chunk or of a summary.
 
-
-# ChunkUnpacker: unpacks the chunks of an MCAP file in bounded memory and time.
-
-MAX_CHUNK = 64 << 20
-"""Largest unpacked size of a chunk; writers make chunks of 1 to 8 MB."""
-MAX_RATIO = 200
-"""Largest ratio of unpacked to packed size of a file (that of an arm at rest is below 50)."""
-_FREE = 512 << 20
-"""Unpacked size up to which the ratio of a small file does not matter."""
-_HEAD = struct.Struct("<3QI")
-
-
-class ChunkUnpacker:
-    """Unpacks the chunks of one file.
+    Each is (type, place of its content, length). Iterating ends at `stop`, or at a record that does
+    not fit in front of it; `position` is then its place. It may be moved, to pass over records.
 
     Args:
-        path: of the file, for error messages.
-        size: of the file in bytes.
+        read: returns bytes by place and number.
+        position: of the first record.
+        stop: behind the last one.
     """
 
-    def __init__(self, path: Path, size: int) -> None:
-        self._path = path
-        self._left = max(_FREE, MAX_RATIO * size)
+    def __init__(self, read: Callable[[int, int], bytes], position: int, stop: int) -> None:
+        self.read, self.position, self.stop = read, position, stop
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether chunks unpacked to more than any recording does."""
-        return self._left < 0
+    @classmethod
+    def of(cls, data: bytes) -> Scanner:
+        """Scanner of these bytes."""
+        return cls(lambda position, count: data[position : position + count], 0, len(data))
 
-    def unpack(self, content: bytes) -> bytes:
-        """Records of a chunk, at most MAX_CHUNK bytes.
-
-        Raises:
-            RecordingError: damaged, too large, or with an unknown compression; the file is small
-                and unpacks to far more than a recording.
-        """
-        size, checksum, compression, packed = self._parts(content)
-        if size > MAX_CHUNK:
-            raise RecordingError(
-                self._path,
-                f"has a chunk of {size} bytes, the limit is {MAX_CHUNK}",
-                "convert the bag to smaller chunks",
-            )
-        self._left -= size
-        if self.exhausted:
-            raise RecordingError(
-                self._path,
-                f"unpacks to more than {MAX_RATIO} times its size, which no recording does",
-                "use a bag from a source you trust",
-            )
-        body = self._decompressed(packed, compression, size)
-        if len(body) != size or (checksum and zlib.crc32(body) != checksum):
-            raise RecordingError(self._path, "has a chunk whose checksum is wrong", RECOVER)
-        return body
-
-    def _parts(self, content: bytes) -> tuple[int, int, str, memoryview]:
-        """Unpacked size, checksum, name of the compression, and packed records."""
-        view = memoryview(content)
-        try:
-            _, _, size, checksum = _HEAD.unpack_from(view)
-            (length,) = struct.unpack_from("<I", view, _HEAD.size)
-            start = _HEAD.size + 4 + length
-            compression = bytes(view[_HEAD.size + 4 : start]).decode()
-            (packed,) = struct.unpack_from("<Q", view, start)
-        except (struct.error, UnicodeDecodeError):
-            raise RecordingError(self._path, "has a malformed chunk", RECOVER) from None
-        return size, checksum, compression, view[start + 8 : start + 8 + packed]
-
-    def _decompressed(self, packed: memoryview, compression: str, size: int) -> bytes:
-        """At most one byte more than `size`."""
-        if compression == "":
-            return bytes(packed)
-        try:
-            if compression == "zstd":
-                unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_CHUNK)
-                if zstandard.frame_content_size(packed) == size:
-                    return unpacker.decompress(packed, max_output_size=size)
-                with unpacker.stream_reader(packed) as reader:
-                    return reader.read(size + 1)
-            if compression == "lz4":
-                with optional_import():
-                    import lz4.frame  # type: ignore[import-untyped]
-
-                data: bytes = lz4.frame.LZ4FrameDecompressor().decompress(packed, size + 1)
-                return data
-        except (zstandard.ZstdError, RuntimeError, MemoryError):
-            problem = "has a chunk that cannot be unpacked"
-            raise RecordingError(self._path, problem, RECOVER) from None
-        raise RecordingError(
-            self._path, f"has a chunk compressed by {compression[:20]!r}", "convert the bag to zstd"
-        )
-
-
-# McapDefinitions: schemas, channels and metadata of an MCAP file, in bounded memory.
-
-DEFINITIONS = frozenset({Op.SCHEMA, Op.CHANNEL, Op.METADATA, Op.HEADER})
-"""Records that `McapDefinitions` keeps; others are only counted."""
-MAX_DEFINITION = 4 << 20
-"""Largest schema, channel or metadata record in bytes."""
-MAX_DEFINITIONS = 32 << 20
-"""Largest size of all schemas and channels of a file, and of metadata that waits, in bytes."""
-MAX_RECORDS = 1_000_000
-"""Most records of a file that are neither messages nor chunks nor indexes."""
-
-
-@dataclass
-class McapDefinitions:
-    """What a file states about its messages, as far as it was read.
-
-    Attributes:
-        path: of the file.
-        schemas, channels: by number.
-        library: the software that wrote the file.
-    """
-
-    path: Path
-    schemas: dict[int, Schema] = field(default_factory=dict)
-    channels: dict[int, Channel] = field(default_factory=dict)
-    library: str = ""
-    _sizes: dict[tuple[int, int], int] = field(default_factory=dict)
-    _size: int = 0
-    _records: int = 0
-    _metadata: list[bytes] = field(default_factory=list)
-    _waiting: int = 0
-
-    def note(self, op: int, content: bytes) -> None:
-        """Keep a schema, channel, metadata or header record; others are only counted.
-
-        Raises:
-            RecordingError: a malformed record, or more than a recording has.
-        """
-        self._records += 1
-        if self._records > MAX_RECORDS:
-            raise self.refuse(f"has more than {MAX_RECORDS} records that are no messages")
-        if op not in DEFINITIONS:
-            return
-        if len(content) > MAX_DEFINITION:
-            raise self.refuse(f"has a record (type {op}) of {len(content)} bytes")
-        try:
-            self._keep(op, content)
-        except (struct.error, UnicodeDecodeError):
-            raise self.refuse(f"has a malformed record (type {op})") from None
-
-    def take_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """Named key-value pairs read since the last call, in order.
-
-        Raises:
-            RecordingError: a malformed record.
-        """
-        taken, self._metadata, self._waiting = self._metadata, [], 0
-        try:
-            for stream in map(BytesIO, taken):
-                yield _text(stream), _map(stream)
-        except (struct.error, UnicodeDecodeError):
-            raise self.refuse(f"has a malformed record (type {Op.METADATA:d})") from None
-
-    def refuse(self, problem: str, remedy: str = RECOVER) -> RecordingError:
-        """Error that names the file."""
-        return RecordingError(self.path, problem, remedy)
-
-    def _keep(self, op: int, content: bytes) -> None:
-        stream = BytesIO(content)
-        if op == Op.HEADER:
-            _text(stream)
-            self.library = _text(stream)
-        elif op == Op.METADATA:
-            self._waiting += len(content)
-            if self._waiting > MAX_DEFINITIONS:
-                raise self.refuse(f"has more than {MAX_DEFINITIONS} bytes of metadata in one place")
-            self._metadata.append(content)
-        elif op == Op.SCHEMA:
-            number = _number(stream, "<H")
-            schema = Schema(number, _text(stream), _text(stream), _bytes(stream))
-            self._count(op, number, len(content))
-            self.schemas[number] = schema
-        else:
-            number, schema_id = _number(stream, "<H"), _number(stream, "<H")
-            channel = Channel(number, schema_id, _text(stream), _text(stream), _map(stream))
-            self._count(op, number, len(content))
-            self.channels[number] = channel
-
-    def _count(self, op: int, number: int, size: int) -> None:
-        """Count the bytes of a definition, which replaces one of the same number."""
-        total = self._size + size - self._sizes.get((op, number), 0)
-        if total > MAX_DEFINITIONS:
-            raise self.refuse(f"has more than {MAX_DEFINITIONS} bytes of schemas and channels")
-        self._size, self._sizes[op, number] = total, size
-
-
-def _number(stream: BinaryIO, code: str) -> int:
-    return int(struct.unpack(code, stream.read(struct.calcsize(code)))[0])
-
-
-def _text(stream: BinaryIO) -> str:
-    return _bytes(stream).decode()
-
-
-def _bytes(stream: BinaryIO) -> bytes:
-    size = _number(stream, "<I")
-    data = stream.read(size)
-    if len(data) != size:
-        raise struct.error
-    return data
-
-
-def _map(stream: BinaryIO) -> dict[str, str]:
-    end = _number(stream, "<I") + stream.tell()
-    values = {}
-    while stream.tell() < end:
-        key = _text(stream)
-        values[key] = _text(stream)
-    return values
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        size, unpack_prefix = PREFIX.size, PREFIX.unpack
+        while self.position + size <= self.stop:
+            op, length = unpack_prefix(self.read(self.position, size))
+            start = self.position + size
+            if start + length > self.stop:
+                return
+            self.position = start + length
+            yield op, start, length

@@ -5,15 +5,15 @@ from __future__ import annotations
 import tempfile
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, NamedTuple, TypeVar
 
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import MissingFieldError, RecordingError
+from ur_energy_model.files import Budget
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
 from ur_energy_model.telemetry.bag.mcap_format import RECOVER
@@ -22,30 +22,24 @@ from ur_energy_model.typing import Array, Bytes, Mask
 
 MAX_MESSAGE = 1 << 18
 """Largest telemetry message in bytes; with all fields it has 20 kB."""
-MAX_LAYOUTS = 64
-"""Most layouts of the messages of a bag."""
-MAX_CHANGES = 50_000
-"""Most changes from one layout to another in a bag."""
+LAYOUT_ITEMS, CHANGE_ITEMS = 4000, 5
+"""What a layout of messages, and a change to another one, cost of a bag's budget."""
 _BLOCK = 4096
 """Samples whose times are kept together."""
 _IN_MEMORY = 32 << 20
 """Size of the kept times from which they are in a temporary file [bytes]."""
 _MOST_KEYS = 1000
 """Blocks whose times are kept ready to be compared."""
-_T = TypeVar("_T")
 _MIX = (np.int64(0x1E3779B97F4A7C15), np.int64(0x42B2AE3D27D4EB4F))
 """Odd factors that make one key of two times."""
+_T = TypeVar("_T")
 
 
-@dataclass
-class DecodedSamples:
+class DecodedSamples(NamedTuple):
     """Consecutive samples of a bag: stamps [n] (ns) and columns by field name."""
 
     stamp: NDArray[np.int64]
     columns: dict[str, Array]
-
-    def __len__(self) -> int:
-        return len(self.stamp)
 
     def cut(self, part: slice | Mask) -> DecodedSamples:
         """Part of the samples; the arrays of a slice are views."""
@@ -61,21 +55,21 @@ def join_samples(parts: Sequence[DecodedSamples]) -> DecodedSamples:
     return DecodedSamples(stamp, join_columns([part.columns for part in parts]))
 
 
-@dataclass
 class TelemetryDecoder:
     """Decodes the messages of one bag, whose layout may change from message to message.
 
-    Attributes:
+    Args:
         path: of the bag, for error messages.
         wanted: RTDE names to decode beside `timestamp`; None for all fields of the first message.
+        budget: of the bag.
     """
 
-    path: Path
-    wanted: Sequence[str] | None
-    _layouts: dict[int, list[TelemetryLayout]] = field(default_factory=dict)
-    _names: tuple[str, ...] | None = None
-    _last: TelemetryLayout | None = None
-    _changes: int = 0
+    def __init__(self, path: Path, wanted: Sequence[str] | None, budget: Budget) -> None:
+        self._path, self._budget = path, budget
+        self._wanted = None if wanted is None else {"timestamp", *wanted}
+        self._layouts: dict[int, list[TelemetryLayout]] = {}
+        self._names: tuple[str, ...] | None = None
+        self._last: TelemetryLayout | None = None
 
     def decode(self, messages: Bytes, *, constant_layout: bool) -> Iterator[DecodedSamples]:
         """Samples of messages [n, size].
@@ -99,30 +93,28 @@ class TelemetryDecoder:
 
     def _layout_of(self, messages: Bytes) -> TelemetryLayout:
         """Layout of the first message."""
-        if messages.shape[1] > MAX_MESSAGE:
-            raise self._refuse(f"has a message of {messages.shape[1]} bytes")
         known = self._layouts.setdefault(messages.shape[1], [])
         layout = next((each for each in known if each.template.matches(messages[:1])[0]), None)
         if layout is None:
+            self._budget.spend(items=LAYOUT_ITEMS)
             layout = self._new_layout(messages[0].tobytes())
             known.append(layout)
-            if sum(map(len, self._layouts.values())) > MAX_LAYOUTS:
-                raise self._refuse(f"has messages of more than {MAX_LAYOUTS} layouts")
         if layout is not self._last:
+            self._budget.spend(items=CHANGE_ITEMS)
             self._last = layout
-            self._changes += 1
-            if self._changes > MAX_CHANGES:
-                raise self._refuse(f"changes the layout of its messages {MAX_CHANGES} times")
         return layout
 
     def _new_layout(self, message: bytes) -> TelemetryLayout:
         try:
+            if len(message) > MAX_MESSAGE:
+                raise CdrError(f"of {len(message)} bytes")
             layout = TelemetryLayout.of_message(message)
         except CdrError as error:
-            raise self._refuse(f"has a malformed message ({error})") from None
+            problem = f"has a malformed message ({error})"
+            raise RecordingError(self._path, problem, RECOVER, field=TELEMETRY_TOPIC) from None
         if "timestamp" not in layout.places:
             raise MissingFieldError(
-                self.path,
+                self._path,
                 "the messages carry no controller timestamp",
                 "record with ur_energy record",
                 field="timestamp",
@@ -132,17 +124,14 @@ class TelemetryDecoder:
     def _fields(self, layout: TelemetryLayout) -> tuple[str, ...]:
         """Fields to decode; the first message decides."""
         if self._names is None:
-            wanted = None if self.wanted is None else {"timestamp", *self.wanted}
+            wanted = self._wanted
             self._names = tuple(name for name in layout.names if wanted is None or name in wanted)
         for name in self._names:
             if name not in layout.places:
                 raise MissingFieldError(
-                    self.path, "is not in all messages", "record the bag again", field=name
+                    self._path, "is not in all messages", "record the bag again", field=name
                 )
         return self._names
-
-    def _refuse(self, problem: str) -> RecordingError:
-        return RecordingError(self.path, problem, RECOVER, field=TELEMETRY_TOPIC)
 
 
 def _same(layout: TelemetryLayout, messages: Bytes) -> int:

@@ -14,7 +14,6 @@ from ur_energy_model.telemetry.bag.layout import (
     JOINT_STATES_TOPIC,
     TELEMETRY_TOPIC,
     JointStateLayout,
-    NamedFieldsLayout,
     TelemetryLayout,
     encode_event,
 )
@@ -89,7 +88,7 @@ class BagTopic:
         if kind.digest:
             qos = qos_text(self.latched)
             metadata = {"offered_qos_profiles": qos, "topic_type_hash": kind.digest}
-        schema = Schema(number, kind.name, kind.schema_encoding, kind.definition)
+        schema = Schema(number, kind.name, kind.schema_encoding, kind.definition_bytes)
         return Channel(number, number, self.name, kind.message_encoding, metadata), schema
 
 
@@ -196,8 +195,8 @@ class MessageEncoder:
 
     def __init__(self, fields: Sequence[str], joint_names: Sequence[str]) -> None:
         self._telemetry = TelemetryLayout.of_fields(fields, joint_names)
-        self._joint_states = JointStateLayout.of_fields(fields, joint_names)
-        self._named_fields = NamedFieldsLayout.of_fields(fields, joint_names)
+        self._joint_states = JointStateLayout.of_motion(fields, joint_names)
+        self._named_fields = JointStateLayout.of_all(fields, joint_names)
         self.last_log_time = 0
         self._last_slot = -1
         self._unconfirmed = (0, -1)

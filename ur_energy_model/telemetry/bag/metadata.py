@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import hypot
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from ur_energy_model import __version__
+from ur_energy_model.codec import built
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file, open_regular
 from ur_energy_model.ranges import GRAVITY
@@ -37,8 +38,7 @@ _COUNT = integer(0, 2**63)
 _TIME = integer(-(2**63), 2**63)
 
 
-@dataclass(frozen=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """One storage file: name, first and last log time [ns], number of messages."""
 
     name: str
@@ -52,8 +52,7 @@ class FileEntry:
         return cls(name, summary.start_time, summary.end_time, summary.messages)
 
 
-@dataclass(frozen=True)
-class TopicEntry:
+class TopicEntry(NamedTuple):
     """One topic: name, type, type hash, number of messages, and whether it is latched."""
 
     name: str
@@ -96,9 +95,8 @@ class BagMetadata:
             out.write(content)
 
     def _content(self) -> dict[str, Any]:
-        used = [file for file in self.files if file.messages]
-        start = min((file.start for file in used), default=0)
-        end = max((file.end for file in used), default=0)
+        start = min((file.start for file in self.files if file.messages), default=0)
+        end = max((file.end for file in self.files if file.messages), default=0)
         return {
             "version": 9,
             "storage_identifier": self.storage,
@@ -259,20 +257,14 @@ BUDGET = "budget_path"
 """Key of the path at which a bag counts for the budget of its folder; others are never deleted."""
 REMOVED = "removed_samples"
 """Key of the number of samples whose files were deleted for that budget."""
-MAX_GAPS = 500_000
-"""Most gaps of a bag that are kept until their samples are read."""
-MAX_PROVENANCE = 10_000
-"""Most key-value pairs about a recording."""
 MAX_GAPS_AS_TEXT = 1000
 """Most gaps in metadata.yaml, which is for people; all are in the storage files."""
 _NAMES = {
     "namespace": re.compile(r"(?!.{256})(?:/[A-Za-z_][A-Za-z0-9_]*)*"),
     "tf_prefix": re.compile(r".{0,255}"),
 }
-_GRAVITY = (GRAVITY.low, GRAVITY.high)
-"""Plausible magnitude of the configured gravity vector [m/s^2]."""
-_CENTER_OF_MASS = (0.0, 10.0)
-"""Plausible distance of a payload's centre of mass from the flange [m]."""
+_NUMBERS = ("rate", "gravity", "payload_mass", "payload_center_of_mass", "simulated")
+"""Keys whose values are JSON."""
 
 
 def custom_of_info(
@@ -314,17 +306,22 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
         RecordingError: a malformed value.
     """
     try:
+        own = {key: json.loads(custom[key]) for key in _NUMBERS if key in custom}
+        rate = None if "rate" not in own else float(own["rate"])
+        if rate is not None and not 0.0 < rate <= 1e5:
+            raise ValueError(f"rate {rate:g}")
         extra = json.loads(custom.get("extra", "{}"))
+        mass = float(own.get("payload_mass", math.nan))
         return RecordingInfo(
             source=source,
             robot=custom.get("robot"),
             serial=custom.get("serial"),
             controller_version=custom.get("controller_version"),
-            rate=_rate(custom),
-            gravity=_vector(custom, "gravity", _GRAVITY),
-            payload_mass=_within(_number(custom, "payload_mass"), -1e-9, 3e3),
-            payload_center_of_mass=_vector(custom, "payload_center_of_mass", _CENTER_OF_MASS),
-            simulated=json.loads(custom.get("simulated", "false")) is True,
+            rate=rate,
+            gravity=_vector(own.get("gravity"), GRAVITY.low, GRAVITY.high),
+            payload_mass=mass if -1e-9 <= mass <= 3e3 else None,
+            payload_center_of_mass=_vector(own.get("payload_center_of_mass"), 0.0, 10.0),
+            simulated=own.get("simulated") is True,
             program=custom.get("program"),
             namespace=name_of_custom(custom, "namespace"),
             tf_prefix=name_of_custom(custom, "tf_prefix"),
@@ -339,6 +336,14 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
         ) from None
 
 
+def _vector(value: Any, low: float, high: float) -> tuple[float, float, float] | None:
+    """A vector, None if it is missing or its length is out of range."""
+    if value is None:
+        return None
+    x, y, z = map(float, value)
+    return (x, y, z) if low <= math.hypot(x, y, z) <= high else None
+
+
 def name_of_custom(custom: Mapping[str, str], key: str) -> str:
     """The `namespace` or `tf_prefix` of a recording; "" where it has none that can be."""
     name = custom.get(key, "")
@@ -351,52 +356,18 @@ def removed_samples(custom: Mapping[str, str]) -> int:
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else 0
 
 
-def _rate(custom: Mapping[str, str]) -> float | None:
-    rate = _number(custom, "rate")
-    if rate is not None and not 0.0 < rate <= 1e5:
-        raise ValueError(f"rate {rate:g}")
-    return rate
-
-
-def _number(custom: Mapping[str, str], key: str) -> float | None:
-    """Number of a key, None if the key is missing."""
-    return float(json.loads(custom[key])) if key in custom else None
-
-
-def _within(value: float | None, lowest: float, highest: float) -> float | None:
-    """The value if it is within a range, else None (also for NaN)."""
-    return value if value is not None and lowest <= value <= highest else None
-
-
-def _vector(
-    custom: Mapping[str, str], key: str, length: tuple[float, float]
-) -> tuple[float, float, float] | None:
-    """Vector of a key, None if it is missing or its length is out of range."""
-    if key not in custom:
-        return None
-    x, y, z = (float(value) for value in json.loads(custom[key]))
-    return None if _within(hypot(x, y, z), *length) is None else (x, y, z)
-
-
 def custom_of_gap(gap: Gap) -> dict[str, str]:
     """A gap as key-value pairs."""
-    return {
-        key: value if key == "cause" else json.dumps(value) for key, value in asdict(gap).items()
-    }
+    values = asdict(gap).items()
+    return {key: value if key == "cause" else json.dumps(value) for key, value in values}
 
 
 def gap_of_custom(custom: Mapping[str, str]) -> Gap | None:
     """A gap from key-value pairs, None if they are malformed."""
     try:
-        return Gap(
-            index=int(json.loads(custom["index"])),
-            start=float(json.loads(custom["start"])),
-            end=float(json.loads(custom["end"])),
-            missing=int(json.loads(custom["missing"])),
-            cause=custom["cause"],
-            away=_number(custom, "away") if custom.get("away", "null") != "null" else None,
-        )
-    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
+        values = {key: custom[key] if key == "cause" else json.loads(custom[key]) for key in custom}
+        return built(Gap, values)
+    except (ValueError, OverflowError, RecursionError):
         return None
 
 

@@ -6,8 +6,8 @@ import socket
 import struct
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -18,20 +18,13 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_name
 from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError
-from ur_energy_model.telemetry.bag.file_contents import has_summary
 from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time, is_own_bag
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
-from ur_energy_model.telemetry.bag.mcap_format import (
-    MESSAGE_HEAD,
-    PREFIX,
-    McapDefinitions,
-    Op,
-    Summary,
-)
-from ur_energy_model.telemetry.bag.mcap_reader import IntactRecords, McapReader, Positions
+from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX, Summary
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader, Places, summary_of
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter, is_written
 from ur_energy_model.telemetry.bag.message_decoder import (
-    MAX_LAYOUTS,
+    LAYOUT_ITEMS,
     MAX_MESSAGE,
     SampleNumbers,
     SeenSamples,
@@ -41,8 +34,6 @@ from ur_energy_model.telemetry.bag.metadata import (
     FILE_NAME,
     GAP_RECORD_NAME,
     HOST,
-    MAX_GAPS,
-    MAX_PROVENANCE,
     PROGRAM_RECORD_NAME,
     RECORD_NAME,
     REMOVED,
@@ -61,8 +52,6 @@ from ur_energy_model.telemetry.bag.metadata import (
 )
 from ur_energy_model.telemetry.samples import Gap, find_gaps, typical_step
 from ur_energy_model.typing import Array, Indices
-
-# Gaps of a file that was rewritten from what is intact in it.
 
 DAMAGED = "damaged file"
 _IN_MEMORY = 32 << 20
@@ -125,12 +114,10 @@ def place_gaps(times: SampleTimes, old: Sequence[Gap], rate: float | None) -> tu
     return (*out, *(replace(gap, index=len(times)) for gap in at_end))
 
 
-# Rewrites a damaged or unfinished storage file with what is intact in it.
+# Rewriting a damaged or unfinished storage file with what is intact in it.
 
 MAX_PROBLEMS = 100
 """Most problems of a file that are named; more are counted."""
-MAX_OTHERS = 10_000
-"""Most metadata records of other writers that are kept."""
 
 
 @dataclass
@@ -147,11 +134,11 @@ class Salvage:
     """
 
     summary: Summary
-    custom: Mapping[str, str]
-    gaps: tuple[Gap, ...]
-    samples: int
-    problems: list[str]
-    damaged: bool
+    custom: dict[str, str] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+    samples: int = 0
+    problems: list[str] = field(default_factory=list)
+    damaged: bool = False
 
 
 @dataclass
@@ -176,8 +163,7 @@ def rewrite(path: Path, seen: SeenContent) -> Salvage:
     """
     remove_abandoned(path.parent)
     temporary = temporary_name(path, "recovering")
-    with suppress(FileNotFoundError):
-        temporary.unlink()
+    temporary.unlink(missing_ok=True)
     writer = McapWriter(temporary)
     try:
         salvage = _Rewriter(path, writer, seen).run()
@@ -186,185 +172,155 @@ def rewrite(path: Path, seen: SeenContent) -> Salvage:
             temporary.replace(path)
     finally:
         writer.abandon()
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
     return salvage
 
 
-_OWN = (RECORD_NAME, GAP_RECORD_NAME, PROGRAM_RECORD_NAME)
-
-
-@dataclass
-class _Metadata:
-    """Metadata of a file: about the recording, gaps, and that of other writers."""
-
-    custom: dict[str, str] = field(default_factory=dict)
-    gaps: list[Gap] = field(default_factory=list)
-    programs: list[tuple[int, str | None]] = field(default_factory=list)
-    """Of samples that are not copied yet."""
-    others: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
-    left_out: int = 0
-
-    def keep(self, records: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-        """Keep what is within the limits, count the rest."""
-        for name, values in records:
-            gap = gap_of_custom(values) if name == GAP_RECORD_NAME else None
-            program = program_of_custom(values) if name == PROGRAM_RECORD_NAME else None
-            if name == RECORD_NAME and len(self.custom) + len(values) <= MAX_PROVENANCE:
-                self.custom.update(values)
-            elif gap is not None and len(self.gaps) < MAX_GAPS:
-                self.gaps.append(gap)
-            elif program is not None and len(self.programs) < MAX_GAPS:
-                self.programs.append(program)
-            elif name not in _OWN and len(self.others) < MAX_OTHERS:
-                self.others.append((name, values))
-            else:
-                self.left_out += 1
-
-
-@dataclass
 class _Rewriter:
     """Copies what is intact in one file to a writer.
 
-    Attributes:
+    Args:
         path: of the damaged file.
         writer: of the new one.
         seen: what the bag had so far.
     """
 
-    path: Path
-    writer: McapWriter
-    seen: SeenContent
-    _problems: list[str] = field(default_factory=list)
-    _times: SampleTimes = field(default_factory=SampleTimes)
-    _offsets: dict[int, int] = field(default_factory=dict)
-    _metadata: _Metadata = field(default_factory=_Metadata)
-    _numbers: SampleNumbers = field(default_factory=lambda: SampleNumbers(0))
-    _programs: list[tuple[int, str | None]] = field(default_factory=list)
-    _more_problems: int = 0
-    _repeated: int = 0
-    _damaged: bool = False
+    def __init__(self, path: Path, writer: McapWriter, seen: SeenContent) -> None:
+        self._reader = McapReader(path, report=self._report)
+        self._writer, self._seen = writer, seen
+        self._salvage = Salvage(writer.summary)
+        self._times = SampleTimes()
+        self._offsets: dict[int, int] = {}
+        """Of the controller time in messages, by their sizes."""
+        self._gaps: list[Gap] = []
+        self._programs: list[tuple[int, str | None]] = []
+        self._programs_ahead: list[tuple[int, str | None]] = []
+        """Of samples that are not copied yet."""
+        self._others: list[tuple[str, Mapping[str, str]]] = []
+        self._numbers = SampleNumbers(0)
+        self._more_problems = self._repeated = 0
 
     def run(self) -> Salvage:
         """Copy everything."""
-        reader = McapReader(self.path)
-        try:
-            for op, content in IntactRecords(self.path, self._report):
-                with suppress(RecordingError):
-                    if op == Op.CHUNK:
-                        self._copy_chunk(reader, content)
-                    else:
-                        reader.definitions.note(op, content)
-                    self._metadata.keep(reader.definitions.take_metadata())
+        with closing(self._times):
+            for body in self._reader.bodies():
+                self._take_metadata()
+                with suppress(RecordingError):  # of metadata
+                    self._copy_chunk(body)
+            self._take_metadata()
             return self._finish()
-        finally:
-            self._times.close()
+
+    def _take_metadata(self) -> None:
+        with suppress(RecordingError):
+            for name, values in self._reader.take_metadata():
+                if name == RECORD_NAME:
+                    self._salvage.custom.update(values)
+                elif name == GAP_RECORD_NAME:
+                    gap = gap_of_custom(values)
+                    self._gaps += [] if gap is None else [gap]
+                elif name == PROGRAM_RECORD_NAME:
+                    program = program_of_custom(values)
+                    self._programs_ahead += [] if program is None else [program]
+                else:
+                    self._others.append((name, values))
 
     def _finish(self) -> Salvage:
         """Write metadata and gaps."""
-        custom = self._metadata.custom
-        if custom:
-            self.writer.add_metadata(RECORD_NAME, custom)
-        for index, program in (*self._programs, *self._numbers.rest(self._metadata.programs)):
-            self.writer.add_metadata(PROGRAM_RECORD_NAME, custom_of_program(index, program))
-        for name, values in self._metadata.others:
-            self.writer.add_metadata(name, values)
-        if self._metadata.left_out:
-            self._report(f"{self._metadata.left_out} metadata records are left out", False)
-        samples = len(self._times)
-        gaps = tuple(gap for gap in self._metadata.gaps if gap.index <= samples)
+        salvage, samples = self._salvage, len(self._times)
+        if salvage.custom:
+            self._writer.add_metadata(RECORD_NAME, salvage.custom)
+        for index, program in (*self._programs, *self._numbers.rest(self._programs_ahead)):
+            self._writer.add_metadata(PROGRAM_RECORD_NAME, custom_of_program(index, program))
+        for name, values in self._others:
+            self._writer.add_metadata(name, values)
+        gaps = tuple(gap for gap in self._gaps if gap.index <= samples)
         if self._repeated:
-            self._report(
-                f"{self._repeated} samples were in the bag twice; each is kept once", False
-            )
+            text = f"{self._repeated} samples were in the bag twice; each is kept once"
+            self._report(text, False)
             gaps = ()
-        if (self._damaged or self._repeated) and samples:
+        if (salvage.damaged or self._repeated) and samples:
             rate = None
             with suppress(RecordingError):  # the samples are worth saving without it
-                rate = info_of_custom(custom, str(self.path)).rate
-            gaps = place_gaps(self._times, self._metadata.gaps, rate)
+                rate = info_of_custom(salvage.custom, str(self._reader.path)).rate
+            gaps = place_gaps(self._times, self._gaps, rate)
         for gap in gaps:
-            self.writer.add_metadata(GAP_RECORD_NAME, custom_of_gap(gap))
+            self._writer.add_metadata(GAP_RECORD_NAME, custom_of_gap(gap))
         if self._more_problems:
-            self._problems.append(f"{self._more_problems} more places are damaged")
-        return Salvage(self.writer.summary, custom, gaps, samples, self._problems, self._damaged)
+            salvage.problems.append(f"{self._more_problems} more places are damaged")
+        salvage.gaps, salvage.samples = gaps, samples
+        return salvage
 
     def _report(self, problem: str, damage: bool) -> None:
-        self._damaged |= damage
-        if len(self._problems) < MAX_PROBLEMS:
-            self._problems.append(problem)
+        self._salvage.damaged |= damage
+        if len(self._salvage.problems) < MAX_PROBLEMS:
+            self._salvage.problems.append(problem)
         else:
             self._more_problems += 1
 
-    def _copy_chunk(self, reader: McapReader, body: bytes) -> None:
+    def _copy_chunk(self, body: bytes) -> None:
         try:
-            places = reader.message_positions(body)
-            lost = [n for n in places if not self._know_channel(reader.definitions, n)]
+            places = self._reader.message_places(body)
+            lost = [number for number in places if not self._has_channel(number)]
             if lost:
-                body = _without(body, [places[n] for n in lost])
-                places = reader.message_positions(body)
-            repeated = self._take_samples(reader, body, places)
+                body = _without(body, [places.pop(number) for number in lost])
+            repeated = self._take_samples(body, self._reader.message_places(body))
+            chunk = zlib.crc32(body), len(body)
             if repeated is not None:
-                chunk = zlib.crc32(body), len(body)
-                if chunk in self.seen.chunks:
+                if chunk in self._seen.chunks:
                     return
                 body = _without(body, [repeated])
-                places = reader.message_positions(body)
-            self.seen.chunks.add((zlib.crc32(body), len(body)))
+                chunk = zlib.crc32(body), len(body)
+            self._seen.chunks.add(chunk)
             index = {}
-            for channel, (starts, _) in places.items():
+            for channel, (starts, _) in self._reader.message_places(body).items():
                 times = [MESSAGE_HEAD.unpack_from(body, start)[2] for start in starts.tolist()]
                 index[channel] = np.stack([np.array(times, np.int64), starts - PREFIX.size], axis=1)
         except (RecordingError, CdrError, struct.error, KeyError, OverflowError) as error:
             self._report(f"a chunk is malformed ({error})", True)
             return
         if index:
-            self.writer.write_body(body, index)
+            self._writer.write_body(body, index)
 
-    def _take_samples(
-        self, reader: McapReader, body: bytes, places: Mapping[int, Positions]
-    ) -> Positions | None:
+    def _take_samples(self, body: bytes, places: Mapping[int, Places]) -> Places | None:
         """Keep the times of the new samples of a chunk; returns the places of the repeated ones."""
-        found = [
-            places[number]
-            for number in places
-            if reader.definitions.channels[number].topic.endswith(TELEMETRY_TOPIC)
-        ]
+        channels = self._reader.channels
+        found = [places[n] for n in places if channels[n].topic.endswith(TELEMETRY_TOPIC)]
         if not found:
             return None
         starts, lengths = (np.concatenate(each) for each in zip(*found, strict=True))
         times, stamps = self._times_of(body, starts.tolist(), lengths.tolist())
-        new = self.seen.samples.are_new(times, stamps)
-        programs = self._metadata.programs
-        if self._damaged:  # behind damage, the number of a sample is not known; that of a chunk is
-            programs[:] = [(self._numbers.recorded, name) for _, name in programs]
-        self._programs += self._numbers.count(programs, new, stamps)
+        new = self._seen.samples.are_new(times, stamps)
+        ahead = self._programs_ahead
+        if self._salvage.damaged:  # behind damage, only the number of a chunk is known
+            ahead[:] = [(self._numbers.recorded, name) for _, name in ahead]
+        self._programs += self._numbers.count(ahead, new, stamps)
         self._times.append(times[new])
         if new.all():
             return None
         self._repeated += int(np.count_nonzero(~new))
         return starts[~new], lengths[~new]
 
-    def _know_channel(self, definitions: McapDefinitions, number: int) -> bool:
+    def _has_channel(self, number: int) -> bool:
         """Define a channel in the new file; a lost definition of ours follows from its number.
 
         Returns:
             False if the definition of another topic is lost.
         """
-        if number in self.writer.summary.counts:
+        if number in self._writer.summary.counts:
             return True
-        channel = definitions.channels.get(number)
-        schema = None if channel is None else definitions.schemas.get(channel.schema_id)
+        reader = self._reader
+        channel = reader.channels.get(number)
+        schema = None if channel is None else reader.schemas.get(channel.schema_id)
         if channel is None or schema is None:
             if number not in TOPICS:
                 problem = f"the definition of channel {number} is lost, with its messages"
-                if problem not in self._problems:
+                if problem not in self._salvage.problems:
                     self._report(problem, False)
                 return False
-            namespace = name_of_custom(self._metadata.custom or self.seen.custom, "namespace")
+            namespace = name_of_custom(self._salvage.custom or self._seen.custom, "namespace")
             channel, schema = topics_in(namespace)[number].definitions(number)
-            definitions.channels[number], definitions.schemas[number] = channel, schema
-        self.writer.add_channel(channel, schema)
+            reader.channels[number], reader.schemas[number] = channel, schema
+        self._writer.add_channel(channel, schema)
         return True
 
     def _times_of(
@@ -376,8 +332,9 @@ class _Rewriter:
             first = start + MESSAGE_HEAD.size
             if length not in self._offsets:
                 message = body[first : start + length]
-                if len(message) > MAX_MESSAGE or len(self._offsets) == MAX_LAYOUTS:
+                if len(message) > MAX_MESSAGE:
                     raise CdrError("messages are no telemetry")
+                self._reader.budget.spend(items=LAYOUT_ITEMS)
                 layout = TelemetryLayout.of_message(message)
                 self._offsets[length] = layout.offset_of("timestamp")
             times[i] = struct.unpack_from("<d", body, first + self._offsets[length])[0]
@@ -395,6 +352,9 @@ def _without(body: bytes, messages: Sequence[tuple[Indices, Indices]]) -> bytes:
     )
     edges = [0, *(edge for span in lost for edge in span), len(body)]
     return b"".join(body[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True))
+
+
+# Recovering whole bags.
 
 
 @dataclass(frozen=True)
@@ -471,7 +431,7 @@ def bag_state(bag: Path) -> tuple[Literal["finished", "written", "killed", "unkn
     written = {is_written(file) for file in files}
     if True in written:
         return "written", writer
-    if all(map(has_summary, files)):
+    if all(map(summary_of, files)):
         return "finished", writer
     known = None not in written and host == socket.gethostname()
     return "killed" if known else "unknown", writer
@@ -527,8 +487,7 @@ def _rebuild_metadata(
 ) -> list[str]:
     """Write metadata.yaml; returns the problems of the old one."""
     entries: list[FileEntry] = []
-    counts: dict[str, int] = {}
-    known: dict[str, TopicEntry] = {}
+    topics: dict[str, TopicEntry] = {}
     gaps: list[Gap] = []
     custom = {key: value for key, value in known_custom.items() if key == REMOVED}
     first = 0
@@ -537,12 +496,12 @@ def _rebuild_metadata(
         entries.append(FileEntry.of_summary(file.name, summary))
         schemas = {schema.id: schema.name for schema in summary.schemas}
         for channel in summary.channels:
-            counts[channel.topic] = counts.get(channel.topic, 0) + summary.counts[channel.id]
-            known[channel.topic] = TopicEntry(
+            before = topics[channel.topic].messages if channel.topic in topics else 0
+            topics[channel.topic] = TopicEntry(
                 channel.topic,
                 schemas.get(channel.schema_id, ""),
                 channel.metadata.get("topic_type_hash", ""),
-                counts[channel.topic],
+                before + summary.counts[channel.id],
                 is_latched(channel.metadata.get("offered_qos_profiles", "")),
             )
         gaps += [replace(gap, index=gap.index + first) for gap in salvage.gaps]
@@ -550,7 +509,7 @@ def _rebuild_metadata(
         first += salvage.samples
     problems = _faults_of_old_metadata(folder, first)
     custom["gaps"] = gaps_to_text(gaps)
-    BagMetadata(entries, list(known.values()), custom).write(folder)
+    BagMetadata(entries, list(topics.values()), custom).write(folder)
     return problems
 
 
