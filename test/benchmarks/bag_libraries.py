@@ -22,7 +22,7 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader, budget_of
 from ur_energy_model.telemetry.bag.message_decoder import TelemetryDecoder
 from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE, TOPICS
 from ur_energy_model.telemetry.bag.reader import read_bag
@@ -192,12 +192,12 @@ def read_mcap(path: Path) -> int:
 
 def read_mcap_with_ours(path: Path) -> int:
     """Samples whose messages mcap reads and our decoder turns into columns."""
-    decoder = TelemetryDecoder(path, None)
+    decoder = TelemetryDecoder(path, None, budget_of(path, []))
     with next(path.glob("*.mcap")).open("rb") as file:
         messages = mcap.reader.make_reader(file).iter_messages([TELEMETRY_TOPIC])
         data = [message.data for _, _, message in messages]
     table = np.frombuffer(b"".join(data), np.uint8).reshape(len(data), -1)
-    return sum(map(len, decoder.decode(table, constant_layout=True)))
+    return sum(len(part.stamp) for part in decoder.decode(table, constant_layout=True))
 
 
 def _mcap_messages(path: Path) -> Iterator[Any]:
