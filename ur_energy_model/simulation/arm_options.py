@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -48,10 +47,12 @@ def with_drive_set(
     """
     if name == "typical":
         return parameters
-    gears = _gears(robot, constants()["drive_sets"][name])
+    table = constants()["drive_sets"][name]
+    sizes = np.array([gear["max_torque"] for gear in table])
+    nearest = closest_sizes(joint_sizes(robot), sizes)
 
     def of_gears(key: str) -> Array:
-        return np.array([gear[key] for gear in gears], dtype=float)
+        return np.array([gear[key] for gear in table], dtype=float)[nearest]
 
     ratio, n = parameters.gear_ratio, robot.dof
     reflected = ratio**2 * of_gears("rotor_inertia")
@@ -83,12 +84,6 @@ def with_drive_set(
         controller_coulomb=known * coulomb,
         controller_viscous=known * slope,
     )
-
-
-def _gears(robot: RobotDescription, table: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The gear of each joint."""
-    sizes = np.array([gear["max_torque"] for gear in table])
-    return [table[k] for k in closest_sizes(joint_sizes(robot), sizes).tolist()]
 
 
 _DEFAULT_VERSION = {"cb3": (3, 15, 8), "other": (5, 23, 0)}
@@ -162,7 +157,7 @@ class SimulatedSession:
             return arm
         heat = arm.standby_heat / arm.standby_power
         standby = arm.standby_power + self.standby_offset
-        return dataclasses.replace(
+        return replace(
             arm.with_friction_scaled(self.friction_scale),
             standby_power=standby,
             standby_heat=heat * standby,
@@ -173,10 +168,6 @@ class SimulatedSession:
         return np.random.default_rng(
             [seed, purpose] if self.number == 0 else [seed, purpose, self.number]
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """All values by name, as in the truth file."""
-        return dataclasses.asdict(self)
 
 
 def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
@@ -205,16 +196,11 @@ def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
     individual = 1.0 + normal(table["friction_joint"], joints)
     ambient = float(random.uniform(-table["ambient"], table["ambient"]))
     warmth = float(random.uniform(*table["warmth"]))
-    scale = common * individual * _running_in(seed, number, joints)
-    return SimulatedSession(number, standby, scale, ambient, warmth)
-
-
-def _running_in(seed: int, number: int, joints: int) -> Array:
-    """Factor on the friction of each joint due to running-in [n]; decreases towards a floor."""
-    table = constants()["session"]
+    # Running in reduces the friction of each joint towards a floor, by its own share.
     least, most = table["running_in"]
     lost = np.random.default_rng([seed, _WEAR_STREAM]).uniform(least, most, joints)
-    return np.asarray(1.0 - lost * (1.0 - np.exp(-number / table["running_in_sessions"])))
+    run_in = 1.0 - lost * (1.0 - np.exp(-number / table["running_in_sessions"]))
+    return SimulatedSession(number, standby, common * individual * run_in, ambient, warmth)
 
 
 # True constants of a simulated arm with its options, in its session.

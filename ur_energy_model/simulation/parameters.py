@@ -6,7 +6,6 @@ to find the constants from telemetry.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -180,27 +179,20 @@ _SECTIONS: dict[str, Reader[dict[str, Any]]] = {
         "following_error": Quantity("rad", 0, 10, positive=True),
     }),
 }  # fmt: skip
-_GEAR = mapping_of(
-    {
-        "name": text,
-        "max_torque": ranges.TORQUE,
-        "K": list_of(_STIFFNESS, 3),
-        "T": _increasing(list_of(ranges.TORQUE, 2)),
-    }
-)
-_DRIVE = mapping_of(
-    {
-        "name": text,
-        "max_torque": ranges.TORQUE,
-        "K": list_of(_STIFFNESS, 3),
-        "T": _increasing(list_of(ranges.TORQUE, 2)),
-        "rotor_inertia": Quantity("kg m^2", 0, 1, positive=True),
-        "rotor_viscous": _VISCOUS,
-        "rotor_coulomb": list_of(ranges.TORQUE, 2),
-        "flex_spline_coulomb": Quantity("N m", 0, 1e4),
-        "flex_spline_viscous": _VISCOUS,
-    }
-)
+_GEAR: dict[str, Reader[Any]] = {
+    "name": text,
+    "max_torque": ranges.TORQUE,
+    "K": list_of(_STIFFNESS, 3),
+    "T": _increasing(list_of(ranges.TORQUE, 2)),
+}
+_DRIVE: dict[str, Reader[Any]] = {
+    **_GEAR,
+    "rotor_inertia": Quantity("kg m^2", 0, 1, positive=True),
+    "rotor_viscous": _VISCOUS,
+    "rotor_coulomb": list_of(ranges.TORQUE, 2),
+    "flex_spline_coulomb": Quantity("N m", 0, 1e4),
+    "flex_spline_viscous": _VISCOUS,
+}
 """A gear of a drive set."""
 _ALIKE = (
     ("friction_calibration", "torque_constant", ("max_torque", "forward", "backward")),
@@ -221,9 +213,9 @@ def read_constants(path: Path) -> Mapping[str, Any]:
         keys.schema(SCHEMA)
         keys.expect(_SECTIONS)
         content: dict[str, Any] = {name: reader(keys[name]) for name, reader in _SECTIONS.items()}
-        gears = list_of(_GEAR)(keys["harmonic_drive"])
+        gears = list_of(mapping_of(_GEAR))(keys["harmonic_drive"])
         content |= {"harmonic_drive": gears, "loss_factor": _LOSS(keys["loss_factor"])}
-        content["drive_sets"] = mapping_of({"s3": list_of(_DRIVE)})(keys["drive_sets"])
+        content["drive_sets"] = mapping_of({"s3": list_of(mapping_of(_DRIVE))})(keys["drive_sets"])
         sizes = [gear["max_torque"] for gear in gears]
         if sizes != sorted(set(sizes)) or len(sizes) < 2:
             raise keys["harmonic_drive"].refuse("must have two or more sizes that increase")
@@ -266,28 +258,6 @@ class NoLoadFriction:
     viscous: Array
     breakaway: Array
     stribeck_speed: Array
-
-    @classmethod
-    def from_directions(
-        cls,
-        forward: Array,
-        backward: Array,
-        *,
-        scale: Array,
-        breakaway: float,
-        stribeck_speed: float,
-    ) -> NoLoadFriction:
-        """Fits of both directions (`fit_calibration`, [n, 4] each), multiplied by `scale` [n]."""
-        both = np.stack([forward, backward])
-        n = both.shape[1]
-        return cls(
-            coulomb=both[:, :, 0] * scale,
-            rise=both[:, :, 1] * scale,
-            pace=both[:, :, 2].copy(),
-            viscous=both[:, :, 3] * scale,
-            breakaway=np.full(n, breakaway),
-            stribeck_speed=np.full(n, stribeck_speed),
-        )
 
     def without(self, coulomb: Array, viscous: Array) -> NoLoadFriction:
         """The curve minus Coulomb and viscous friction [n] that is modelled elsewhere."""
@@ -441,13 +411,13 @@ class ArmParameters:
     def without_friction(self) -> ArmParameters:
         """The same arm without friction of motors, gears and flex splines."""
         none = np.zeros_like(self.load_direct)
-        return dataclasses.replace(
+        return replace(
             self.with_friction_scaled(none), controller_coulomb=none, controller_viscous=none
         )
 
     def with_friction_scaled(self, scale: Array) -> ArmParameters:
         """The arm with all friction of each joint multiplied by a factor [n]."""
-        return dataclasses.replace(
+        return replace(
             self,
             friction=self.friction.scaled(scale),
             flex_spline_coulomb=self.flex_spline_coulomb * scale,
@@ -455,10 +425,6 @@ class ArmParameters:
             load_direct=self.load_direct * scale,
             load_reverse=self.load_reverse * scale,
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """All constants by name, as in the truth file."""
-        return dataclasses.asdict(self)
 
 
 def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
@@ -548,17 +514,13 @@ def motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
     table = constants()["motor"]
     turn = table["gear_ratio"] / robot.gear_ratio
     powers = {"rotor_inertia": 2, "winding_resistance": 0, "torque_constant": 1}
-    # With another ratio: same joint torque, loss and joint-side inertia at the same current.
-    assumed = {
-        name: _interpolate(torque, table["max_torque"], table[name]) * turn**power
-        for name, power in powers.items()
-    }
-    known = {
-        "rotor_inertia": robot.rotor_inertia,
-        "winding_resistance": robot.winding_resistance,
-        "torque_constant": robot.torque_constant,
-    }
-    return {name: np.where(np.isfinite(known[name]), known[name], assumed[name]) for name in powers}
+    motor = {}
+    for name, power in powers.items():
+        # With another ratio: same joint torque, loss and joint-side inertia at the same current.
+        assumed = _interpolate(torque, table["max_torque"], table[name]) * turn**power
+        known = getattr(robot, name)
+        motor[name] = np.where(np.isfinite(known), known, assumed)
+    return motor
 
 
 def no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
@@ -572,15 +534,20 @@ def no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> No
         like = closest_sizes(torque, calibrated)
     size = (torque / calibrated[like]) ** table["size_exponent"]
     to_joint = constants()["motor"]["gear_ratio"] * np.array(table["torque_constant"])[like]
+    # Coulomb, rise, pace and viscous of both directions [2, n] each.
     curves = [
         fit_calibration(np.array(table["speed"]), np.array(table[key])[like] * to_joint[:, None])
         for key in ("forward", "backward")
     ]
-    return NoLoadFriction.from_directions(
-        *curves,
-        scale=scale * size,
-        breakaway=laws["breakaway"],
-        stribeck_speed=laws["stribeck_speed"],
+    coulomb, rise, pace, viscous = np.moveaxis(np.array(curves), 2, 0)
+    scale = scale * size
+    return NoLoadFriction(
+        coulomb=coulomb * scale,
+        rise=rise * scale,
+        pace=pace.copy(),
+        viscous=viscous * scale,
+        breakaway=np.full(robot.dof, laws["breakaway"]),
+        stribeck_speed=np.full(robot.dof, laws["stribeck_speed"]),
     )
 
 

@@ -24,7 +24,6 @@ from ur_energy_model.simulation.supply import (
     EnergyBalance,
     PowerSupply,
     TruthLog,
-    setup_record,
 )
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -47,7 +46,7 @@ class SimulatedArm:
         seed: selects the individual arm and its noise.
         setup: mounting and payload as configured.
         carried: payload that is really mounted; None for the configured one.
-        truth: log, or path of a new log, of the true energies; written by `close`.
+        truth: path of the true energies, written by `close`; None for no file.
         options: session, ambient temperature and controller.
 
     Attributes:
@@ -65,7 +64,7 @@ class SimulatedArm:
         seed: int = 0,
         setup: Setup | None = None,
         carried: Payload | None = None,
-        truth: TruthLog | str | Path | None = None,
+        truth: str | Path | None = None,
         options: ArmOptions | None = None,
     ) -> None:
         options, setup = options or ArmOptions(), setup or Setup()
@@ -93,7 +92,7 @@ class SimulatedArm:
         self._reference = self._drive_reference(self._targets)
         self.outputs = RtdeOutputs()
         self.outputs.lazy = self._tool.values(self.outputs, self._sensors)
-        self._truth = TruthLog(truth) if isinstance(truth, str | Path) else truth
+        self._truth = None if truth is None else TruthLog(truth)
         self._measure()
         self._log_truth()
 
@@ -210,6 +209,7 @@ class SimulatedArm:
         self._log_truth()
         if self._truth is None:
             return
+        configured, carried = self.setup.payload, self._true_setup.payload
         self._truth.write(
             self.robot.joint_names,
             self.parameters,
@@ -217,12 +217,16 @@ class SimulatedArm:
                 "robot": self.robot.name,
                 "simulated": True,
                 "controller": self._controller.kind,
-                **setup_record(self.setup, self._true_setup.payload),
+                "gravity": self.setup.gravity,
+                "payload_mass": configured.mass,
+                "payload_center_of_mass": configured.center_of_mass,
+                "carried_mass": carried.mass,
+                "carried_center_of_mass": carried.center_of_mass,
                 "ambient": self._balance.thermal.ambient,
                 "temperature": self._balance.thermal.temperature,
                 "standby_power": self.parameters.standby_power,
                 "driver_loss": self.parameters.driver_loss,
-                "session": self.session.as_dict(),
+                "session": self.session,
             },
         )
 
@@ -327,21 +331,18 @@ def record_arm(
         time[k] = arm.time
         for name in names:
             columns[name][k] = arm.outputs[name]
-    payload = arm.setup.payload
-    x, y, z = (float(value) for value in payload.center_of_mass)
-    gravity = tuple(float(value) for value in arm.setup.gravity)
+    payload, session = arm.setup.payload, arm.session.number
+    x, y, z = map(float, payload.center_of_mass)
+    gravity_x, gravity_y, gravity_z = map(float, arm.setup.gravity)
     info = RecordingInfo(
-        source=f"simulated {arm.robot.name}, seed {arm.parameters.seed}{_session(arm)}",
+        source=f"simulated {arm.robot.name}, seed {arm.parameters.seed}"
+        + (f", session {session}" if session else ""),
         robot=arm.robot.name,
         controller_version=".".join(str(part) for part in version),
         rate=arm.rate,
-        gravity=(gravity[0], gravity[1], gravity[2]),
+        gravity=(gravity_x, gravity_y, gravity_z),
         payload_mass=payload.mass,
         payload_center_of_mass=(x, y, z),
         simulated=True,
     )
     return Telemetry(time, columns, info)
-
-
-def _session(arm: SimulatedArm) -> str:
-    return f", session {arm.session.number}" if arm.session.number else ""

@@ -13,7 +13,6 @@ import numpy as np
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, write_text
-from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation.commands import JOINT_MODE_OF, JointMode, PowerCommand, RobotMode
 from ur_energy_model.simulation.parameters import ArmParameters, constants
 from ur_energy_model.simulation.plant import ABS_CURRENT, COPPER, FRICTION, GEAR, SHAFT
@@ -281,28 +280,16 @@ class TruthLog:
         self.path = Path(path)
         if self.path.suffix == ".npz":
             raise InputError(self.path, "is the name of the array file", "name a .json file")
-        self._time: list[float] = []
-        self._joints: list[Array] = []
-        self._arm: list[Array] = []
-        self._temperature: list[Array] = []
-
-    @property
-    def array_path(self) -> Path:
-        """Path of the array file."""
-        return self.path.with_suffix(".npz")
+        self._rows: list[tuple[Energies, Array]] = []
 
     def due(self, time: float) -> bool:
         """Whether another row is due at this controller time [s]."""
-        return not self._time or time - self._time[-1] > 1.0 / ARRAY_RATE - 1e-6
+        return not self._rows or time - self._rows[-1][0].time > 1.0 / ARRAY_RATE - 1e-6
 
     def append(self, energies: Energies, temperature: Array) -> None:
         """Append a row, at most one per instant; joint temperatures [n] in degC."""
-        if self._time and energies.time <= self._time[-1]:
-            return
-        self._time.append(energies.time)
-        self._joints.append(energies.joints())
-        self._arm.append(energies.arm())
-        self._temperature.append(temperature)
+        if not self._rows or energies.time > self._rows[-1][0].time:
+            self._rows.append((energies, temperature))
 
     def write(
         self, joint_names: tuple[str, ...], parameters: ArmParameters, facts: dict[str, Any]
@@ -314,13 +301,12 @@ class TruthLog:
             parameters: true constants of the arm.
             facts: further entries of the JSON file (robot, motion, temperatures, ...).
         """
-        if not self._time:
-            return
-        time, joints, arm = np.array(self._time), np.array(self._joints), np.array(self._arm)
-        energy = joints[-1] - joints[0]
-        whole = arm[-1] - arm[0]
-        duration = float(time[-1] - time[0])
-        temperature = np.mean(self._temperature, axis=0)
+        rows, temperatures = zip(*self._rows, strict=True)
+        time = np.array([row.time for row in rows])
+        joints, arm = np.array([row.joints() for row in rows]), np.array([r.arm() for r in rows])
+        energy, whole = joints[-1] - joints[0], arm[-1] - arm[0]
+        temperature = np.mean(temperatures, axis=0)
+        array_path = self.path.with_suffix(".npz")
         laws = _joint_constants(parameters, temperature)
         entries = [
             {"name": name}
@@ -336,21 +322,21 @@ class TruthLog:
         total |= {key: float(whole[k]) for k, key in enumerate(ARM_ENERGIES)}
         content = {
             "schema": 1,
-            "duration": duration,
+            "duration": float(time[-1] - time[0]),
             "controller_time": {"start": float(time[0]), "end": float(time[-1])},
             "joints": entries,
             "total": total,
             "bus_energy": float(whole[0]),
-            "arrays": self.array_path.name,
+            "arrays": array_path.name,
             "seed": parameters.seed,
             "mean_temperature": temperature,
             **facts,
-            "parameters": parameters.as_dict(),
+            "parameters": parameters,
         }
         arrays: dict[str, Any] = {key: joints[:, k] for k, key in enumerate(JOINT_ENERGIES)}
         arrays |= {key: arm[:, k] for k, key in enumerate(ARM_ENERGIES)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with new_file(self.array_path, "wb") as file:
+        with new_file(array_path, "wb") as file:
             np.savez_compressed(file, timestamp=time, **arrays)
         write_text(self.path, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
 
@@ -376,17 +362,6 @@ def _joint_constants(p: ArmParameters, temperature: Array) -> dict[str, Array]:
 
 def _ratio(part: float, whole: float) -> float | None:
     return float(part / whole) if abs(whole) > 1e-9 else None
-
-
-def setup_record(setup: Setup, carried: Payload) -> dict[str, Any]:
-    """Mounting, configured payload and the one really carried, as in the truth file."""
-    return {
-        "gravity": setup.gravity,
-        "payload_mass": setup.payload.mass,
-        "payload_center_of_mass": setup.payload.center_of_mass,
-        "carried_mass": carried.mass,
-        "carried_center_of_mass": carried.center_of_mass,
-    }
 
 
 THERMAL_STEP = 0.1
