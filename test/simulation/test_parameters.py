@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import yaml
 
+from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import available_robots, load_robot
+from ur_energy_model.simulation.arm_options import draw_session, with_drive_set
 from ur_energy_model.simulation.parameters import constants, draw_parameters, fit_calibration
-from ur_energy_model.simulation.plant import gear_energy, gear_twist, spring_torque
+from ur_energy_model.simulation.supply import ThermalState
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -54,11 +56,11 @@ def test_seeds_give_different_arms_of_one_type():
     assert np.array_equal(again.torque_constant, constant[3])
 
 
-@pytest.mark.parametrize("name", available_robots())
+@pytest.mark.parametrize("name", [*available_robots()][::3])
 def test_every_arm_has_plausible_constants(name):
     robot = load_robot(name)
     p = draw_parameters(robot, 1)
-    for key, value in p.as_dict().items():
+    for key, value in vars(p).items():
         if isinstance(value, np.ndarray) and key != "temperature_model":
             assert np.isfinite(value).all(), key
             assert (value > 0).all(), key
@@ -78,12 +80,63 @@ def test_unknown_motors_are_interpolated_by_size():
     assert draw_parameters(known, 0).reflected_inertia == pytest.approx(known.reflected_inertia)
 
 
-def test_gear_torque_twist_and_energy_are_consistent():
-    stiffness = np.array([[4.7e3, 6.1e3, 7.1e3]])
-    knees = np.array([[2.0, 6.9]])
-    for torque in (-20.0, -5.0, -1.0, 0.0, 1.5, 4.0, 12.0):
-        twist = gear_twist(np.array([torque]), stiffness, knees)
-        assert spring_torque(float(twist[0]), *stiffness[0], *knees[0]) == pytest.approx(torque)
-        grid = np.linspace(0.0, float(twist[0]), 2001)
-        work = np.trapezoid([spring_torque(x, *stiffness[0], *knees[0]) for x in grid], grid)
-        assert gear_energy(twist, stiffness, knees)[0] == pytest.approx(work, rel=1e-5, abs=1e-12)
+def test_the_ur5_of_the_slides() -> None:
+    robot = load_robot("ur5")
+    typical = draw_parameters(robot, 3)
+    assert with_drive_set(typical, robot, "typical") is typical
+    own = with_drive_set(typical, robot, "s3")
+    assert own.stiffness[[0, 5]].tolist() == [[16e3, 25e3, 29e3], [4.7e3, 6.1e3, 7.1e3]]
+    assert own.flex_spline_coulomb.tolist() == [0.4] * 6
+    np.testing.assert_allclose(own.rotor_inertia / 101**2, [0.404e-4] * 3 + [0.091e-4] * 3)
+    # Wave generator at 1 rad/s of the joint: Coulomb 0.008 N m and 6.4e-4 N m s/rad of the motor.
+    speed = np.ones(6)
+    assert own.friction.torque(speed)[0] == pytest.approx(101 * (0.008 + 6.4e-4 * 101))
+    assert own.friction.torque(-speed)[0] == pytest.approx(-101 * (0.007 + 6.4e-4 * 101))
+    assert own.friction_factor(np.full(6, 20.0)) == pytest.approx(np.ones(6))
+
+
+# Sessions.
+
+OF_THE_SESSION = {
+    "friction", "flex_spline_coulomb", "flex_spline_viscous", "load_direct", "load_reverse",
+    "standby_power", "standby_heat",
+}  # fmt: skip
+
+
+def test_a_session_changes_standby_and_friction_only() -> None:
+    arm, session = draw_parameters(load_robot("ur5e"), 3), draw_session(3, 2, 6)
+    assert draw_session(3, 0, 6).applied_to(arm) is arm
+    now = session.applied_to(arm)
+    for name, value in vars(arm).items():
+        if name not in OF_THE_SESSION:
+            assert np.array_equal(value, getattr(now, name)), name
+    assert now.standby_power == arm.standby_power + session.standby_offset
+    for speed in (-2.0, -0.001, 0.5):
+        before = arm.friction.torque(np.full(6, speed), 1.3)
+        torque = now.friction.torque(np.full(6, speed), 1.3)
+        assert torque == pytest.approx(session.friction_scale * before)
+    with pytest.raises(InputError, match="session"):
+        draw_session(0, -1, 6)
+
+
+def test_spreads_of_sessions_are_those_stated() -> None:
+    table = constants()["session"]
+    sessions = [draw_session(seed, 1, 6) for seed in range(2000)]
+    standby = np.array([session.standby_offset for session in sessions])
+    assert standby.std() == pytest.approx(table["standby"], rel=0.1)
+    lost = np.mean(table["running_in"]) * (1 - np.exp(-1 / table["running_in_sessions"]))
+    scale = np.array([session.friction_scale for session in sessions])
+    assert scale.mean() == pytest.approx(1 - lost, abs=0.01)
+    # The common part is the correlation between two joints of one session.
+    common = np.cov(scale[:, 0], scale[:, 1])
+    assert np.sqrt(common[0, 1]) == pytest.approx(table["friction_common"], rel=0.1)
+    last = np.mean([draw_session(seed, 1000, 6).friction_scale for seed in range(200)])
+    assert last == pytest.approx(1 - np.mean(table["running_in"]), abs=0.02)
+
+
+def test_warmth_sets_the_joints_between_ambient_and_rest() -> None:
+    arm = draw_parameters(load_robot("ur5e"), 3)
+    cold, rest, warm = (ThermalState(arm, 22.0, warmth).temperature for warmth in (0.0, 1.0, 2.0))
+    assert cold == pytest.approx(22.0)
+    assert warm - rest == pytest.approx(rest - cold)
+    assert rest - cold == pytest.approx(arm.thermal_resistance * arm.standby_heat)

@@ -1,0 +1,220 @@
+"""Commands to the arm: moves, streams, stops, power, payload, protective stops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.commands import JointMode, ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
+from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.trajectory.named_motions import TOOL_SPEED, named_motion
+
+ROBOT = load_robot("ur5e")
+HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
+AWAY = HOME + np.array([0.4, 0.2, -0.3, 0.1, 0.2, -0.5])
+MOTION = named_motion("trajectory_a", ROBOT)
+
+
+def run(arm, seconds, *names):
+    recorded = record_arm(arm, seconds, names)
+    return [recorded[name] for name in names]
+
+
+@pytest.fixture
+def arm():
+    return SimulatedArm(ROBOT, motion=Hold(HOME), seed=3)
+
+
+@pytest.fixture
+def playing():
+    """An arm that has played trajectory A for a moment."""
+    arm_ = SimulatedArm(ROBOT, motion=MOTION, seed=3)
+    run(arm_, 0.5)
+    return arm_
+
+
+def test_moves_have_the_requested_speed_and_acceleration(arm):
+    arm.command(cmd.MoveJ(AWAY, v=0.6, a=2.0))
+    qd, qdd = run(arm, 1.6, "target_qd", "target_qdd")
+    assert not arm.busy
+    assert arm.outputs["actual_q"] == pytest.approx(AWAY, abs=5e-4)
+    assert (np.abs(qd).max(), np.abs(qdd).max()) == (pytest.approx(0.6), pytest.approx(2.0))
+    arm.command(cmd.MoveJ(HOME))
+    run(arm, 0.2)
+    arm.command(cmd.MoveJ(AWAY))  # stops first
+    (q,) = run(arm, 1.5, "target_q")
+    assert q[-1] == pytest.approx(AWAY)
+    assert np.abs(np.diff(q, axis=0)).max() < 1.1 * 1.05 * 0.002
+
+
+def test_a_move_keeps_to_the_tool_speed_that_the_controller_plans_with():
+    start = np.array([0.0, -0.3, 0.2, 0.0, 0.0, 0.0])
+    arm = SimulatedArm(ROBOT, motion=Hold(start))
+    arm.command(cmd.MoveJ(start + np.array([2.0, 0, 0, 0, 0, 0]), v=3.0, a=6.0))
+    (speed,) = run(arm, 2.5, "target_TCP_speed")
+    assert not arm.busy
+    assert np.linalg.norm(speed[:, :3], axis=1).max() == pytest.approx(TOOL_SPEED, rel=0.01)
+
+
+@pytest.mark.parametrize("command", [cmd.MoveJ(AWAY, v=0.0, a=-1.0), cmd.MoveJ(AWAY, a=np.nan)])
+def test_a_move_without_speed_hardly_moves(arm, command):
+    arm.command(command)
+    (q,) = run(arm, 0.3, "target_q")
+    assert np.abs(q - HOME).max() < 1e-3
+    assert arm.safety_mode is SafetyMode.NORMAL
+
+
+def test_stop_j_brings_the_arm_to_rest_with_its_deceleration(arm):
+    arm.command(cmd.SpeedJ(np.array([0.5, 0, 0, 0, 0, 0]), a=2.0))
+    run(arm, 0.4)
+    assert arm.outputs["target_qd"][0] == pytest.approx(0.5)
+    arm.command(cmd.StopJ(a=1.0))
+    run(arm, 0.45)
+    assert arm.busy
+    run(arm, 0.1)
+    assert not arm.busy
+    assert not arm.outputs["target_qd"].any()
+
+
+def test_servo_j_follows_a_stream_with_its_lookahead(arm):
+    lag = []
+    for k in range(600):
+        angle = 0.1 * np.sin(2 * np.pi * 0.25 * 0.002 * k)
+        arm.command(cmd.ServoJ(HOME + angle, time=0.002, lookahead=0.05, gain=300.0))
+        arm.tick()
+        lag.append(HOME[0] + angle - arm.outputs["actual_q"][0])
+    assert arm.safety_mode is SafetyMode.NORMAL
+    assert np.abs(lag).max() < 0.012
+    arm.command(cmd.StopJ())
+    run(arm, 0.5)
+    assert not arm.busy
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (cmd.MoveJ(HOME + np.array([0, 0, 3.0, 0, 0, 0])), "out of range"),
+        (cmd.ServoJ(np.full(6, np.nan)), "out of range"),
+        (cmd.SpeedJ(np.full(6, np.nan)), "not a number"),
+        (cmd.ServoJ(HOME + np.array([2.5, 0, 0, 0, 0, 0]), lookahead=0.03), "speed limit"),
+        (cmd.SpeedJ(np.array([0, 0, 0, 0, 0, 4.0]), a=20.0), "speed limit of wrist_3_joint"),
+        (cmd.SpeedJ(np.array([0, 0, 2.5, 0, 0, 0]), a=15.0), "position limit of elbow_joint"),
+    ],
+)
+def test_exceeded_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
+    arm.command(command)
+    run(arm, 1.5)
+    assert reason in arm.stop_reason
+    assert (arm.outputs["safety_mode"], arm.outputs["robot_mode"]) == (3, 7)
+    assert not arm.outputs["target_qd"].any()
+    with pytest.raises(MotionRefusedError, match="unlock"):
+        arm.command(cmd.MoveJ(AWAY))
+    arm.command(cmd.SafetyCommand.UNLOCK)
+    assert arm.safety_mode is SafetyMode.NORMAL
+
+
+@pytest.mark.parametrize(
+    ("load", "reason"),
+    [
+        ({"carried": Payload(60.0, np.array([0.0, 0.0, 0.3]))}, "does not follow"),
+        ({"setup": Setup(payload=Payload(40.0, np.array([0.0, 0.0, 0.2])))}, "torque limit"),
+    ],
+)
+def test_loads_beyond_the_arm_stop_it(load, reason):
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME), **load)
+    run(arm, 0.6)
+    assert reason in str(arm.stop_reason)
+
+
+@pytest.mark.parametrize(
+    ("commands", "state"),
+    [
+        ([cmd.ProgramCommand.PAUSE], ProgramState.PAUSED),
+        ([cmd.SafetyCommand.PROTECTIVE_STOP, cmd.SafetyCommand.UNLOCK], ProgramState.PAUSED),
+        ([cmd.ProgramCommand.STOP], ProgramState.STOPPED),
+    ],
+)
+def test_the_motion_rests_until_it_is_played_again(playing, commands, state):
+    for command in commands:
+        playing.command(command)
+    run(playing, 0.6)
+    held = np.array(playing.outputs["target_q"])
+    (q,) = run(playing, 0.2, "target_q")
+    assert playing.program_state is state
+    assert q == pytest.approx(np.tile(held, (100, 1)))
+    playing.command(cmd.ProgramCommand.PLAY)
+    q, qd = run(playing, 2.0, "target_q", "target_qd")
+    assert playing.program_state is ProgramState.PLAYING
+    assert np.abs(np.diff(np.vstack([held, q]), axis=0)).max() < 3.2 * 0.002
+    assert np.abs(qd).max() > 0.3
+
+
+def test_a_command_replaces_the_built_in_motion(playing):
+    playing.command(cmd.MoveJ(HOME, v=3.0, a=6.0))
+    (q,) = run(playing, 2.0, "target_q")
+    assert playing.program_state is ProgramState.STOPPED
+    assert q[-1] == pytest.approx(HOME)
+
+
+def test_the_speed_slider_scales_the_motion_in_time():
+    arm = SimulatedArm(ROBOT, motion=MOTION, seed=3)
+    arm.command(cmd.SpeedSlider(0.5))
+    names = ("target_q", "target_qd", "target_qdd", "target_speed_fraction", "speed_scaling")
+    q, qd, qdd, fraction, scaling = run(arm, 1.5, *names)
+    assert (fraction[-1], scaling[-1]) == (0.5, pytest.approx(1.0))  # no limit of the trajectory
+    passed = 0.002 * np.cumsum(scaling * fraction)
+    assert np.abs(q - MOTION.sample(passed)[0]).max() < 1e-6
+    error = np.abs(np.diff(qd, axis=0) / 0.002 - 0.5 * (qdd[1:] + qdd[:-1]))
+    assert np.quantile(error, 0.99) < 0.1  # all but the corners of the profile
+
+
+def test_set_payload_changes_the_controller_and_not_the_arm(arm):
+    payload = Payload(2.0, np.array([0.0, 0.0, 0.08]))
+    arm.command(cmd.SetPayload(payload.mass, payload.center_of_mass))
+    run(arm, 0.2)
+    expected = ArmDynamics(ROBOT, Setup(payload=payload)).gravity_torque(HOME[None])[0]
+    assert arm.outputs["target_moment"] == pytest.approx(expected, abs=1e-9)
+    assert arm.outputs["payload"] == 2.0
+    assert arm.outputs["actual_q"] == pytest.approx(HOME, abs=5e-3)
+
+
+def test_power_modes_and_their_power_levels(arm):
+    def power():
+        return float(np.mean(record_arm(arm, 0.4).bus_power))
+
+    running, p = power(), arm.parameters
+    current = np.asarray(arm.outputs["target_current"])
+    holding = p.effective_resistance @ current**2 + p.driver_loss * np.abs(current).sum()
+    assert running == pytest.approx(p.standby_power + holding, abs=0.5)
+    arm.command(cmd.PowerCommand.OFF)
+    assert power() == 0.0
+    assert set(arm.outputs["joint_mode"]) == {float(JointMode.POWER_OFF)}
+    with pytest.raises(MotionRefusedError, match="power it on"):
+        arm.command(cmd.MoveJ(AWAY))
+    arm.command(cmd.PowerCommand.ON)
+    assert arm.robot_mode is RobotMode.POWER_ON
+    run(arm, 1.1)
+    assert arm.robot_mode is RobotMode.IDLE
+    held = 6 * constants()["bus"]["brake_release_power"]
+    assert power() == pytest.approx(p.standby_power - held, abs=1.0)
+    arm.command(cmd.PowerCommand.OFF)
+    arm.tick()
+    arm.command(cmd.PowerCommand.RELEASE_BRAKES)  # powers it where needed
+    run(arm, 2.0)
+    assert arm.robot_mode is RobotMode.RUNNING
+    assert power() == pytest.approx(running, abs=1.0)
+
+
+def test_brakes_hold_a_moving_arm_at_power_off(playing):
+    playing.command(cmd.PowerCommand.OFF)
+    q, current = run(playing, 0.5, "actual_q", "actual_current")
+    assert np.abs(q[100:] - q[-1]).max() < 0.01  # the links still swing on their gears
+    assert np.abs(current[100:]).max() < 0.2
+    assert playing.program_state is ProgramState.STOPPED

@@ -1,0 +1,297 @@
+"""The simulated arm seen by a client, compared with its truth and with real recordings."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.arm_options import ArmOptions, draw_session
+from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.simulated_arm import START_TIME, SimulatedArm, record_arm
+from ur_energy_model.simulation.supply import ARM_ENERGIES, JOINT_ENERGIES, Bus, TruthLog
+from ur_energy_model.telemetry.csv.reader import read_csv
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.trajectory.named_motions import named_motion
+
+ROBOT = load_robot("ur5e")
+HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
+BOX = {"actual_digital_output_bits", "output_int_register_0", "script_control_line"}
+"""Fields of the control box, not of the arm."""
+
+
+@pytest.fixture(scope="module")
+def moving(tmp_path_factory):
+    """An arm in trajectory A for 6 s with a truth file: arm, recording, energies before, truth."""
+    path = tmp_path_factory.mktemp("truth") / "truth.json"
+    arm = SimulatedArm(ROBOT, motion=named_motion("trajectory_a", ROBOT), seed=5, truth=path)
+    before = arm.energies(), arm.stored_energy()
+    recorded = record_arm(arm, 6.0)
+    arm.close()
+    with np.load(path.with_suffix(".npz")) as file:
+        return arm, recorded, before, json.loads(path.read_text()), dict(file)
+
+
+@pytest.fixture(scope="module")
+def resting():
+    """An arm at rest with a bent elbow: the arm, and its recording of 4 s."""
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME), seed=5)
+    return arm, record_arm(arm, 4.0)
+
+
+def test_every_field_at_every_cycle(moving):
+    arm, recorded, *_ = moving
+    for name in set(ENERGY_FIELDS) - BOX:
+        assert np.size(arm.outputs[name]) == FIELDS[name].width, name
+        assert np.isfinite(arm.outputs[name]).all(), name
+    assert recorded.time[0] == pytest.approx(START_TIME + 0.002)
+    assert np.allclose(np.diff(recorded.time), 0.002)
+    assert recorded.info.simulated
+    pose = ArmDynamics(ROBOT).flange_pose(np.asarray(arm.outputs["actual_q"])[None])[0]
+    assert arm.outputs["actual_TCP_pose"][:3] == pytest.approx(pose[:3, 3])
+
+
+def test_equal_seeds_give_equal_values_and_others_do_not():
+    motion, name = named_motion("trajectory_a", ROBOT), "actual_current"
+    options = (ArmOptions(), ArmOptions(), ArmOptions(session=1), ArmOptions(session=2))
+    first, again, one, two = (
+        record_arm(SimulatedArm(ROBOT, motion=motion, seed=5, options=each), 0.2)[name]
+        for each in options
+    )
+    assert np.array_equal(first, again)
+    other = record_arm(SimulatedArm(ROBOT, motion=motion, seed=6), 0.2)[name]
+    assert not np.array_equal(first, other)
+    noise = np.diff(one, axis=0).ravel(), np.diff(two, axis=0).ravel()
+    assert abs(np.corrcoef(*noise)[0, 1]) < 0.5
+
+
+def test_target_moment_is_frictionless_inverse_dynamics_of_the_targets(moving, resting):
+    arm, recorded, *_ = moving
+    q, qd, qdd = (recorded[f"target_{name}"] for name in ("q", "qd", "qdd"))
+    expected = ArmDynamics(ROBOT).inverse_dynamics(q, qd, qdd) + ROBOT.reflected_inertia * qdd
+    assert np.abs(recorded["target_moment"] - expected).max() < 1e-9
+    # Friction is fed forward to the current: the two are proportional at rest only.
+    still = np.abs(qd).max(axis=1) < 1e-12
+    ratio = 101 * arm.parameters.torque_constant
+    difference = recorded["target_current"] * ratio - recorded["target_moment"]
+    assert np.abs(difference[still]).max(initial=0.0) < 1e-9
+    assert np.abs(difference[~still]).max(axis=0).min() > 1.0
+    resting_arm, at_rest = resting
+    ratio = 101 * resting_arm.parameters.torque_constant
+    assert at_rest["target_current"] * ratio == pytest.approx(at_rest["target_moment"])
+
+
+def test_target_moment_includes_mounting_and_payload():
+    setup = Setup(gravity_of_mounting(np.pi / 4, 0.3), Payload(1.5, np.array([0.0, 0.02, 0.1])))
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME), setup=setup)
+    arm.tick()
+    expected = ArmDynamics(ROBOT, setup).gravity_torque(HOME[None])[0]
+    assert arm.outputs["target_moment"] == pytest.approx(expected, abs=1e-9)
+    assert (arm.outputs["payload"], np.ravel(arm.outputs["payload_cog"])[2]) == (1.5, 0.1)
+
+
+def test_joints_follow_their_targets_as_closely_as_real_ones(moving):
+    recorded = moving[1]
+    assert np.abs(recorded["actual_q"] - recorded["target_q"]).max() < 5e-3  # UR5e: 4.5 mrad
+
+
+def test_bus_power_is_explained_by_the_drives(moving):
+    arm, recorded, *_ = moving
+    p, i = arm.parameters, recorded["actual_current"]
+    copper = (i**2) @ p.effective_resistance
+    shaft = (p.current_to_torque * recorded["actual_qd"] * i).sum(axis=1)
+    driver = p.driver_loss * np.abs(i).sum(axis=1)
+    residual = recorded.bus_power - p.standby_power - copper - shaft - driver
+    assert abs(residual.mean()) < 0.3
+    assert 0.9 * p.power_noise < residual.std() < 1.9  # recorded arms leave 1.5 to 1.8 W
+    assert recorded.bus_power.min() > 0.0
+
+
+def test_bus_energy_is_the_sum_of_the_true_energies(moving):
+    arm, recorded, (before, stored), *_ = moving
+    after = arm.energies()
+    joints = after.joints().sum(axis=1) - before.joints().sum(axis=1)
+    mechanical, electrical, copper, friction, output = joints
+    bus, driver, standby, braking = after.arm() - before.arm()
+    assert electrical == pytest.approx(mechanical + copper)
+    assert bus == pytest.approx(electrical + driver + standby + braking, abs=0.1)
+    assert output == pytest.approx(arm.stored_energy() - stored, abs=1e-3 * electrical)
+    assert friction > 0.3 * electrical
+    assert np.trapezoid(recorded.bus_power, recorded.time) == pytest.approx(bus, rel=0.005)
+    assert arm.outputs["actual_robot_energy_consumed"] - before.bus == pytest.approx(bus)
+
+
+def test_truth_has_the_energies_of_any_interval_and_the_true_constants(moving):
+    arm, recorded, _, truth, arrays = moving
+    assert [joint["name"] for joint in truth["joints"]] == list(ROBOT.joint_names)
+    assert truth["controller_time"]["start"] == START_TIME
+    assert truth["duration"] == pytest.approx(6.0)
+    assert np.median(np.diff(arrays["timestamp"])) == pytest.approx(0.02)
+    for key in JOINT_ENERGIES:
+        energy = arrays[key][-1] - arrays[key][0]
+        assert energy == pytest.approx([joint[key] for joint in truth["joints"]])
+    assert {arrays[key].shape for key in ARM_ENERGIES} == {arrays["timestamp"].shape}
+    p = arm.parameters
+    power = p.current_to_torque * recorded["actual_qd"] * recorded["actual_current"]
+    mechanical = [joint["mechanical_energy"] for joint in truth["joints"]]
+    assert power.sum(axis=0) * 0.002 == pytest.approx(mechanical, rel=0.02, abs=0.2)
+    assert [joint["torque_constant"] for joint in truth["joints"]] == p.torque_constant.tolist()
+    # Friction is that of the recording's temperatures: colder than calibrated, so it is larger.
+    factor, speed = p.friction_factor(np.array(truth["mean_temperature"])), np.full(6, 1.5)
+    assert (factor > 1.05).all()
+    curve = p.friction.torque(speed, factor) - p.friction.torque(-speed, factor)
+    whole = 0.5 * curve + p.flex_spline_coulomb + p.flex_spline_viscous * speed
+    line = [
+        p.gear_ratio[j] * (joint["coulomb"] + p.gear_ratio[j] * speed[j] * joint["viscous"])
+        for j, joint in enumerate(truth["joints"])
+    ]
+    assert line == pytest.approx(whole, rel=0.06)
+    with pytest.raises(InputError, match="json file"):
+        TruthLog("truth.npz")
+
+
+def test_recording_and_truth_contain_the_session(tmp_path, resting):
+    path = tmp_path / "truth.json"
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME), seed=5, truth=path, options=ArmOptions(session=2))
+    recorded = record_arm(arm, 2.0)
+    arm.close()
+    truth, drawn = json.loads(path.read_text()), draw_session(5, 2, 6)
+    assert truth["session"]["friction_scale"] == pytest.approx(drawn.friction_scale)
+    assert truth["ambient"] == pytest.approx(25.0 + drawn.ambient_offset)
+    # 1000 samples of 1.5 W noise leave 0.05 W; holding currents differ by what friction holds.
+    change = np.mean(recorded.bus_power) - np.mean(resting[1].bus_power)
+    assert change == pytest.approx(drawn.standby_offset, abs=0.4)
+
+
+def noise(values):
+    """Standard deviation of white noise on a signal [m] or on columns [m, n], without outliers."""
+    return np.median(np.abs(np.diff(values, axis=0)), axis=0) / 0.6745 / np.sqrt(2)
+
+
+def test_noise_at_rest_is_that_of_recorded_arms(resting, recordings):
+    _, simulated = resting
+    counts = simulated["actual_q"] / (2 * np.pi / 2**18)
+    assert np.abs(counts - np.rint(counts)).max() < 1e-6
+    assert not simulated["actual_qd"].any()
+    real = read_csv([recordings / "ur5e_streamed_move_500hz_6s.csv.gz"], "ur5e")
+    still = np.abs(real["target_qd"]).max(axis=1) < 1e-6
+    real = real.select(np.convolve(still, np.ones(25), "same") > 24.5)
+    assert len(real) > 500
+    for name in ("actual_current", "actual_robot_voltage", "actual_joint_voltage"):
+        assert noise(simulated[name]) == pytest.approx(noise(real[name]), rel=0.35), name
+    assert noise(simulated.bus_power) == pytest.approx(noise(real.bus_power), rel=0.3)
+
+
+def test_joints_warm_up_as_they_work():
+    options = ArmOptions(ambient=20.0)
+    arm = SimulatedArm(ROBOT, motion=named_motion("warm_up", ROBOT), options=options)
+    cold, warm = record_arm(arm, 16.0, ["joint_temperatures"])["joint_temperatures"][[0, -1]]
+    assert np.all(cold > 20.0)
+    assert np.all(warm >= cold)
+    assert warm.sum() > cold.sum()
+
+
+def holding_torque(arm, seconds=1.5):
+    current = record_arm(arm, seconds, ["actual_current"])["actual_current"]
+    return current[-200:].mean(axis=0) * arm.parameters.current_to_torque
+
+
+def test_the_payload_may_differ_from_the_configured_one():
+    carried = Payload(2.8, np.array([0.0, 0.0, 0.05]))
+    arm, loaded = (SimulatedArm(ROBOT, motion=Hold(HOME), carried=load) for load in (None, carried))
+    change = holding_torque(loaded) - holding_torque(arm)
+    assert np.array_equal(arm.outputs["target_moment"], loaded.outputs["target_moment"])
+    expected = ArmDynamics(ROBOT, Setup(payload=carried)).gravity_torque(HOME[None])[0]
+    expected -= ArmDynamics(ROBOT).gravity_torque(HOME[None])[0]
+    p = arm.parameters  # static friction may carry a part of it, or be overcome
+    static = p.friction.breakaway * p.friction.coulomb.max(axis=0) + p.flex_spline_coulomb
+    static = static + p.load_reverse * np.abs(holding_torque(loaded, 0.5))
+    assert np.all(np.abs(change - expected) < 1.05 * static)
+
+
+def test_unannounced_changes_at_run_time_show_in_the_currents_only():
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME))
+    before, target = holding_torque(arm, 1.0), np.array(arm.outputs["target_moment"])
+    arm.carry(Payload(5.0, np.array([0.0, 0.0, 0.05])))
+    carrying = holding_torque(arm)
+    assert np.all(np.abs(carrying - before)[1:3] > 10.0)
+    arm.tilt(np.array([0.0, -3.0, -9.3]))
+    assert np.abs(holding_torque(arm) - carrying).max() > 3.0
+    np.testing.assert_allclose(arm.outputs["target_moment"], target, atol=1e-6)
+    assert (arm.outputs["payload"], arm.stop_reason) == (0.0, None)
+
+
+def test_friction_changed_at_run_time_changes_the_currents_in_proportion():
+    """Two joints at the same speed all the time; the arm stands upright, so both lift nothing."""
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME))
+    arm.command(cmd.SpeedJ(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 1.0]), a=5.0))
+    before = holding_torque(arm, 1.0)
+    arm.change_friction(0, 1.3)
+    ratio = holding_torque(arm, 0.6) / before
+    assert ratio[[0, 5]] == pytest.approx([1.3, 1.0], abs=0.03)
+
+
+def test_pd_control_follows_less_closely_and_feeds_gravity_forward_only():
+    motion = named_motion("trajectory_a", ROBOT)
+    arm = SimulatedArm(ROBOT, motion=motion, options=ArmOptions(controller="pd"))
+    recorded = record_arm(arm, 3.0)
+    gravity = ArmDynamics(ROBOT).gravity_torque(recorded["target_q"])
+    current = recorded["target_current"] * arm.parameters.current_to_torque
+    assert np.abs(current - gravity).max() < 1e-7
+    assert 5e-3 < np.abs(recorded["actual_q"] - recorded["target_q"]).max() < 0.1
+    with pytest.raises(InputError, match="pd"):
+        SimulatedArm(ROBOT, motion=motion, options=ArmOptions(controller="fuzzy"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("ur3", {}), ("ur20", {}), ("gen3", {}), ("ur5", {"drive_set": "s3"})],
+)
+def test_arms_without_known_motors_and_with_other_drives_move(name, options):
+    robot = load_robot(name)
+    motion = named_motion("trajectory_b", robot)
+    arm = SimulatedArm(robot, motion=motion, seed=1, options=ArmOptions(**options))
+    recorded = record_arm(arm, 2.0)
+    assert arm.stop_reason is None
+    assert np.abs(recorded["actual_q"] - recorded["target_q"]).max() < 0.05
+
+
+# The bus: energy is conserved, and the supply never absorbs power.
+
+
+def test_a_steady_load_is_supplied_behind_the_source_resistance():
+    bus, table = Bus(), constants()["bus"]
+    bus.advance(0.002, 100.0)
+    assert bus.voltage * bus.current == pytest.approx(100.0)
+    drop = table["source_resistance"] * bus.current
+    assert bus.voltage == pytest.approx(table["open_voltage"] - drop)
+    assert bus.supplied == pytest.approx(0.2)
+
+
+def test_energy_of_the_bus_is_conserved_and_stored_energy_is_used_first():
+    bus = Bus()
+    power = 40.0 + 260.0 * np.sin(np.linspace(0.0, 60.0, 5000))
+    states = []
+    for value in power:
+        bus.advance(0.002, float(value))
+        states.append((bus.voltage, bus.current))
+    voltage, current = np.array(states).T
+    assert bus.supplied == pytest.approx(0.002 * power.sum() + bus.braked + bus.surplus)
+    assert current.min() == 0.0
+    brake = constants()["bus"]["brake_voltage"]
+    assert brake < voltage.max() < brake + 6.0
+    bus = Bus()
+    for dt, load, supplied in ((0.01, -100.0, 0.0), (0.005, 100.0, 0.0), (0.02, 100.0, 1.5)):
+        bus.advance(dt, load)
+        assert bus.supplied == pytest.approx(supplied)
+    bus.advance(0.01, -100.0)
+    bus.switch_off()
+    assert (bus.voltage, bus.current, bus.surplus) == (0.0, 0.0, 0.0)
+    assert bus.braked == pytest.approx(1.0)
