@@ -187,7 +187,8 @@ def test_set_payload_changes_the_controller_and_not_the_arm(arm):
 
 def test_power_modes_and_their_power_levels(arm):
     def power():
-        return float(np.mean(record_arm(arm, 0.4).bus_power))
+        voltage, current = run(arm, 0.4, "actual_robot_voltage", "actual_robot_current")
+        return float((voltage * current).mean())
 
     running, p = power(), arm.parameters
     current = np.asarray(arm.outputs["target_current"])

@@ -166,8 +166,12 @@ def test_recording_and_truth_contain_the_session(tmp_path, resting):
     assert truth["session"]["friction_scale"] == pytest.approx(drawn.friction_scale)
     assert truth["ambient"] == pytest.approx(25.0 + drawn.ambient_offset)
     # 1000 samples of 1.5 W noise leave 0.05 W; holding currents differ by what friction holds.
-    change = np.mean(recorded.bus_power) - np.mean(resting[1].bus_power)
+    change = power(recorded) - power(resting[1])
     assert change == pytest.approx(drawn.standby_offset, abs=0.4)
+
+
+def power(recorded):
+    return float(np.mean(recorded["actual_robot_voltage"] * recorded["actual_robot_current"]))
 
 
 def noise(values):
