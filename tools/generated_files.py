@@ -86,7 +86,8 @@ def launch_table(name: str) -> Iterator[str]:
         if each.name in known and each.default_value is not None
     ]
     yield ""
-    yield f"Parameters of the nodes that are arguments, too (`--show-args` has the defaults): {', '.join(names)}."
+    what = "Parameters of the nodes that are arguments, too (`--show-args` has the defaults)"
+    yield f"{what}: {', '.join(names)}."
 
 
 def main() -> None:
