@@ -8,23 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import yaml
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import open_regular
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Self
 
 # Nodes of a YAML text with their lines, parsed in bounded time and memory.
 #
 # Only plain data is accepted: mappings, lists and scalars. Tags, anchors and aliases (which can
-# expand a few lines to gigabytes), a second document and duplicate keys are refused. The limits:
-#
-# | | files of this package | metadata.yaml of a bag | |---|---|---| | size | 4 MB | 16 MB | |
-# values, keys included | 100 000 | 200 000 | | levels | 20 | 20 |
+# expand a few lines to gigabytes), a second document and duplicate keys are refused.
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's parser if PyYAML includes it: twenty times faster."""
@@ -39,32 +35,21 @@ class ReadingLimits:
     depth: int = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """Text of a scalar and its line (None without a file); a plain scalar may be a number."""
+LIMITS = ReadingLimits()
+
+
+class Node(NamedTuple):
+    """A value of a YAML text.
+
+    Attributes:
+        line: its line; None without a file.
+        value: text, items of a list, or keys and values of a mapping in the order of the file.
+        plain: whether a text is not quoted, so that it may be a number.
+    """
 
     line: int | None
-    text: str
-    plain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    """A list and its line."""
-
-    line: int | None
-    values: list[Node]
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """A mapping and its line; keys are in the order of the file."""
-
-    line: int | None
-    values: list[tuple[Node, Node]]
-
-
-Node = Scalar | Items | Entries
+    value: str | list[Node] | tuple[tuple[Node, Node], ...]
+    plain: bool = False
 
 
 class UnreadableError(Exception):
@@ -94,7 +79,7 @@ def read_bytes(path: Path, limits: ReadingLimits) -> bytes:
     return raw
 
 
-def parse(raw: bytes, limits: ReadingLimits) -> Node:
+def parse(raw: bytes, limits: ReadingLimits = LIMITS) -> Node:
     """Root node of a YAML text.
 
     Raises:
@@ -106,7 +91,7 @@ def parse(raw: bytes, limits: ReadingLimits) -> Node:
         where = raw[: raw.index(b"%TAG")].count(b"\n") + 1
         raise UnreadableError("tag directives are not accepted", where)
     try:
-        return _build(_events(raw), limits)
+        return _build(yaml.parse(raw, Loader=_LOADER), limits)
     except yaml.reader.ReaderError as error:
         where = raw[: error.position].count(b"\n") + 1
         raise UnreadableError(f"is not YAML ({error.reason})", where) from None
@@ -123,69 +108,60 @@ def parse(raw: bytes, limits: ReadingLimits) -> Node:
 def node_of(value: Any) -> Node:
     """Node of plain data."""
     if isinstance(value, dict):
-        return Entries(None, [(node_of(key), node_of(each)) for key, each in value.items()])
+        return _mapping_node(None, [node_of(each) for item in value.items() for each in item])
     if isinstance(value, list):
-        return Items(None, [node_of(each) for each in value])
+        return Node(None, [node_of(each) for each in value])
     if isinstance(value, str):
-        return Scalar(None, value, plain=False)
-    return Scalar(None, "null" if value is None else repr(value), plain=True)
+        return Node(None, value)
+    return Node(None, "null" if value is None else repr(value), plain=True)
 
 
-def _events(raw: bytes) -> Iterator[Any]:
-    yield from yaml.parse(raw, Loader=_LOADER)
+def _mapping_node(line: int | None, children: list[Node]) -> Node:
+    return Node(line, tuple(zip(children[::2], children[1::2], strict=True)))
 
 
 def _build(events: Iterator[Any], limits: ReadingLimits) -> Node:
     """Tree of an event stream, built with a stack instead of recursion."""
     root: list[Node] = []
-    open_lists: list[list[Node]] = [root]
-    starts: list[tuple[int | None, bool]] = []
+    open_lists, starts = [root], list[tuple[int, bool]]()
     values = 0
     for event in events:
         if isinstance(event, yaml.CollectionEndEvent):
             children = open_lists.pop()
             line, is_list = starts.pop()
-            pairs = zip(children[::2], children[1::2], strict=True) if not is_list else ()
-            open_lists[-1].append(Items(line, children) if is_list else Entries(line, list(pairs)))
+            node = Node(line, children) if is_list else _mapping_node(line, children)
+            open_lists[-1].append(node)
             continue
+        line = event.start_mark.line + 1
         if isinstance(event, yaml.DocumentStartEvent) and root:
-            raise UnreadableError("contains a second document", _line(event))
+            raise UnreadableError("contains a second document", line)
         if not isinstance(event, yaml.NodeEvent):
             continue
-        line_number = _line(event)
-        _check_plain(event, line_number)
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            problem = "anchors and aliases are not accepted, write the values out"
+            raise UnreadableError(problem, line)
+        # "!" marks as text; some writers add it to quoted text
+        tag = getattr(event, "tag", None)
+        if tag not in (None, "!"):
+            raise UnreadableError("tags are not accepted", line)
         values += 1
         if values > limits.values:
-            raise UnreadableError(f"contains more than {limits.values} values", line_number)
+            raise UnreadableError(f"contains more than {limits.values} values", line)
         if isinstance(event, yaml.ScalarEvent):
-            plain = not event.style and event.tag is None
-            open_lists[-1].append(Scalar(line_number, event.value, plain))
+            plain = not event.style and tag is None
+            open_lists[-1].append(Node(line, event.value, plain))
             continue
         if len(starts) == limits.depth:
-            raise UnreadableError(f"is nested deeper than {limits.depth} levels", line_number)
-        starts.append((line_number, isinstance(event, yaml.SequenceStartEvent)))
+            raise UnreadableError(f"is nested deeper than {limits.depth} levels", line)
+        starts.append((line, isinstance(event, yaml.SequenceStartEvent)))
         open_lists.append([])
     if not root:
         raise UnreadableError("is empty")
     return root[0]
 
 
-def _line(event: Any) -> int:
-    return int(event.start_mark.line) + 1
-
-
-def _check_plain(event: Any, line: int) -> None:
-    """Refuse anchors, aliases and tags."""
-    if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-        raise UnreadableError("anchors and aliases are not accepted, write the values out", line)
-    # "!" marks a scalar as text; some writers add it to quoted text
-    if event.tag is not None and not (isinstance(event, yaml.ScalarEvent) and event.tag == "!"):
-        raise UnreadableError("tags are not accepted", line)
-
-
 # YamlTree: a node of a YAML file, read as the type it must have; errors name line and key.
 
-LIMITS = ReadingLimits()
 _NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,29})")
 _NOT_FINITE = {".nan", ".inf", "-.inf", "+.inf", "nan", "inf", "-inf", "+inf"}
@@ -212,9 +188,9 @@ class Origin:
         self, problem: str, line: int | None, key: str = "", remedy: str | None = None
     ) -> InputError:
         """Error for a place in the file."""
-        place = "" if line is None else f"line {line}"
-        if key:
-            place = f"{place}: {excerpt(key)}" if place else excerpt(key)
+        place = ": ".join(
+            [*([] if line is None else [f"line {line}"]), *filter(None, [excerpt(key)])]
+        )
         return self.error(self.file, problem, remedy or self.remedy, field=place or None)
 
 
@@ -266,94 +242,100 @@ class YamlTree:
     @property
     def is_null(self) -> bool:
         """Whether this is an explicit null."""
-        node = self.node
-        return isinstance(node, Scalar) and node.plain and node.text.lower() in _NULL
+        return self.is_scalar and self._meaning() is None
 
     @property
     def is_scalar(self) -> bool:
         """Whether this is a single value."""
-        return isinstance(self.node, Scalar)
+        return isinstance(self.node.value, str)
 
     def mapping(self) -> dict[str, YamlTree]:
         """Children by key, in order."""
-        if not isinstance(self.node, Entries):
+        if not isinstance(self.node.value, tuple):
             raise self.refuse("must be a mapping of keys to values")
         out: dict[str, YamlTree] = {}
-        for key, value in self.node.values:
-            if not isinstance(key, Scalar):
+        for key, value in self.node.value:
+            if not isinstance(key.value, str):
                 raise self.origin.refusal("a key must be plain text", key.line, self.key)
-            if key.text in out:
-                problem = f"key '{excerpt(key.text)}' occurs twice"
+            if key.value in out:
+                problem = f"key '{excerpt(key.value)}' occurs twice"
                 raise self.origin.refusal(problem, key.line, self.key)
-            dotted = f"{self.key}.{key.text}" if self.key else key.text
-            out[key.text] = YamlTree(self.origin, value, dotted, key.line)
+            dotted = f"{self.key}.{key.value}" if self.key else key.value
+            out[key.value] = YamlTree(self.origin, value, dotted, key.line)
         return out
 
     def items(self, length: int | None = None) -> list[YamlTree]:
         """Elements of a list; of the given length, if any."""
-        if not isinstance(self.node, Items):
+        children = self.node.value
+        if not isinstance(children, list):
             raise self.refuse("must be a list")
-        if length is not None and len(self.node.values) != length:
-            raise self.refuse(f"has {len(self.node.values)} values, {length} are needed")
+        if length is not None and len(children) != length:
+            raise self.refuse(f"has {len(children)} values, {length} are needed")
         return [
             YamlTree(self.origin, child, f"{self.key}[{i}]", self.key_line)
-            for i, child in enumerate(self.node.values)
+            for i, child in enumerate(children)
         ]
 
     def written(self) -> str:
         """The characters of a single value, of any type."""
-        return self._scalar().text
+        if not isinstance(self.node.value, str):
+            raise self.refuse("must be a single value")
+        return self.node.value
 
     def text(self) -> str:
         """Text; numbers, and words such as `no`, must be quoted."""
-        node = self._scalar()
-        if node.plain and not isinstance(_meaning(node.text), str):
-            raise self.refuse(f"{excerpt(node.text) or 'nothing'} must be text, put it in quotes")
-        return node.text
+        if not isinstance(self._meaning(), str):
+            raise self.refuse(
+                f"{excerpt(self.written()) or 'nothing'} must be text, put it in quotes"
+            )
+        return self.written()
 
     def number(self) -> float:
         """Finite number, also `1e-5`, which is text in YAML 1.1."""
-        value = self._plain_value()
+        value = self._meaning()
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self._wrong("is not a number")
+            raise self._wrong("is not a number")
         if not math.isfinite(value):
-            self._wrong("is not a finite number")
+            raise self._wrong("is not a finite number")
         return float(value)
 
     def integer(self) -> int:
         """Whole number."""
-        value = self._plain_value()
+        value = self._meaning()
         if isinstance(value, float) and math.isfinite(value) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
-            self._wrong("must be a whole number")
+            raise self._wrong("must be a whole number")
         return value
 
     def plain(self) -> Any:
         """Whole subtree as dicts, lists and plain values."""
-        if isinstance(self.node, Entries):
+        if isinstance(self.node.value, tuple):
             return {name: child.plain() for name, child in self.mapping().items()}
-        if isinstance(self.node, Items):
+        if isinstance(self.node.value, list):
             return [child.plain() for child in self.items()]
-        value = self._plain_value()
+        value = self._meaning()
         if isinstance(value, float) and not math.isfinite(value):
-            self._wrong("is not a finite number")
+            raise self._wrong("is not a finite number")
         return value
 
-    def _scalar(self) -> Scalar:
-        if not isinstance(self.node, Scalar):
-            raise self.refuse("must be a single value")
-        return self.node
+    def _meaning(self) -> Any:
+        """Text, integer, float (possibly not finite), boolean or None of a single value."""
+        text = self.written()
+        if not self.node.plain:
+            return text
+        if _WHOLE.fullmatch(text):
+            return int(text)
+        if len(text) < _SHOWN and _NUMBER.fullmatch(text):
+            return float(text)
+        low = text.lower()
+        if low in _NOT_FINITE:
+            return math.nan if "nan" in low else math.inf
+        return None if low in _NULL else _LOGICAL.get(low, text)
 
-    def _plain_value(self) -> Any:
-        """Text, integer, float (possibly not finite), boolean or None."""
-        node = self._scalar()
-        return _meaning(node.text) if node.plain else node.text
-
-    def _wrong(self, problem: str) -> NoReturn:
-        node = self._scalar()
-        value = excerpt(node.text) if node.plain else f"'{excerpt(node.text)}'"
-        raise self.refuse(f"{value or 'nothing'} {problem}")
+    def _wrong(self, problem: str) -> InputError:
+        value = excerpt(self.written())
+        return self.refuse(f"{(value if self.node.plain else repr(value)) or 'nothing'} {problem}")
 
 
 def excerpt(text: str) -> str:
@@ -362,23 +344,7 @@ def excerpt(text: str) -> str:
     return text if text.isprintable() else repr(text)[1:-1]
 
 
-def _meaning(text: str) -> Any:
-    """Value of a plain scalar."""
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    if len(text) < _SHOWN and _NUMBER.fullmatch(text):
-        return float(text)
-    low = text.lower()
-    if low in _NOT_FINITE:
-        return math.nan if "nan" in low else math.inf
-    if low in _NULL:
-        return None
-    return _LOGICAL.get(low, text)
-
-
 # Record: a mapping in a file, read key by key, that refuses unknown keys.
-#
-# with Record(tree) as keys: ...
 #
 # A key is known once the block has asked for it. At the end of the block, an unknown key is
 # refused with a suggestion of the most similar known key, so a misspelt key is never ignored.
@@ -393,7 +359,7 @@ _MOST_NAMED = 30
 
 
 class Record:
-    """A mapping that is being read.
+    """A mapping that is being read, as `with Record(tree) as keys`.
 
     Args:
         tree: its node.
@@ -407,18 +373,13 @@ class Record:
         self._children = tree.mapping()
         self._known: dict[str, None] = {}
 
-    def __enter__(self) -> Record:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            for name in self._unread():
-                raise self._unknown(name)
+    def __exit__(self, kind: object, *_: object) -> None:
+        unread = self._unread() if kind is None else []
+        if unread:
+            raise self._unknown(unread[0])
 
     def get(self, name: str) -> YamlTree | None:
         """Node of an optional key; None if it is missing or null."""

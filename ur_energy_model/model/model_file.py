@@ -40,7 +40,6 @@ from ur_energy_model.yaml_reader import (
     Quantity,
     Reader,
     Record,
-    Scalar,
     YamlTree,
     array,
     choice,
@@ -143,7 +142,7 @@ def matrix(node: YamlTree, quantity: Quantity) -> Array:
 
 def check_unit(node: YamlTree, unit: str) -> None:
     """Refuse another unit."""
-    given = node.node.text if isinstance(node.node, Scalar) else ""
+    given = node.written() if node.is_scalar else ""
     if given != unit:
         problem = f"unit '{excerpt(given)}' must be '{unit}'" if given else f"needs unit '{unit}'"
         raise node.refuse(problem)

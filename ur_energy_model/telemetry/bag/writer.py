@@ -6,7 +6,7 @@ import math
 import shutil
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,6 @@ from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 from ur_energy_model.telemetry.bag.message_encoder import (
     CHUNK_SAMPLES,
     TELEMETRY,
-    BagTopic,
     MessageEncoder,
     StampRule,
     chunk_length,
@@ -51,13 +50,16 @@ from ur_energy_model.telemetry.samples import (
     Telemetry,
     concatenate,
 )
-from ur_energy_model.typing import Array, Self
+from ur_energy_model.typing import Self
 
-# WrittenFiles: the storage files of a bag that is being written.
+CHUNK_NS = 500_000_000
+LATENCY_NS = 250_000_000
+"""Time by which messages of other topics may come after their samples, to be in order with them."""
+MOST_EVENTS = 1000
 
 
 @dataclass
-class WrittenFile:
+class _WrittenFile:
     """One storage file.
 
     Attributes:
@@ -75,130 +77,6 @@ class WrittenFile:
     def samples(self) -> int:
         """Number of samples written to it."""
         return self.mcap.summary.counts.get(TELEMETRY, 0)
-
-    def note(self, times: Array) -> None:
-        """Samples of these controller times [n >= 1] were written, s."""
-        if math.isnan(self.first_time):
-            self.first_time = float(times[0])
-        self.last_time = float(times[-1])
-
-
-class WrittenFiles:
-    """The storage files of one bag: one at most is open, the others are complete.
-
-    Args:
-        folder: of the bag.
-        name: of the files, before their number.
-        custom: provenance for each new file.
-        topics: of each file, by number of the channel.
-        durable: wait for the disk after each chunk.
-
-    Attributes:
-        current: the open file, None if there is none.
-        intact: files that can be read back, by the last `verify`; the open one is among them.
-        samples: written to all files.
-        unreadable: samples of files that were deleted, moved, replaced or changed.
-        released: samples of complete files that no longer belong to the bag.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        name: str,
-        custom: Callable[[], Mapping[str, str]],
-        topics: Mapping[int, BagTopic],
-        *,
-        durable: bool,
-    ) -> None:
-        self.current: WrittenFile | None = None
-        self.intact: list[WrittenFile] = []
-        self.samples = self.unreadable = self.released = 0
-        self._folder, self._name, self._custom, self._durable = folder, name, custom, durable
-        self._topics = topics
-        self._opened = 0
-
-    @property
-    def size(self) -> int:
-        """Bytes of the files that can be read back."""
-        return sum(file.mcap.size for file in self.intact)
-
-    def open(self) -> WrittenFile:
-        """The open file; a new one if there is none.
-
-        Raises:
-            OSError: the disk fails.
-        """
-        if self.current is not None:
-            return self.current
-        path = self._folder / f"{self._name}_{self._opened}.mcap"
-        mcap = McapWriter(path, durable=self._durable)
-        try:
-            mcap.add_metadata(RECORD_NAME, self._custom())
-            for number, topic in self._topics.items():
-                mcap.add_channel(*topic.definitions(number))
-        except OSError:
-            mcap.abandon()
-            with suppress(OSError):
-                path.unlink()
-            raise
-        self.current = WrittenFile(mcap, self.samples)
-        self.intact.append(self.current)
-        self._opened += 1
-        return self.current
-
-    def close(self) -> None:
-        """Complete the open file; without its summary it is readable too.
-
-        Raises:
-            OSError: the disk fails.
-        """
-        file, self.current = self.current, None
-        if file is not None:
-            file.mcap.close()
-
-    def abandon(self) -> None:
-        """Close the open file without writing."""
-        file, self.current = self.current, None
-        if file is not None:
-            file.mcap.abandon()
-
-    def release(self, path: Path) -> bool:
-        """Take a complete file out of the bag; returns whether it is no longer a part of it."""
-        if self.current is not None and self.current.mcap.path == path:
-            return False
-        for file in [file for file in self.intact if file.mcap.path == path]:
-            self.intact.remove(file)
-            self.released += file.samples
-        return True
-
-    def verify(self) -> Gap | None:
-        """Find files that can no longer be read back, and count their samples as unreadable.
-
-        This compares what the file system states of the files, without reading them.
-
-        Returns:
-            The samples that were found lost, None if none were.
-        """
-        lost = [file for file in self.intact if not file.mcap.is_intact()]
-        self.intact = [file for file in self.intact if file not in lost]
-        count = sum(file.samples for file in lost)
-        self.unreadable += count
-        if not count:
-            return None
-        names = ", ".join(file.mcap.path.name for file in lost[:3])
-        return Gap(
-            index=self.samples,
-            start=min(file.first_time for file in lost if file.samples),
-            end=max(file.last_time for file in lost if file.samples),
-            missing=count,
-            cause=f"{names} can no longer be read: deleted, moved or changed by another program",
-        )
-
-
-CHUNK_NS = 500_000_000
-LATENCY_NS = 250_000_000
-"""Time by which messages of other topics may come after their samples, to be in order with them."""
-MOST_EVENTS = 1000
 
 
 class BagWriter:
@@ -243,13 +121,18 @@ class BagWriter:
         self.fields = tuple(name for name in FIELDS if name in {"timestamp", *fields})
         self.gaps: list[Gap] = []
         self.samples = 0
+        self.unreadable_samples = self.released_samples = 0
+        self._name = name or self.path.name
+        self._durable, self._split = durable, FileSplit() if split is None else split
         self._topics = topics_in(info.namespace)
-        self._files = WrittenFiles(
-            self.path, name or self.path.name, self._custom, self._topics, durable=durable
+        self._files: list[_WrittenFile] = []
+        """Those that can be read back, and are not released; the open one is among them."""
+        self._current: _WrittenFile | None = None
+        self._opened = self._written = 0
+        """Number of files, and of samples in them."""
+        self._encoder = MessageEncoder(
+            self.fields, [info.tf_prefix + joint for joint in joint_names]
         )
-        self._split = FileSplit() if split is None else split
-        joints = [info.tf_prefix + joint for joint in joint_names]
-        self._encoder = MessageEncoder(self.fields, joints)
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
         self._held = 0
@@ -263,7 +146,7 @@ class BagWriter:
             raise RecordingError(self.path, "exists already", "choose another name for the bag")
         self.path.mkdir(parents=True)
         try:
-            self._files.open()
+            self._open()
             self.write_metadata()
         except (OSError, RecordingError):
             self.abandon()
@@ -272,23 +155,13 @@ class BagWriter:
 
     @property
     def size(self) -> int:
-        """Bytes of the bag so far."""
-        return self._files.size
+        """Bytes of the files that can be read back."""
+        return sum(file.mcap.size for file in self._files)
 
     @property
     def readable_samples(self) -> int:
         """Samples in files that can be read back, by the last `write_metadata`."""
-        return self._files.samples - self._files.unreadable - self._files.released
-
-    @property
-    def released_samples(self) -> int:
-        """Samples in files that were released."""
-        return self._files.released
-
-    @property
-    def unreadable_samples(self) -> int:
-        """Samples that were written to files that can no longer be read back."""
-        return self._files.unreadable
+        return self._written - self.unreadable_samples - self.released_samples
 
     @property
     def last_stamp(self) -> int:
@@ -298,7 +171,7 @@ class BagWriter:
     @property
     def pending_samples(self) -> int:
         """Samples that wait for the next chunk."""
-        return sum(len(part) for part in self._pending)
+        return sum(map(len, self._pending))
 
     def write(self, telemetry: Telemetry) -> None:
         """Append samples; a gap at index 0 lies in front of the batch.
@@ -309,7 +182,8 @@ class BagWriter:
         if len(telemetry) == 0:
             return
         telemetry.require(*(name for name in self.fields if name != "timestamp"), purpose="the bag")
-        self._keep_gaps(telemetry)
+        for gap in telemetry.gaps:
+            self._add_gap(replace(gap, index=gap.index + self.samples))
         if telemetry.info.program != self.info.program:
             self.info = replace(self.info, program=telemetry.info.program)
             self._programs.append((self.samples, telemetry.info.program))
@@ -343,7 +217,7 @@ class BagWriter:
 
     def _flush(self, hold: int = 0) -> None:
         """Write everything that waits for a chunk, but for samples of the last `hold` ns."""
-        self._files.open()
+        self._open()
         if len(self._extra.topics) > self._named:  # some readers read only topics in metadata.yaml
             self.write_metadata()
         wrote = False
@@ -358,14 +232,14 @@ class BagWriter:
             self._pending = [waiting.cut(slice(count, None))] if count < len(waiting) else []
             self._split_if_due()
         self._held = self.pending_samples
-        waits = bool(hold and (wrote or self._pending))
-        if self._events and not waits:
-            file = self._files.open().mcap
-            file.write_chunk(self._encoder.encode_events(self._events))
+        if hold and (wrote or self._pending):
+            return
+        if self._events:
+            self._open().mcap.write_chunk(self._encoder.encode_events(self._events))
             self._encoder.confirm()
             self._events.clear()
-        if self._extra and not waits:
-            file = self._files.open().mcap
+        if self._extra:
+            file = self._open().mcap
             blocks = self._extra.blocks(file, self._encoder.last_log_time)
             file.write_chunk(blocks)
             self._extra.confirm()
@@ -374,10 +248,9 @@ class BagWriter:
     def split(self) -> None:
         """Continue in the next file of the bag."""
         with suppress(OSError):  # a file without summary is still readable
-            self._files.close()
+            self._close()
         self.path.mkdir(parents=True, exist_ok=True)  # its mount may have disappeared
         self._verify()
-        self._files.open()
         self._flush()
         self.write_metadata()
 
@@ -387,19 +260,22 @@ class BagWriter:
         Returns:
             Whether the file no longer belongs to the bag; False for the one being written.
         """
-        if not self._files.release(path):
+        if self._current is not None and self._current.mcap.path == path:
             return False
+        released = [file for file in self._files if file.mcap.path == path]
+        self._files = [file for file in self._files if file not in released]
+        self.released_samples += sum(file.samples for file in released)
         self.write_metadata()
         return True
 
     def check_file(self) -> None:
-        """Check that the file being written still exists under its name.
+        """Check that the file being written still exists under its name, as it was begun.
 
         Raises:
-            OSError: it was deleted, or its mount disappeared.
+            OSError: it was deleted or overwritten, or its mount disappeared.
         """
-        if self._files.current is not None:
-            self._files.current.mcap.check()
+        if self._current is not None:
+            self._current.mcap.check()
 
     def end_with(self, gap: Gap) -> None:
         """Note samples that are missing after the last one; the bag is about to be closed."""
@@ -408,28 +284,29 @@ class BagWriter:
     def close(self) -> None:
         """Write pending samples, the summary of the file and metadata.yaml."""
         self._flush()
-        self._record_gaps(self._files.open(), self.samples + 1)
-        self._files.close()
+        self._record_gaps(self._open(), self.samples + 1)
+        self._close()
         self.write_metadata()
 
     def abandon(self) -> None:
         """Close the file without writing."""
-        self._files.abandon()
+        file, self._current = self._current, None
+        if file is not None:
+            file.mcap.abandon()
 
     def write_metadata(self) -> None:
         """Update metadata.yaml; files that can no longer be read back are left out."""
         self._verify()
-        files = [file.mcap for file in self._files.intact]
+        files = [file.mcap for file in self._files]
         entries = [FileEntry.of_summary(file.path.name, file.summary) for file in files]
         counts = sum((Counter(file.summary.counts) for file in files), Counter[int]())
         known = {number: self._topics[number] for number in self._encoder.channels}
-        topics = [
-            topic.entry(counts[number]) for number, topic in {**known, **self._extra.topics}.items()
-        ]
+        topics = {**known, **self._extra.topics}
         custom = {**self._custom(), "gaps": gaps_to_text(self.gaps)}
         if self.released_samples:
             custom[REMOVED] = str(self.released_samples)
-        BagMetadata(entries, topics, custom).write(self.path)
+        found = [topic.entry(counts[number]) for number, topic in topics.items()]
+        BagMetadata(entries, found, custom).write(self.path)
         self._named = len(self._extra.topics)
 
     def __enter__(self) -> Self:
@@ -438,9 +315,31 @@ class BagWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _keep_gaps(self, telemetry: Telemetry) -> None:
-        for gap in telemetry.gaps:
-            self._add_gap(replace(gap, index=gap.index + self.samples))
+    def _open(self) -> _WrittenFile:
+        """The open file; a new one if there is none."""
+        if self._current is not None:
+            return self._current
+        path = self.path / f"{self._name}_{self._opened}.mcap"
+        mcap = McapWriter(path, durable=self._durable)
+        try:
+            mcap.add_metadata(RECORD_NAME, self._custom())
+            for number, topic in self._topics.items():
+                mcap.add_channel(*topic.definitions(number))
+        except OSError:
+            mcap.abandon()
+            with suppress(OSError):
+                path.unlink()
+            raise
+        self._current = _WrittenFile(mcap, self._written)
+        self._files.append(self._current)
+        self._opened += 1
+        return self._current
+
+    def _close(self) -> None:
+        """Complete the open file, if there is one; without its summary it is readable too."""
+        file, self._current = self._current, None
+        if file is not None:
+            file.mcap.close()
 
     def _add_gap(self, gap: Gap) -> None:
         """Keep a gap for the next chunk; its index counts all samples that were accepted."""
@@ -449,13 +348,22 @@ class BagWriter:
         self._unrecorded_gaps.sort(key=lambda each: each.index)
 
     def _verify(self) -> None:
-        gap = self._files.verify()
-        if gap is not None:
-            self._add_gap(gap)
-            text = f"{gap.missing} samples: {gap.cause}"
-            self.write_event(Event(self.last_stamp, "gap", text, WARNING))
+        """Leave out the files that can no longer be read back: their samples are a gap."""
+        lost = [file for file in self._files if not file.mcap.is_intact()]
+        self._files = [file for file in self._files if file not in lost]
+        missing = sum(file.samples for file in lost)
+        if not missing:
+            return
+        self.unreadable_samples += missing
+        start = min(file.first_time for file in lost if file.samples)
+        end = max(file.last_time for file in lost if file.samples)
+        names = ", ".join(file.mcap.path.name for file in lost[:3])
+        cause = f"{names} can no longer be read: deleted, moved or changed by another program"
+        self._add_gap(Gap(self._written, start, end, missing, cause))
+        text = f"{missing} samples: {cause}"
+        self.write_event(Event(self.last_stamp, "gap", text, WARNING))
 
-    def _record_gaps(self, file: WrittenFile, stop: int) -> None:
+    def _record_gaps(self, file: _WrittenFile, stop: int) -> None:
         """Write the gaps in front of the samples before `stop`."""
         while self._unrecorded_gaps and self._unrecorded_gaps[0].index < stop:
             gap = self._unrecorded_gaps[0]
@@ -465,8 +373,8 @@ class BagWriter:
             self._unrecorded_gaps.pop(0)
 
     def _write_chunk(self, part: Telemetry) -> None:
-        file = self._files.open()
-        stop = self._files.samples + len(part)
+        file = self._open()
+        stop = self._written + len(part)
         self._record_gaps(file, stop)
         while self._programs and self._programs[0][0] < stop:
             index, name = self._programs[0]
@@ -483,17 +391,18 @@ class BagWriter:
         self._encoder.confirm()
         self._extra.confirm()
         self._events = [event for event in self._events if event not in events]
-        file.note(part.time)
-        self._files.samples += len(part)
+        file.first_time = float(part.time[0]) if file.samples == len(part) else file.first_time
+        file.last_time = float(part.time[-1])
+        self._written += len(part)
 
     def _split_if_due(self) -> None:
-        file = self._files.current
+        file = self._current
         if file is None or not file.mcap.summary.chunks:
             return
         age = self._encoder.last_log_time - file.mcap.summary.chunks[0].start_time
         if self._split.is_due(age, file.mcap.size):
-            self._files.close()
-            self._files.open()
+            self._close()
+            self._open()
             self.write_metadata()
 
     def _custom(self) -> dict[str, str]:
