@@ -22,9 +22,9 @@ from pathlib import Path
 
 from test.benchmarks.bench_estimator import fresh_host, model, resident, send, spent_by
 from test.energy.known_arm import motion, packets
-from test.sinks.foxglove.foxglove_client import FoxgloveClient
-from test.sinks.mqtt.mosquitto import Mosquitto
-from test.sinks.servers import free_port, program
+from test.sinks.foxglove_client import FoxgloveClient
+from test.sinks.mosquitto import Mosquitto
+from test.sinks.peers import free_port, program
 from test.sinks.test_live_arm import Played
 from ur_energy_model.energy.live import LiveOptions
 from ur_energy_model.model.model_file import save_model

@@ -22,9 +22,7 @@ import pytest
 
 from test.cli.conftest import Capture, refused
 from test.energy.known_arm import known_model, motion
-from test.sinks.prometheus.pages import fetched, series, value
-from test.sinks.servers import free_port
-from test.sinks.waiting import until
+from test.sinks.peers import fetched, free_port, series, until, value
 from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.model.model_file import save_model

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
-from test.sinks.waiting import until
+from test.sinks.peers import until
 from ur_energy_model.energy import source_reader
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.errors import ControllerError, UrEnergyError, WrongRobotError
@@ -23,6 +23,8 @@ from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Self
 
 ARM = RecordingInfo(source="script", robot="ur5e", serial="2019 1/2", rate=500.0)
+
+
 SECONDS = 2.0
 
 
@@ -112,28 +114,6 @@ def test_sinks_get_all_energy_and_every_cycle() -> None:
     assert last.positions.shape == (6, 3)
 
 
-def test_means_of_one_viewer_do_not_depend_on_others() -> None:
-    arm = live_arm(Played(packets(motion(SECONDS), 10)))
-    with closing(arm):
-        run(arm, Kept())
-        arm.state("first")
-        state = arm.state("second")
-        assert state.reading is not None
-        total = state.reading.snapshot.channels.arm["total"]
-        assert np.isfinite(state.reading.snapshot.power[total])
-    assert state.link.lost == 7
-
-
-def test_a_source_without_program_state_has_no_cycles() -> None:
-    telemetry = motion(0.5)
-    columns = {name: value for name, value in telemetry.columns.items() if name != "runtime_state"}
-    arm = live_arm(Played(packets(replace(telemetry, columns=columns), 10)), LiveOptions())
-    with closing(arm):
-        run(arm)
-        assert arm.reader.failure is None
-        assert arm.state("x").cycle is None
-
-
 def test_actions_before_and_after_the_first_sample() -> None:
     arm = live_arm(Played(packets(motion(SECONDS), 10)))
     for action in (lambda: arm.actions.reset("test"), arm.actions.read_interval):
@@ -148,13 +128,6 @@ def test_actions_before_and_after_the_first_sample() -> None:
         assert reading is not None
         assert np.abs(reading.snapshot.since_reset.net).max() == 0.0
         assert reading.snapshot.lifetime.net[0] != 0.0
-
-
-def test_the_samples_of_another_robot_end_the_reading() -> None:
-    arm = live_arm(Played(packets(motion(0.1), 10), info=replace(ARM, robot="ur10e")))
-    with closing(arm):
-        run(arm)
-        assert isinstance(arm.reader.failure, WrongRobotError)
 
 
 def test_a_controller_of_another_robot_is_named_by_its_address() -> None:

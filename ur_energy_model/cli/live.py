@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import threading
 import time
 from contextlib import ExitStack, closing
@@ -38,11 +37,8 @@ def check_ports(stated: SinkOptions) -> None:
         for kind in SINKS:
             for text in kind.stated(stated) if kind.port is not None else ():
                 address = server_address(kind, text, stated)
-                family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
                 try:
-                    held.enter_context(
-                        socket.create_server((address.host, address.port), family=family)
-                    )
+                    held.enter_context(address.listener())
                 except OSError as error:
                     raise InputError(
                         kind.flag,

@@ -94,8 +94,7 @@ class OriginGate:
 
     def __init__(self, address: Address, server: tuple[str, int], allowed: Iterable[str]) -> None:
         self._server, self._allowed = server, tuple(allowed)
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        self._listener = socket.create_server((address.host, address.port), family=family)
+        self._listener = address.listener()
         self._free = threading.BoundedSemaphore(MOST_CLIENTS)
         self._closing = False
         self._thread = threading.Thread(target=self._accept, name="foxglove gate", daemon=True)
@@ -242,9 +241,7 @@ class FoxgloveDelivery:
         if self._channels:
             self._listen()
         else:
-            address = (self.address.host, self.address.port)
-            family = socket.AF_INET6 if ":" in self.address.host else socket.AF_INET
-            socket.create_server(address, family=family).close()
+            self.address.listener().close()
 
     def deliver(self, reading: ArmReading) -> None:
         """Send one reading to every client; clients never make this wait.

@@ -206,7 +206,8 @@ class OpcuaDelivery:
         return len(server.bserver.clients)
 
     def open(self) -> None:
-        """Start the server."""
+        """Start the server; a port in use is found before the types are loaded."""
+        self._address.listener().close()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name=f"{self.name} loop", daemon=True

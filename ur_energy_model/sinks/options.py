@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib import import_module
@@ -146,6 +147,15 @@ class Address:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    def listener(self) -> socket.socket:
+        """A socket that listens there.
+
+        Raises:
+            OSError: another program has the port, or this machine does not have the address.
+        """
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        return socket.create_server((self.host, self.port), family=family)
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

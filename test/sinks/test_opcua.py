@@ -1,35 +1,145 @@
-"""The OPC UA server, asked by asyncua's own client."""
+"""The OPC UA server, asked by the client of asyncua and by that of another project."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import os
 import socket
 import stat
+import subprocess
+import threading
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("asyncua")
-
-from collections.abc import Iterator
-
 from asyncua import Client, Node, ua
 from asyncua.crypto.cert_gen import setup_self_signed_certificate
 from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from test.sinks.made_up_reading import LOST, START, made_up_reading
-from test.sinks.opcua.opcua_server import OpcuaServer
-from test.sinks.waiting import until
+from test.sinks.peers import NODE_PACKAGES, free_port, needs_node_package, program, until
+from test.sinks.readings import CHANNELS, LOST, POWER, START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import opcua as opcua_delivery
 from ur_energy_model.sinks import opcua_nodes as spec
-from ur_energy_model.sinks import sink as sinks
 from ur_energy_model.sinks.credentials import OpcuaCredentials
 from ur_energy_model.sinks.opcua import opcua_sink, server_certificate
+from ur_energy_model.sinks.opcua_nodes import (
+    BUS,
+    DRIVERS,
+    EXPORT,
+    IMPORT,
+    MAIN,
+    REGENERATION,
+    STANDBY,
+    SUM,
+    Measurement,
+    metering_points,
+)
+from ur_energy_model.sinks.opcua_nodes import POWER as DC_POWER
 from ur_energy_model.sinks.options import Address, SinkOptions
+from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
+
+INTERVAL = {"accounted_s": 2.0, "unaccounted_s": 0.0, "total_J": 5.0, "bus_J": None, "joints": {}}
+
+
+class OpcuaServer:
+    """A running server.
+
+    Args:
+        credentials: file to write, with the user plc.
+        allow_network: as stated by the user.
+
+    Attributes:
+        resets: reasons of the resets that clients asked for.
+    """
+
+    def __init__(self, credentials: Path, *, allow_network: bool = False) -> None:
+        credentials.write_text("opcua: {users: {plc: secret}}")
+        self.url = f"opc.tcp://127.0.0.1:{free_port()}"
+        self.resets: list[str] = []
+        options = SinkOptions(credentials=credentials, allow_network=allow_network)
+        actions = ArmActions(self.resets.append, lambda: INTERVAL)
+        self.sink: Sink = opcua_sink(self.url, options, actions)
+        until(lambda: self.sink.status.problem is None, 60)
+
+    def offer(self, reading: ArmReading) -> None:
+        """Offer a reading and wait until clients see it."""
+        delivered = self.sink.status.delivered
+        self.sink.offer(reading)
+        until(lambda: self.sink.status.delivered > delivered)
+
+    def ask(
+        self, question: Callable[[Client], Awaitable[Any]], user: str = "", password: str = ""
+    ) -> Any:
+        """Ask something as a client, anonymous or as a user."""
+
+        async def run() -> Any:
+            client = Client(self.url)
+            if user:
+                client.set_user(user)
+                client.set_password(password)
+            async with client:
+                return await question(client)
+
+        return asyncio.run(run())
+
+
+HOUR = 36_000
+"""Number of the reading after one hour."""
+
+
+def test_golden_points_after_an_hour() -> None:
+    """Powers were constant, so that energies in Wh are powers in W; a tenth was fed back."""
+    points = metering_points(made_up_reading(HOUR))
+    joints = {"shoulder_joint": 1.0, "elbow_joint": 2.0}
+    expected = {MAIN: 9.0, STANDBY: 10.0, DRIVERS: 11.0, REGENERATION: 12.0, BUS: 13.0, **joints}
+    assert list(points) == list(expected)
+    for point, power in expected.items():
+        values = {quantity.name: found.value for quantity, found in points[point].items()}
+        assert values == {
+            "DcActivePower": power,
+            "DcEnergyTotalImportHp": pytest.approx(1.1 * power),
+            "DcEnergyTotalExportHp": pytest.approx(0.1 * power),
+            "DcEnergyTotalSumHp": pytest.approx(power),
+        }
+    numbers = {quantity.name: quantity.number for quantity in points[MAIN]}
+    assert numbers == {
+        "DcActivePower": 1032,
+        "DcEnergyTotalImportHp": 1023,
+        "DcEnergyTotalExportHp": 1026,
+        "DcEnergyTotalSumHp": 1029,
+    }
+
+
+def test_uncertainties_are_those_of_the_model() -> None:
+    points = metering_points(made_up_reading(HOUR))
+    joints, total = CHANNELS.deviations(POWER)
+    for quantity in (DC_POWER, IMPORT, EXPORT, SUM):
+        assert points[MAIN][quantity].uncertainty == pytest.approx(1.96 * total)
+        assert points["elbow_joint"][quantity].uncertainty == pytest.approx(1.96 * joints[1])
+        assert math.isnan(points[BUS][quantity].uncertainty)
+    assert BUS not in metering_points(without_bus(made_up_reading(1)))
+
+
+@pytest.mark.parametrize(
+    ("value", "uncertainty", "number"),
+    [
+        (100.0, 0.001, 1),
+        (100.0, 0.1, 4),
+        (-100.0, 0.9, 7),
+        (100.0, 2.6, 11),
+        (100.0, 20.0, 14),
+        (100.0, 21.0, 15),
+        (0.0, 1.0, 15),
+        (100.0, math.nan, 0),
+    ],
+)
+def test_accuracy_classes(value: float, uncertainty: float, number: int) -> None:
+    assert Measurement(value, uncertainty).accuracy_class == number
 
 
 @pytest.fixture(scope="module")
@@ -107,32 +217,6 @@ def test_metering_points_below_a_machine(server: OpcuaServer) -> None:
         assert await serial.read_value() == "arm-1"
 
     server.ask(question)
-
-
-def test_subscriptions_see_changes(server: OpcuaServer) -> None:
-    server.offer(made_up_reading(1))
-
-    async def question(client: Client) -> list[float]:
-        seen: list[float] = []
-
-        class Handler:
-            def datachange_notification(self, _node: Node, value: float, _data: Any) -> None:
-                seen.append(value)
-
-        space = await client.get_namespace_index(spec.OWN)
-        node = client.get_node(ua.NodeId("arm-1/energy/total/energy", space))
-        subscription = await client.create_subscription(10, Handler())
-        await subscription.subscribe_data_change(node)
-        for number in range(20, 23):
-            await asyncio.to_thread(server.offer, made_up_reading(number))
-            last = made_up_reading(number).numbers()["energy/total/energy"]
-            end = asyncio.get_running_loop().time() + 20
-            while not (seen and seen[-1] == last):
-                assert asyncio.get_running_loop().time() < end
-                await asyncio.sleep(0.01)
-        return seen
-
-    assert server.ask(question)[-1] == made_up_reading(22).numbers()["energy/total/energy"]
 
 
 def test_users_reset_and_read_intervals(server: OpcuaServer) -> None:
@@ -254,17 +338,6 @@ def test_the_certificate_is_made_once_and_its_key_is_private(server: OpcuaServer
     assert server_certificate(OpcuaCredentials(), option="--opcua").key.read_bytes() == before
 
 
-def test_a_port_in_use_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.05)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        sink = opcua_sink(f"opc.tcp://127.0.0.1:{port}", SinkOptions())
-        until(lambda: "in use" in (sink.status.problem or ""), 60)
-    until(lambda: sink.status.problem is None, 60)
-    sink.close()
-
-
 @pytest.mark.parametrize(
     ("url", "message"),
     [
@@ -285,21 +358,60 @@ def test_a_server_for_other_machines_needs_users() -> None:
         opcua_sink("opc.tcp://0.0.0.0:4840", SinkOptions(allow_network=True))
 
 
-def test_junk_does_not_stop_the_server(server: OpcuaServer, capfd: pytest.CaptureFixture) -> None:
-    port = int(server.url.rpartition(":")[2])
-    hello = b"HELF" + (32 + 40).to_bytes(4, "little") + bytes(64)
-    for junk in (
-        b"GET / HTTP/1.1\r\n\r\n",
-        hello,
-        bytes(5000),
-        b"OPNF\xff\xff\xff\x7f" + bytes(99),
-    ):
-        with socket.create_connection(("127.0.0.1", port), 5.0) as client:
-            client.sendall(junk)
-    idle = [socket.create_connection(("127.0.0.1", port), 5.0) for _ in range(5)]
-    server.offer(made_up_reading(5))
-    found = server.ask(lambda client: plain(client, "energy/total/energy"))
-    assert found.Value.Value == made_up_reading(5).numbers()["energy/total/energy"]
-    for client in idle:
-        client.close()
-    assert capfd.readouterr().err == ""  # nothing between the lines of the terminal view
+SCRIPT = Path(__file__).with_name("ask_server.js")
+
+
+@needs_node_package("node-opcua-client")
+def test_node_opcua_reads_follows_and_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    server = OpcuaServer(tmp_path / "credentials.yaml")
+    server.offer(made_up_reading(1))
+    done = threading.Event()
+
+    def feed() -> None:
+        number = 1
+        while not done.wait(0.02):
+            number += 1
+            server.sink.offer(made_up_reading(number))
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    node = program("node")
+    assert node is not None
+    # The client keeps its certificate in the user's folders.
+    home = {
+        "HOME": str(tmp_path),
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "NODE_PATH": str(NODE_PACKAGES),
+    }
+    try:
+        found = subprocess.run(
+            [node, str(SCRIPT), server.url, "plc", "secret"],
+            env=os.environ | home,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+    finally:
+        done.set()
+        feeder.join()
+        server.sink.close()
+    assert found.returncode == 0, found.stderr
+    answer = json.loads(found.stdout.splitlines()[-1])
+    assert answer["machines"] == ["arm-1"]
+    assert answer["type"] == 1006
+    assert (answer["MeasurementID"], answer["unit"]) == (1029, 5720146)
+    per_reading = made_up_reading(1).numbers()["energy/total/energy"]
+    for energy in (*answer["seen"], 3600.0 * answer["energy"]):
+        assert energy / per_reading == pytest.approx(round(energy / per_reading))
+    assert answer["seen"] == sorted(answer["seen"])
+    assert "BadUserAccessDenied" in answer["denied"]
+    assert answer["reset"] == "Good"
+    assert server.resets == ["node-opcua"]
+    assert answer["interval"][:3] == [2.0, 0.0, 5.0]
+    assert json.loads(answer["interval"][4]) == INTERVAL
+    assert answer["resetStatistics"]
+    assert answer["hasStatistics"]

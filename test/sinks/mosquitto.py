@@ -12,8 +12,7 @@ from pathlib import Path
 import paho.mqtt.client as mqtt
 from pysparkplug import DataType, DBirth, DData, MessageType, Metric, NBirth, NCmd, NDeath, Topic
 
-from test.sinks.servers import free_port, program
-from test.sinks.waiting import until
+from test.sinks.peers import free_port, program, until
 
 
 class Mosquitto:

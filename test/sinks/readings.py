@@ -1,0 +1,156 @@
+"""Readings of arms with known numbers, and states of a live view, for tests of sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from test.energy.known_arm import ROBOT, known_model, motion
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.powers import ArmState, Channels
+from ur_energy_model.sinks.estimator_reading import LiveState
+from ur_energy_model.sinks.sink import ArmReading, SinkStatus
+from ur_energy_model.telemetry.samples import time_blocks
+from ur_energy_model.telemetry.source import LinkStatus
+
+JOINTS = ("shoulder_joint", "elbow_joint")
+
+
+CHANNELS = Channels(JOINTS, (1, 2))
+
+
+START = 1_750_000_000_000_000_000
+"""Time of the first reading [ns]."""
+
+
+PERIOD = 100_000_000
+"""Between readings [ns]."""
+
+
+POWER = np.arange(1.0, 1.0 + len(CHANNELS))
+"""Each channel has another constant power [W]."""
+
+
+LOST = LinkStatus(connected=False, problem="no route to host")
+
+
+def counted(seconds: float) -> MeterReading:
+    """What the meter counts of POWER, with a tenth of it regenerated besides [J]."""
+    return MeterReading(POWER * seconds, 1.1 * POWER * seconds, seconds, 0.0)
+
+
+def made_up_reading(
+    number: int, *, arm: str = "arm-1", link: LinkStatus | None = None
+) -> ArmReading:
+    """Reading `number` of an arm that has had POWER since START; a cycle ends with each tenth."""
+    seconds = number * PERIOD * 1e-9
+    snapshot = Snapshot(
+        channels=CHANNELS,
+        time=seconds,
+        q=np.zeros(2),
+        qd=np.zeros(2),
+        power=POWER,
+        since_reset=counted(seconds),
+        lifetime=counted(seconds + 100.0),
+        highest=counted(seconds + 100.0).net,
+        state=ArmState.MOVING,
+        robot_mode=7,
+        safety_mode=1,
+        bus_measured=True,
+        standby=40.0,
+        standby_std=1.0,
+        standby_measured=None,
+        residual_mean=0.0,
+        residual_std=1.0,
+        drifting=False,
+        controller_energy=None,
+        payload=0.0,
+        speed_scaling=1.0,
+        temperature=np.array([30.0, 31.0]),
+        samples=number * 50,
+        refused=0,
+        controller_restarts=0,
+        reset_time="2026-01-01T00:00:00.000+00:00",
+        reset_reason="first start",
+        serial=arm,
+    )
+    cycles: tuple[Cycle, ...] = ()
+    if number and number % 10 == 0:
+        cycles = (Cycle(number // 10, seconds - 1.0, counted(1.0), 77.0),)
+    status = LinkStatus(lost=3) if link is None else link
+    return ArmReading(arm, START + number * PERIOD, JOINTS, snapshot, status, cycles=cycles)
+
+
+def without_bus(reading: ArmReading) -> ArmReading:
+    """The same reading of a source that does not measure the bus."""
+    return replace(reading, snapshot=replace(reading.snapshot, bus_measured=False))
+
+
+RESET = "2025-06-15T15:06:40.000+00:00"
+"""When the counters were set to zero."""
+
+
+def live_readings(seconds: float, *, prefix: str = "") -> Iterator[ArmReading]:
+    """Readings of a UR5e named arm-1 in sinusoidal motion; a cycle ends with each second."""
+    telemetry = motion(seconds)
+    estimator = LiveEstimator(known_model(), ROBOT, LiveOptions())
+    joints = tuple(prefix + joint for joint in ROBOT.joint_names)
+    for number, rows in enumerate(time_blocks(telemetry.time, 1e-9 * PERIOD)):
+        estimator.update(telemetry.cut(rows))
+        snapshot = estimator.snapshot()
+        if snapshot is None:
+            continue
+        snapshot = replace(snapshot, reset_time=RESET)
+        cycles: tuple[Cycle, ...] = ()
+        if number and number % 10 == 0:
+            cycles = (Cycle(number // 10, snapshot.time - 1.0, snapshot.since_reset, 200.0),)
+        elapsed = float(telemetry.time[rows.stop - 1] - telemetry.time[0])
+        yield ArmReading(
+            arm="arm-1",
+            stamp=START + round(elapsed * 1e9),
+            joints=joints,
+            snapshot=snapshot,
+            link=LinkStatus(lost=3, reconnects=1),
+            cycles=cycles,
+            model="model.yaml",
+            robot=ROBOT,
+        )
+
+
+SINKS = (
+    SinkStatus("foxglove 127.0.0.1:8765", None, 12, 0, 0, 2),
+    SinkStatus("prometheus 127.0.0.1:9464", None, 12),
+    SinkStatus("mqtt 127.0.0.1:1883", "nobody listens", 0, 40, 50),
+    SinkStatus("opcua 127.0.0.1:4840", None, 12, 3),
+)
+
+
+AWAY = LinkStatus(connected=False, problem="192.168.0.9: sent nothing for 3 s; check the network")
+
+
+@cache
+def state() -> LiveState:
+    """After two seconds of motion and a cycle, without sinks."""
+    *_, reading = live_readings(2.0)
+    (cycle,) = next(each.cycles for each in live_readings(2.0) if each.cycles)
+    return LiveState("192.168.0.9", reading, LinkStatus(lost=3, reconnects=1), (), cycle)
+
+
+def waiting() -> LiveState:
+    """Before the first sample."""
+    return LiveState("192.168.0.9", None, AWAY)
+
+
+def away() -> LiveState:
+    """After the controller went away."""
+    return replace(state(), link=AWAY)
+
+
+def full() -> LiveState:
+    """With all sinks, and a full disk."""
+    return replace(state(), sinks=SINKS, disk_problem="energy.json: cannot be written (full)")

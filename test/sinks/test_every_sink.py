@@ -1,0 +1,199 @@
+"""What every sink promises: the same readings, faults, slow clients and restarts for all."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from test.sinks.mosquitto import Mosquitto
+from test.sinks.peers import free_port, needs_program, until
+from test.sinks.readings import live_readings
+from ur_energy_model.errors import InputError
+from ur_energy_model.sinks import mqtt
+from ur_energy_model.sinks import sink as sinks
+from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks
+from ur_energy_model.sinks.sink import ArmReading, QueuedSink, Sink
+
+SERVERS = ("foxglove", "prometheus", "opcua")
+JUNK = (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff" * 50 + b"\r\n\r\n", bytes(5000), b"HELF" + bytes(99))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for module in (sinks, mqtt):
+        monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+        monkeypatch.setattr(module, "LONGEST_PAUSE", 0.05)
+
+
+@pytest.fixture(scope="module")
+def readings() -> list[ArmReading]:
+    return list(live_readings(2.5))
+
+
+def sink_of(kind: str, port: int, folder: Path) -> Sink:
+    """A sink on a port of loopback, or on a file."""
+    places = {"mcap": folder / "live.mcap", "mqtt": f"mqtt://127.0.0.1:{port}"}
+    places["opcua"] = f"opc.tcp://127.0.0.1:{port}"
+    place = places.get(kind, f"127.0.0.1:{port}")
+    (sink,) = open_sinks(SinkOptions(**{kind: (place,)}))  # type: ignore[arg-type]
+    return sink
+
+
+def test_the_suite_has_every_kind() -> None:
+    assert {kind.option for kind in SINKS} == {*SERVERS, "mcap", "mqtt"}
+
+
+@pytest.mark.parametrize(
+    "kind", [*SERVERS, "mcap", pytest.param("mqtt", marks=needs_program("mosquitto"))]
+)
+def test_what_is_in_the_way_is_a_problem_that_ends_by_itself(
+    kind: str, tmp_path: Path, readings: list[ArmReading]
+) -> None:
+    """A port in use, no broker; then every reading arrives, and closing releases everything."""
+    with ExitStack() as opened:
+        port = free_port()
+        broker = Mosquitto(tmp_path, "allow_anonymous true") if kind == "mqtt" else None
+        if broker is not None:
+            port = broker.port
+        taken = opened.enter_context(socket.create_server(("127.0.0.1", port)))
+        if kind == "mqtt":
+            taken.close()
+        sink = opened.enter_context(closing(sink_of(kind, port, tmp_path)))
+        if kind != "mcap":
+            until(lambda: sink.status.problem not in (None, sinks.NOT_OPEN), 60)
+        taken.close()
+        if broker is not None:
+            opened.enter_context(broker)
+        until(lambda: sink.status.problem is None, 60)
+        for number, reading in enumerate(readings[:5], 1):
+            sink.offer(reading)
+            until(lambda number=number: sink.status.delivered == number)  # type: ignore[misc]
+        # One that cannot be used is left out and counted, the next one arrives.
+        sink.offer(replace(readings[5], joints=("one",)))
+        until(lambda: sink.status.dropped == 1)
+        until(lambda: sink.status.problem is None, 60)
+        sink.offer(readings[6])
+        until(lambda: sink.status.delivered == 6)
+        if kind in SERVERS:  # clients that send nothing, or junk, are in nobody's way
+            address = ("127.0.0.1", port)
+            for junk in (*JUNK, *[b""] * 40):
+                client = opened.enter_context(socket.create_connection(address, 10))
+                with suppress(OSError):
+                    client.sendall(junk)
+        sink.offer(readings[7])
+        until(lambda: sink.status.delivered == 7)
+        sink.close()
+        if kind in SERVERS:
+            until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) != 0)
+
+
+@pytest.mark.parametrize("kind", [*SERVERS, "mcap", "mqtt"])
+def test_offering_waits_for_nobody(kind: str, tmp_path: Path, readings: list[ArmReading]) -> None:
+    with closing(sink_of(kind, free_port(), tmp_path)) as sink:
+        began = time.process_time()
+        for number in range(1000):
+            sink.offer(readings[number % 20])
+        assert time.process_time() - began < 10.0
+        status = sink.status
+        assert status.delivered + status.dropped + status.waiting >= 999  # one is on its way
+
+
+@pytest.mark.parametrize("kind", [*SERVERS, "mqtt"])
+@pytest.mark.parametrize("text", ["0.0.0.0:1", "me:secret@127.0.0.1:1", "127.0.0.1:70000"])
+def test_what_is_no_address_of_a_sink_is_refused(kind: str, text: str) -> None:
+    """Nor is one that other machines reach; passwords are not repeated."""
+    scheme = {"mqtt": "mqtt://", "opcua": "opc.tcp://"}.get(kind, "")
+    before = set(threading.enumerate())
+    with pytest.raises(InputError) as refused:
+        open_sinks(SinkOptions(**{"prometheus": (":0",), kind: (scheme + text,)}))  # type: ignore[arg-type]
+    assert scheme == "" or "secret" not in str(refused.value)
+    assert not [each for each in set(threading.enumerate()) - before if each.is_alive()]
+
+
+# The thread and the queue that most sinks have.
+
+
+class Recorder:
+    """A delivery that keeps what it gets, and fails when told to."""
+
+    name = "recorder"
+    clients = 1
+
+    def __init__(self) -> None:
+        self.got: list[object] = []
+        self.opened = self.closed = 0
+        self.broken = False
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def open(self) -> None:
+        self.opened += 1
+        if self.broken:
+            raise ConnectionRefusedError("nobody listens")
+
+    def deliver(self, reading: ArmReading) -> None:
+        self.gate.wait(20)
+        if self.broken:
+            raise BrokenPipeError("gone")
+        self.got.append(reading)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def numbered(number: int) -> ArmReading:
+    return cast("ArmReading", number)
+
+
+def test_a_stalled_sink_never_blocks_and_drops_the_oldest() -> None:
+    delivery = Recorder()
+    delivery.gate.clear()
+    sink = QueuedSink(delivery, most_waiting=3)
+    until(lambda: sink.status.problem is None)
+    sink.offer(numbered(0))
+    until(lambda: sink.status.waiting == 0)  # the first one is being delivered
+    for k in range(1, 11):
+        sink.offer(numbered(k))
+    assert sink.status.dropped == 7
+    delivery.gate.set()
+    sink.close()
+    assert delivery.got == [0, 8, 9, 10]
+
+
+def test_a_failed_sink_comes_back() -> None:
+    delivery = Recorder()
+    delivery.broken = True
+    sink = QueuedSink(delivery)
+    until(lambda: "nobody listens" in (sink.status.problem or ""))
+    sink.offer(numbered(1))
+    delivery.broken = False
+    until(lambda: delivery.got == [1])
+    delivery.broken = True
+    sink.offer(numbered(2))
+    until(lambda: sink.status.problem is not None)
+    delivery.broken = False
+    until(lambda: sink.status.problem is None)
+    sink.offer(numbered(3))
+    until(lambda: delivery.got == [1, 3])
+    assert (sink.status.delivered, sink.status.dropped) == (2, 1)
+    sink.close()
+    assert delivery.closed == delivery.opened
+
+
+def test_closing_does_not_wait_for_a_sink_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sinks, "LAST_CHANCE", 0.05)
+    delivery = Recorder()
+    delivery.gate.clear()
+    sink = QueuedSink(delivery)
+    sink.offer(numbered(1))
+    sink.close()  # returns although the delivery hangs
+    assert delivery.got == []
+    delivery.gate.set()
