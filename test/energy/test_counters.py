@@ -71,6 +71,7 @@ def test_values_of_a_state_file_survive_deletion_and_concurrency(tmp_path: Path)
     with pytest.raises(BlockingIOError):
         StateFile(file.path).open()
     file.path.unlink()
+    file._check_due = 0.0
     file.put("b", b"2")
     file.save()
     file.close()

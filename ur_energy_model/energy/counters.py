@@ -10,9 +10,9 @@ import secrets
 import shutil
 import sqlite3
 import stat
-import struct
 import tempfile
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +34,8 @@ from ur_energy_model.typing import Array
 
 LARGEST = 64 << 20
 """Largest value that is read [bytes]."""
+CHECK_PERIOD = 0.5
+"""Time between two checks that the file was not deleted [s]."""
 _HEAD = b"SQLite format 3\0"
 
 
@@ -64,6 +66,7 @@ class StateFile:
         self._synced, self._unsaved = synced, set[str]()
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
+        self._check_due = 0.0
         self._loaded = False
         self._mutex = threading.Lock()
 
@@ -157,24 +160,31 @@ class StateFile:
             self.problem = None
 
     def _save(self) -> None:
-        try:
-            present = self.path.stat().st_ino == self._inode
-        except OSError:
-            present = False
-        if self._connection is None or not present:
-            self.open()
+        if time.monotonic() >= self._check_due or self._connection is None:
+            self._check_due = time.monotonic() + CHECK_PERIOD
+            if self._connection is None or not self._in_place():
+                self.open()
         assert self._connection is not None
         changed = {key: self.values[key] for key in list(self._unsaved)}
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("REPLACE INTO state VALUES (?, ?)", changed.items())
-            self._connection.execute("COMMIT")
+            if len(changed) > 1:
+                self._connection.execute("BEGIN IMMEDIATE")
+            for item in changed.items():
+                self._connection.execute("REPLACE INTO state VALUES (?, ?)", item)
+            if len(changed) > 1:
+                self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self.close()
             raise _of_disk(error) from error
         for key, value in changed.items():
             if self.values[key] is value:  # not put again meanwhile
                 self._unsaved.discard(key)
+
+    def _in_place(self) -> bool:
+        try:
+            return self.path.stat().st_ino == self._inode
+        except OSError:
+            return False
 
     def _replace(self) -> None:
         """Put a new file with these values in place of what is at the path, or leave it."""
@@ -347,14 +357,6 @@ class Counters:
             if largest > most:
                 raise ValueError(f"{largest:.3g} J in so short a time, more than any arm takes")
         return self
-
-    def entry(self) -> bytes:
-        """The newest values, for the journal: a few microseconds."""
-        ever, highest = self.ever, self.ever.net if self.highest is None else self.highest
-        clock = float("nan") if self.clock is None else self.clock
-        times = (ever.accounted, ever.unaccounted, clock)
-        numbers = np.concatenate([ever.net, ever.consumed, times, highest])
-        return struct.pack("<Q", self.number or 0) + numbers.astype("<f8").tobytes()
 
     def newest(self, entry: bytes) -> Counters:
         """These counters with the values of a journal entry, if it is theirs and newer."""
@@ -670,7 +672,11 @@ class EnergyCounters:
         """Journal the counters before they are published, so that a kill cannot take them back."""
         self.note_highest()
         if self._files:
-            self._files[1].put(JOURNAL, self._present().entry())
+            now, clock = self.lifetime, float("nan") if self._clock is None else self._clock
+            times = (now.accounted, now.unaccounted, clock)
+            numbers = np.concatenate([now.net, now.consumed, times, self.highest])
+            head = (self.stated.number or 0).to_bytes(8, "little")
+            self._files[1].put(JOURNAL, head + numbers.astype("<f8", copy=False).tobytes())
             self._files[1].save()
 
     def prepare_save(self) -> Callable[[], None]:
