@@ -371,25 +371,18 @@ class StandbyTracker:
         if len(self._errors) != changes.shape[1]:
             self._errors = np.zeros(changes.shape[1])
             self._gathered = np.zeros(3 + changes.shape[1])
-        block = np.floor(time / BLOCK)
-        if (block == self._open).all():  # the usual case of few samples
-            known = still & np.isfinite(unexplained)
-            self._gathered[0] += steps.sum()
-            self._gathered[1] += steps[known] @ unexplained[known]
-            self._gathered[2] += len(time) - np.count_nonzero(known)
-            self._gathered[3:] += steps @ changes
-            n = len(time)
-            errors = np.tile(-self._errors, (n, 1)) if self.anchored else np.zeros(changes.shape)
-            return Standby(np.full(n, self.power), np.full(n, self.std), errors, None)
         power, std, errors = np.empty(len(time)), np.empty(len(time)), np.zeros(changes.shape)
         anchored, anchor = self.anchored, None
+        block = np.floor(time / BLOCK)
         known = still & np.isfinite(unexplained)
-        energy = np.where(known, steps * unexplained, 0.0)
-        columns = np.column_stack([steps, energy, ~known, steps[:, None] * changes])
+        gains = np.empty((len(time), 3 + changes.shape[1]))
+        gains[:, 0], gains[:, 2] = steps, ~known
+        gains[:, 1] = np.where(known, steps * unexplained, 0.0)
+        np.multiply(steps[:, None], changes, out=gains[:, 3:])
         starts = run_starts(block)
-        sums = np.add.reduceat(columns, starts, axis=0)
-        stops = np.append(starts[1:], len(time))
-        for start, stop, gathered in zip(starts.tolist(), stops.tolist(), sums, strict=True):
+        sums = np.add.reduceat(gains, starts, axis=0)
+        stops = [*starts[1:].tolist(), len(time)]
+        for start, stop, gathered in zip(starts.tolist(), stops, sums, strict=True):
             if self._open != block[start]:
                 self._close_block()
                 self._open = float(block[start])
