@@ -1,4 +1,4 @@
-"""Power to energy, against integrals known in closed form."""
+"""Steps, gaps and integrals of power, against integrals known in closed form."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from ur_energy_model.energy.meter import EnergyMeter, MeterReading, efficiency, integrate
+from ur_energy_model.energy.meter import (
+    EnergyMeter,
+    GapRule,
+    bridged_steps,
+    efficiency,
+    integrate,
+)
 from ur_energy_model.energy.powers import EnergyCorrection
+from ur_energy_model.telemetry.samples import Gap
 
 PERIOD = 0.002
 
@@ -62,14 +70,6 @@ def test_a_restarted_controller_adds_nothing() -> None:
     assert meter.reading.unaccounted == 0.0
 
 
-def test_a_meter_continues_from_a_reading() -> None:
-    time, power = wave()
-    first = integrate(time[:2000], power[:2000])
-    meter = EnergyMeter(2, start=first)
-    meter.integrate(time[1999:], power[1999:])
-    assert meter.reading.net == pytest.approx(integrate(time, power).net, abs=1e-6)
-
-
 @given(st.lists(st.floats(-500.0, 500.0), min_size=2, max_size=50))
 def test_consumed_energy_never_decreases(samples: list[float]) -> None:
     meter = EnergyMeter(1)
@@ -80,24 +80,10 @@ def test_consumed_energy_never_decreases(samples: list[float]) -> None:
         previous = meter.reading.consumed[0]
 
 
-def test_readings_add_and_subtract() -> None:
-    time, power = wave()
-    whole, half = integrate(time, power), integrate(time[:2501], power[:2501])
-    again = half + (whole - half)
-    assert again.net == pytest.approx(whole.net)
-    assert again.accounted == pytest.approx(whole.accounted)
-    assert (MeterReading.zero(2) + whole).consumed == pytest.approx(whole.consumed)
-
-
 def test_efficiency_is_unknown_without_electrical_energy() -> None:
     ratio = efficiency(np.array([50.0, 0.0, 1.0]), np.array([100.0, 0.0, -1.0]))
     assert ratio[0] == pytest.approx(0.5)
     assert np.isnan(ratio[1:]).all()
-
-
-def test_a_gap_limit_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="gap limit"):
-        EnergyMeter(1, gap_limit=0.0)
 
 
 def test_a_decrease_is_worked_off_and_its_deviation_with_it() -> None:
@@ -116,3 +102,64 @@ def test_a_decrease_is_worked_off_and_its_deviation_with_it() -> None:
     increase = EnergyCorrection(0, (0, 1), -energy, deviation)
     meter.correct(increase)
     np.testing.assert_allclose(meter.reading.net, [30.0, 30.0, 6.0])
+
+
+@pytest.mark.parametrize("rate", [4.0, 5.0, 8.0, 10.0, 94.0, 500.0])
+def test_a_recording_without_gaps_is_bridged_throughout(rate: float) -> None:
+    time = 1e5 + np.arange(200) / rate  # large times, so that steps are not exactly equal
+    assert bridged_steps(time).sum() == pytest.approx(time[-1] - time[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 500.0])
+def test_an_outage_is_a_gap_at_any_rate(rate: float) -> None:
+    time = np.arange(300) / rate
+    time[150:] += 3.0
+    steps = GapRule()(time)
+    assert np.flatnonzero(steps.lost).tolist() == [150]
+    assert steps.lost.sum() == pytest.approx(3.0 + 1.0 / rate)
+    assert steps.bridged.sum() == pytest.approx(298 / rate)
+
+
+@pytest.mark.parametrize("size", [1, 3, 17])
+def test_batches_give_the_same_as_the_whole(size: int) -> None:
+    random = np.random.default_rng(4)
+    steps = random.choice([0.2, 0.2, 0.2, 0.41, 0.7, 0.0, 2.0, -50.0], 400)
+    time = 1000.0 + np.cumsum(steps)
+    whole, rule = GapRule()(time), GapRule()
+    parts = [rule(time[k : k + size]) for k in range(0, len(time), size)]
+    for name in ("bridged", "lost", "back"):
+        joined = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(joined, getattr(whole, name))
+
+
+def stamps_of(*seconds: float) -> NDArray[np.int64]:
+    return 1_700_000_000_000_000_000 + np.rint(np.array(seconds) * 1e9).astype(np.int64)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_the_hosts_stamps_tell_how_long_a_restart_took(size: int) -> None:
+    time = np.array([100.0, 100.1, 3.0, 3.1, 9.1])
+    stamp = stamps_of(50.0, 50.1, 66.1, 66.2, 72.2)
+    rule = GapRule()
+    parts = [rule(time[i : i + size], stamp[i : i + size]) for i in range(0, len(time), size)]
+    lost = np.concatenate([part.lost for part in parts])
+    assert lost == pytest.approx([0.0, 0.0, 16.0, 0.0, 6.0])
+    assert np.concatenate([part.bridged for part in parts]) == pytest.approx(
+        [0.0, 0.1, 0.0, 0.1, 0.0]
+    )
+    assert (
+        np.concatenate([part.back for part in parts]).tolist() == [False, False, True] + [False] * 2
+    )
+
+
+def test_a_recorded_gap_tells_how_long_samples_were_missing() -> None:
+    time = np.array([100.0, 100.1, 130.0, 130.1, 130.15, 130.2])
+    restarts = (
+        Gap(0, 0.0, 100.0, 7, "before the recording", 5.0),
+        Gap(2, 100.1, 130.0, 999, "controller restarted", 199.9),
+        Gap(4, 130.1, 130.15, 999, "controller restarted", 60.0),
+        Gap(6, 130.2, 144.2, 7000, "connection lost", 14.0),
+    )
+    steps = GapRule()(time, gaps=restarts)
+    assert steps.lost == pytest.approx([0.0, 0.0, 199.9, 0.0, 60.0, 14.0])
+    assert steps.bridged == pytest.approx([0.0, 0.1, 0.0, 0.1, 0.0, 0.05])

@@ -82,7 +82,7 @@ def braking(rate: float = 500.0, seconds: float = 4.0) -> Telemetry:
     return telemetry.select((share < 0.7) | (share > 0.75))
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(
     model=st.sampled_from(
         [model_with(*v) for v in ((), (20.0,), (3.0, 5.0), (0.0, 0.0, 0.01), (8.0, 2.0, 0.02))]

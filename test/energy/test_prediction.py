@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,15 +69,6 @@ def test_half_speed_takes_twice_as_long() -> None:
     assert slow.total == pytest.approx(predict_energy(model, stretched).total, rel=1e-4)
 
 
-def test_a_tracked_standby_shifts_the_total() -> None:
-    model = known_model()
-    plain = predict_energy(model, quintic(3))
-    here = model.in_session(replace(model.session, standby=30.0, standby_std=0.5))
-    shifted = predict_energy(here, quintic(3))
-    assert shifted.total - plain.total == pytest.approx(5.0 * 2.0)
-    assert shifted.total_std < plain.total_std
-
-
 def test_impossible_plans_are_refused() -> None:
     model = known_model()
     with pytest.raises(InputError, match="has 2 joints"):
@@ -109,15 +99,6 @@ def test_impossible_points_are_refused_without_a_warning(place: int, value: floa
     parts[place, 1, 2] = value
     with pytest.raises(InputError, match="elbow_joint: reaches"):
         predict_energy(known_model(), Plan(np.array([0.0, 1.0]), *parts))
-
-
-def test_points_a_nanosecond_apart_are_computed_or_refused() -> None:
-    still = Plan(np.array([0.0, 1e-9, 2e-9, 1.0]), np.zeros((4, 6)))
-    assert predict_energy(known_model(), still).duration == 1.0
-    q = np.zeros((4, 6))
-    q[1] = 0.1
-    with pytest.raises(InputError, match="reaches"):
-        predict_energy(known_model(), Plan(np.linspace(0.0, 1e-6, 4), q))
 
 
 _HOUR = """

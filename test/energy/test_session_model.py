@@ -9,26 +9,15 @@ import pytest
 
 from test.energy.known_arm import changed, known_model, motion, packets
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.energy.session import SessionModel, StandbyTracker
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 
 SCALE = np.array([1.3, np.nan, 0.8, 1.0, 1.0, 1.0])
+
+
 FRICTION = SessionFriction(SCALE, np.full(6, 0.03), np.full(6, 30.0), 60.0)
-
-
-def test_friction_that_is_not_known_stays_that_of_the_model():
-    model = known_model()
-    session_model = SessionModel(model)
-    session_model.use_friction(FRICTION)
-    session = session_model.tracked().session
-    np.testing.assert_array_equal(session.friction_scale, np.where(np.isnan(SCALE), 1.0, SCALE))
-    assert session.friction_std[0] == 0.03
-    assert session.friction_std[1] == model.session.friction_std[1]
-    session_model.use_friction(None)
-    np.testing.assert_array_equal(session_model.tracked().session.friction_scale, 1.0)
 
 
 def test_standby_measured_at_standstill_replaces_that_of_the_model():
@@ -99,28 +88,3 @@ def test_without_targets_the_friction_of_the_model_is_expected():
     for packet in packets(motion(5.0), 50):
         calculator(packet)
     np.testing.assert_array_equal(calculator.model_in_session().session.friction_scale, 1.0)
-
-
-def test_powers_from_motion_change_with_friction_and_those_from_currents_do_not():
-    model, robot = known_model(), load_robot("ur5e")
-    time = np.arange(0.0, 2.0, 0.01)
-    speed, zero = np.zeros((len(time), 6)), np.zeros((len(time), 6))
-    speed[:, 0] = 0.5
-    columns = {
-        **{f"{kind}_qd": speed for kind in ("actual", "target")},
-        **{f"{kind}_q": np.cumsum(speed, axis=0) * 0.01 for kind in ("actual", "target")},
-        "target_qdd": zero,
-        "actual_current": np.full((len(time), 6), 0.5),
-        "robot_mode": np.full(len(time), 7.0),
-    }
-    powers = {}
-    for method in ("motion", "current"):
-        for scale in (1.0, 1.3):
-            calculator = EnergyCalculator(model, robot, PowerOptions(method=method))
-            calculator.use_friction(replace(FRICTION, scale=np.full(6, scale)))
-            table = calculator(Telemetry(time, columns))
-            assert table is not None
-            joints = calculator.channels.per_joint["electrical_power"]
-            powers[method, scale] = table.power[-1, joints][0]
-    assert powers["motion", 1.3] > 1.1 * powers["motion", 1.0]
-    assert powers["current", 1.3] == powers["current", 1.0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,9 +12,11 @@ import pytest
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
 from test.optimization.simulated_cycle import PICK, PLACE, pick_and_place, recorded
-from ur_energy_model.energy.cycles import Cycle, CycleDetector, Mark, Trigger
+from test.small_disk import SmallDisk, small_disk
+from ur_energy_model.energy.cycles import Cycle, CycleDetector, CycleLog, Mark, Trigger
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
-from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.powers import Channels
 from ur_energy_model.files import config_file
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Chain, Motion, move
@@ -37,11 +39,6 @@ def test_starts_are_found_at_their_samples(trigger: Trigger, size: int) -> None:
     for i, batch in enumerate(packets(telemetry, size)):
         found += [int(k) + i * size for k in starts.find(batch)]
     assert found == expected
-
-
-def test_a_source_without_the_signal_is_refused() -> None:
-    with pytest.raises(MissingFieldError, match="cycle_trigger"):
-        CycleDetector("program").find(Telemetry(np.zeros(1), {}))
 
 
 def run_cycles(log: Path | None, size: int) -> tuple[list[Cycle], Telemetry, LiveEstimator]:
@@ -236,26 +233,6 @@ def test_moves_that_are_programs_of_their_own_are_no_cycles(rate: float, repeate
     assert np.diff(cycles or [(0, work.duration)]) == pytest.approx(work.duration, abs=1.01 / rate)
 
 
-@pytest.mark.parametrize("rate", [5.0, 500.0])
-def test_runs_without_motion_are_cycles_whatever_came_before(rate: float) -> None:
-    """Hand guiding, a planned move as a program of its own, and one that a stop has ended."""
-    there, back = move(PICK, PLACE, 1.0, 2.0, 0.5), move(PLACE, PICK, 1.0, 2.0, 0.5)
-    work = Chain([there, back, there])
-    telemetry = played((work, work.duration), (named_motion("hold", ROBOT), 20.0), rate=rate)
-    state = np.ones(len(telemetry))
-    second, third, end = there.duration, there.duration + back.duration, work.duration
-    runs = [end + 5.0, end + 8.0, end + 11.0]
-    for begin, stop, value in (
-        (second, third - 0.4, 2),
-        (third, third + 0.6, 2),
-        (third + 0.6, end + 1.0, 4),
-        *((run, run + 0.6, 2) for run in runs),
-    ):
-        state[round(begin * rate) : round(stop * rate)] = value
-    cycles = found(changed(telemetry, runtime_state=state), 40)
-    assert cycles == [pytest.approx(ends, abs=1.01 / rate) for ends in pairwise(np.add(7.0, runs))]
-
-
 def test_an_output_shows_the_cycle_of_motion_without_rest() -> None:
     """Blended motion; an output that is switched at other places in every period is none."""
     rate, period = 125.0, 4.0
@@ -280,3 +257,31 @@ def test_the_user_who_starts_cycles_is_followed() -> None:
             detector.request()
         marks.append(detector.find(batch))
     assert [list(each.items()) for each in marks[25:] if each] == [[(0, Mark())], [(0, Mark((1,)))]]
+
+
+CHANNELS = Channels(("a_joint", "b_joint"))
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk") as disk_:
+        yield disk_
+
+
+def cycle(number: int) -> Cycle:
+    return Cycle(number, float(number), MeterReading.zero(len(CHANNELS)), 10.0)
+
+
+def test_cycles_of_a_full_disk_are_written_in_order_once_it_has_room(disk: SmallDisk) -> None:
+    log = CycleLog(disk.path / "cycles.csv")
+    log.append(cycle(1), CHANNELS, "now")
+    disk.fill()
+    for number in range(2, 200):  # more than the page of the file holds
+        log.append(cycle(number), CHANNELS, "now")
+    assert "No space left" in str(log.problem)
+    assert (disk.path / "cycles.csv").read_bytes().endswith(b"\r\n")
+    disk.empty()
+    log.write()
+    assert log.problem is None
+    with (disk.path / "cycles.csv").open(newline="") as file:
+        assert [int(row["cycle"]) for row in csv.DictReader(file)] == list(range(1, 200))

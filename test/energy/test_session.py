@@ -1,4 +1,4 @@
-"""Friction scales of a session whose friction is known to have changed."""
+"""Standby power at standstill, friction scales of a session, and the mean of both."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from test.identification.conftest import smooth_motion
+from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.session import (
     WITHIN_SESSION,
     FrictionAnchor,
     MeasuredMotion,
+    RunningMean,
+    StandbyTracker,
     anchor_friction,
 )
 from ur_energy_model.model.drives import BusModel, JointModel
@@ -21,8 +24,107 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Setup
 
+
+def test_a_running_mean_is_unbiased_from_the_first_value() -> None:
+    random = np.random.default_rng(3)
+    values = random.normal(7.0, 2.0, 5000)
+    mean = RunningMean(60.0)
+    for value in values:
+        mean.update(0.002, value)
+    assert mean.mean == pytest.approx(values.mean())
+    assert mean.std == pytest.approx(values.std(), rel=0.02)
+
+
+def followed(
+    tracker: StandbyTracker, rate: float, stretches: list[tuple[float, bool, float]], size: int
+) -> np.ndarray:
+    """Standby power in use [samples], W.
+
+    Args:
+        tracker: takes in the samples.
+        rate: of the samples [Hz].
+        stretches: length [s], whether the arm stands still, and unexplained power [W] of each.
+        size: of the batches.
+    """
+    lengths = [round(seconds * rate) for seconds, _, _ in stretches]
+    still = np.repeat([state for _, state, _ in stretches], lengths)
+    power = np.repeat([watts for _, _, watts in stretches], lengths)
+    time = 7.0 + np.arange(len(still)) / rate
+    steps = bridged_steps(time)
+    parts = [slice(k, k + size) for k in range(0, len(time), size)]
+    return np.concatenate(
+        [tracker.update(time[p], steps[p], still[p], power[p]).power for p in parts]
+    )
+
+
+@pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 500.0])
+def test_a_second_of_standstill_determines_the_standby_power(rate: float) -> None:
+    tracker = StandbyTracker(25.0, spread=2.5)
+    followed(tracker, rate, [(3.0, False, 90.0)], 100)
+    assert (tracker.power, tracker.std, tracker.anchored) == (25.0, 2.5, False)
+    tracker = StandbyTracker(25.0, spread=2.5)
+    power = followed(tracker, rate, [(3.0, False, 90.0), (1.2, True, 29.0)], 100)
+    assert tracker.anchored
+    assert power[0] == 25.0
+    assert power[-1] == pytest.approx(29.0)
+    assert tracker.std < 1.0
+    tracker.enabled = False
+    assert tracker.power == 25.0
+
+
+def test_short_standstills_add_up() -> None:
+    rest_and_move = [(0.4, True, 29.0), (1.0, False, 90.0)]
+    tracker = StandbyTracker(25.0, spread=2.5)
+    followed(tracker, 500.0, rest_and_move, 100)
+    assert (tracker.power, tracker.anchored) == (25.0, False)
+    tracker = StandbyTracker(25.0, spread=2.5)
+    followed(tracker, 500.0, 5 * rest_and_move, 100)
+    assert (tracker.power, tracker.anchored) == (pytest.approx(29.0), True)
+
+
+def test_batches_give_the_same_as_the_whole() -> None:
+    noise = np.random.default_rng(2).normal(28.0, 3.0, 40)
+    stretches = [(0.7, bool(k % 3), float(watts)) for k, watts in enumerate(noise)]
+    whole = followed(StandbyTracker(25.0, spread=2.5), 125.0, stretches, 10**6)
+    assert np.ptp(whole) > 0.5
+    for size in (1, 7, 64):
+        parts = followed(StandbyTracker(25.0, spread=2.5), 125.0, stretches, size)
+        np.testing.assert_allclose(parts, whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 64, 10**6])
+def test_errors_of_the_holding_power_are_in_the_standby_power_with_the_opposite_sign(
+    size: int,
+) -> None:
+    still = np.repeat([False, True, False], 250)
+    time = 7.0 + np.arange(len(still)) / 125.0
+    steps, power = bridged_steps(time), np.full(len(time), 29.0)
+    # Two errors: one of the holding power alone, one that motion has three times as much of.
+    changes = np.where(still[:, None], [2.0, 0.5], [0.0, 1.5])
+    tracker = StandbyTracker(25.0, spread=2.5)
+    parts = [slice(k, k + size) for k in range(0, len(time), size)]
+    errors = np.concatenate(
+        [tracker.update(time[p], steps[p], still[p], power[p], changes[p]).errors for p in parts]
+    )
+    assert not errors[still.argmax()].any()  # not anchored yet
+    np.testing.assert_allclose(errors[-1], [-2.0, -0.5])
+    np.testing.assert_allclose((changes + errors)[-1], [-2.0, 1.0])
+
+
+def test_standby_stays_within_its_limits() -> None:
+    tracker = StandbyTracker(25.0, spread=2.5, limit=3.0)
+    followed(tracker, 50.0, [(4.0, True, 40.0)], 10)
+    assert tracker.power == 28.0
+    assert tracker.at_limit
+    assert tracker.measured == pytest.approx(40.0)
+
+
 N = 6
+
+
 ROBOT = load_robot("ur5e")
+
+
 TRUTH = np.array([1.1, 0.92, 1.05, 0.95, 1.0, 1.08])
 
 
@@ -93,14 +195,6 @@ def test_a_joint_that_does_not_move_stays_unknown() -> None:
     session = anchor_friction(model, [(motion(model, still=(2,)), model.dynamics())])
     assert session.friction_scale[2] == 1.0
     assert session.friction_std[2] == model.sessions.friction_of(N)[2]
-
-
-def test_without_motion_the_prior_applies() -> None:
-    model = arm()
-    session = anchor_friction(model, [])
-    np.testing.assert_array_equal(session.friction_scale, np.ones(N))
-    np.testing.assert_array_equal(session.friction_std, model.sessions.friction_of(N))
-    assert session.moving_seconds == 0.0
 
 
 def test_the_spread_between_sessions_limits_the_scale() -> None:
