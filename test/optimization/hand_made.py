@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.optimization.cycle import Dwell, Move, Wait, WorkCycle
+from ur_energy_model.optimization.cycle import Move, Rest, Wait, WorkCycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
 from ur_energy_model.optimization.pendant import (
     sheet_of,
@@ -69,33 +69,27 @@ def hand_made_cycle() -> OptimizedCycle:
         down.with_profile(*SLOW_TOOL),
         move(below, HOME, *SLOW),
     ]
-    moves, new, dwells, now, new_now = [], [], [], 0.0, 0.0
+    moves, new, now, new_now = [], [], 0.0, 0.0
     for before, after in zip(fast, slow, strict=True):
         time, q, qd, _ = sampled(before)
-        nan = float("nan")
+        rest = Rest(WAIT, (Wait(WAIT, kept=False),))
         recorded = with_recorded_values(
-            Move(now, time, q, qd, "other", nan, nan, effort(before), 1.0, 200.0), ROBOT
+            Move(now, time, q, qd, energy=effort(before), peak_power=200.0, rest=rest), ROBOT
         )
         now += before.duration + WAIT
         moves.append(recorded)
-        dwells.append(Dwell(now - WAIT, WAIT, q[-1], (Wait(WAIT, kept=False),)))
-        new.append(
-            OptimizedMove(recorded, new_now, *sampled(after), effort(after), 1.0, nan, nan, nan)
-        )
+        nan = float("nan")
+        new.append(OptimizedMove(recorded, new_now, *sampled(after), effort(after), nan, nan, nan))
         new_now += after.duration
     duration = max(now, new_now)
-    last = Dwell(new_now, duration - new_now, HOME)
     energy = sum(each.energy for each in moves)
     cycle = WorkCycle(
         source="hand",
         robot="ur5e",
         found_by="repetition",
-        start=0.0,
         duration=duration,
         moves=tuple(moves),
-        dwells=tuple(dwells),
         count=3,
-        duration_std=0.0,
         measured_energy=400.0,
         measured_energy_std=1.0,
         temperature=np.full(6, 30.0),
@@ -105,7 +99,7 @@ def hand_made_cycle() -> OptimizedCycle:
         [each.duration for each in new],
         duration,
         ROBOT,
-        lambda index, motion, slot: effort(motion),
+        lambda index, slot, motion: effort(motion),
         waiting_after=2,
     )
     typed = [typed_motion(cycle, step, ROBOT) for step in sheet if step.do != "wait"]
@@ -117,7 +111,6 @@ def hand_made_cycle() -> OptimizedCycle:
         cycle=cycle,
         duration=duration,
         moves=tuple(new),
-        dwells=(last,),
         energy=energy,
         new_energy=sum(each.energy for each in new),
         saving_interval=(10.0, 20.0),

@@ -9,7 +9,7 @@ temperature may differ by widens the interval.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -19,12 +19,11 @@ import numpy as np
 from scipy.stats import t as student
 
 from ur_energy_model.energy.cycles import SAME_POINT
-from ur_energy_model.energy.meter import integrate
 from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.optimization.moves import scaling_of
+from ur_energy_model.optimization.moves import cycle_energies, scaling_of
 from ur_energy_model.optimization.recorded_motion import (
     STILL_TARGET,
     find_cycles,
@@ -112,15 +111,10 @@ class Comparison:
     def as_json(self) -> dict[str, Any]:
         """`ur_energy optimize --before ... --after ... --json`."""
         return {
+            **vars(self),
             "saving": self.saving,
-            "interval": list(self.interval),
             "saving_percent": 100.0 * self.saving / self.energy,
             "saving_percent_interval": [100.0 * end / self.energy for end in self.interval],
-            "proven": self.proven,
-            "energy": self.energy,
-            "new_energy": self.new_energy,
-            "standby_corrected": self.standby_corrected,
-            "differences": list(self.differences),
             "before": [_session_json(each) for each in self.before],
             "after": [_session_json(each) for each in self.after],
         }
@@ -145,19 +139,17 @@ def recorded_production(path: str | Path) -> Production:
             "has no bus power, so that energies of cycles are not measured",
             "record actual_robot_voltage and actual_robot_current",
         )
-    found = find_cycles(motion, find_moves(motion))
-    parts = [
-        slice(moves[0].first, end + 1) for moves, end in zip(found.moves, found.ends, strict=True)
-    ]
-    energy = np.array([integrate(motion.time[part], power[part]).net[0] for part in parts])
-    duration = np.array([float(np.ptp(motion.time[part])) for part in parts])
+    moves = find_moves(motion)
+    found = find_cycles(motion, moves)
+    energy = cycle_energies(motion, found, power)
+    duration = motion.time[list(found.ends)] - motion.time[[m[0].first for m in found.moves]]
     usual = duration <= USUAL * np.median(duration)
     inside = np.zeros(len(motion.time), dtype=bool)
-    for part in parts:
-        inside[part] = True
+    for cycle, end in zip(found.moves, found.ends, strict=True):
+        inside[cycle[0].first : end + 1] = True
     still = np.abs(motion.qd).max(axis=1) < STILL_TARGET
     rests = []
-    for move, after in pairwise(find_moves(motion)):
+    for move, after in pairwise(moves):
         rows = slice(move.last + 1, after.first)
         if rows.stop - rows.start > 0.1 / motion.period:
             rests.append((motion.q[move.last], float(power[rows].mean())))
@@ -210,17 +202,13 @@ def stored_production(
         raise InputError(
             "--history", f"holds cycles of {len(arms)} arms", f"name one: --arm {arms[0]}"
         )
-    days_of = database.columns(
+    days = database.columns(
         f"SELECT CAST(day AS VARCHAR) AS day, second {later_from}, "
         "avg(list_avg(joint_temperature)) AS temperature, avg(speed_scaling) AS scaling "
         "FROM seconds GROUP BY ALL"
     )
-    state = {
-        (bool(later), day): tuple(float(x) if x is not None else None for x in values)
-        for later, day, *values in zip(
-            *(days_of[name] for name in ("later", "day", "temperature", "scaling")), strict=True
-        )
-    }
+    columns = (days[name] for name in ("later", "day", "temperature", "scaling"))
+    state = {(bool(later), day): values for later, day, *values in zip(*columns, strict=True)}
     names = [str(name) for name in rows["program"] if name is not None]
     usual = max(set(names), key=names.count) if names else None
     sides: list[list[Production]] = [[], []]
@@ -229,22 +217,16 @@ def stored_production(
             [usual is None or name == usual for name in rows["program"]], dtype=bool
         )
         duration = rows["duration"][mine].astype(float)
-        energy, days = rows["bus_energy"][mine].astype(float), rows["day"][mine]
+        energy, day = rows["bus_energy"][mine].astype(float), rows["day"][mine]
         whole = duration <= USUAL * np.median(duration) if len(duration) else mine[:0]
-        for day in dict.fromkeys(days[whole]):
-            here = whole & (days == day)
-            warmth, scaling = state.get((later, day), (None, None))
-            sides[later].append(
-                Production(
-                    str(day),
-                    energy[here],
-                    duration[here],
-                    arms[0],
-                    usual,
-                    temperature=warmth,
-                    scaling=scaling,
-                )
+        for each in dict.fromkeys(day[whole]):
+            here = whole & (day == each)
+            warmth, scaling = (
+                None if value is None else float(value)
+                for value in state.get((later, each), (None, None))
             )
+            session = Production(str(each), energy[here], duration[here], arms[0], usual)
+            sides[later].append(replace(session, temperature=warmth, scaling=scaling))
         if not sides[later]:
             raise InputError(
                 "--changed",
@@ -264,18 +246,11 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
     sides = (tuple(before), tuple(after))
     shifts = _standby_shifts(sides)
     means, spreads, counts = [], [], []
-    for side, shift in zip(
-        sides, shifts or ((0.0,) * len(before), (0.0,) * len(after)), strict=True
-    ):
-        means.append(
-            np.array(
-                [
-                    float(np.mean(each.energy - by * each.duration))
-                    for each, by in zip(side, shift, strict=True)
-                ]
-            )
-        )
-        counts.append(np.array([len(each.energy) for each in side], dtype=float))
+    for k, side in enumerate(sides):
+        by = (0.0,) * len(side) if shifts is None else shifts[k]
+        corrected = [each.energy - w * each.duration for each, w in zip(side, by, strict=True)]
+        means.append(np.array([float(np.mean(energies)) for energies in corrected]))
+        counts.append(np.array([len(energies) for energies in corrected], dtype=float))
         spreads.append(max(_prior(each, corrected=shifts is not None) for each in side))
     within = [each.energy - each.energy.mean() for side in sides for each in side]
     free = sum(len(each) - 1 for each in within)
@@ -357,27 +332,24 @@ def _difference(sides: tuple[tuple[Production, ...], ...], name: str) -> float |
 def _differences(sides: tuple[tuple[Production, ...], ...]) -> list[str]:
     """What else changed from before to after, one sentence each."""
     out = []
-
-    def texts(name: str) -> list[str]:
-        return [
+    for name, what, remedy in (
+        ("serial", "The arm", ": a saving between two arms proves nothing"),
+        ("program", "The program's name", ""),
+    ):
+        before, after = (
             ", ".join(sorted({str(getattr(each, name)) for each in side if getattr(each, name)}))
             for side in sides
-        ]
-
-    for name, what in (("serial", "The arm"), ("program", "The program's name")):
-        before, after = texts(name)
-        if before and after and before != after:
-            remedy = ": a saving between two arms proves nothing" if name == "serial" else ""
-            out.append(f"{what} changed from {before} to {after}{remedy}.")
-    moves = [{len(each.points) for each in side if each.points is not None} for side in sides]
-    if all(moves) and moves[0] != moves[1]:
-        out.append(f"A cycle has {_list(moves[0])} moves before and {_list(moves[1])} after.")
-    elif all(moves):
-        first, second = (
-            next(each.points for each in side if each.points is not None) for side in sides
         )
+        if before and after and before != after:
+            out.append(f"{what} changed from {before} to {after}{remedy}.")
+    points = [[each.points for each in side if each.points is not None] for side in sides]
+    if all(points):
+        moves = [{len(each) for each in side} for side in points]
+        first, second = (side[0] for side in points)
         far = float(np.abs(first - second).max()) if first.shape == second.shape else np.inf
-        if far > SAME_POINT:
+        if moves[0] != moves[1]:
+            out.append(f"A cycle has {_list(moves[0])} moves before and {_list(moves[1])} after.")
+        elif far > SAME_POINT:
             out.append(
                 f"The moves start at other points, by up to {np.degrees(far):.1f}°: it may be "
                 "other work."
@@ -385,30 +357,23 @@ def _differences(sides: tuple[tuple[Production, ...], ...]) -> list[str]:
     loads = [{each.payload for each in side if each.payload is not None} for side in sides]
     if all(loads):
         ends = [np.array(sorted(load)) for load in loads]
-        apart = np.abs(ends[0].mean(axis=0) - ends[1].mean(axis=0)).max()
-        if apart > NOTABLE["payload"]:
-            out.append(
-                "The payload changed from {:.2f} kg to {:.2f} kg at most.".format(
-                    *(float(end.max()) for end in ends)
-                )
-            )
-    if not all(moves) or not all(loads):
+        if np.abs(ends[0].mean(axis=0) - ends[1].mean(axis=0)).max() > NOTABLE["payload"]:
+            most = (float(end.max()) for end in ends)
+            out.append("The payload changed from {:.2f} kg to {:.2f} kg at most.".format(*most))
+    if not all(points) or not all(loads):
         out.append("Payloads and points are not known on both sides: check that they stayed.")
-    warmer = _difference(sides, "temperature")
-    if warmer is not None and abs(warmer) > NOTABLE["temperature"]:
-        out.append(
+    for name, text, scale in (
+        (
+            "temperature",
             "The joints' temperature changed from {:.1f} to {:.1f} °C: warm joints have less "
-            "friction; the interval is wider for it.".format(
-                *(_mean(side, "temperature") or 0.0 for side in sides)
-            )
-        )
-    scaled = _difference(sides, "scaling")
-    if scaled is not None and abs(scaled) > NOTABLE["scaling"]:
-        out.append(
-            "The speed slider changed from {:.0f} % to {:.0f} %.".format(
-                *(100 * (_mean(side, "scaling") or 0.0) for side in sides)
-            )
-        )
+            "friction; the interval is wider for it.",
+            1.0,
+        ),
+        ("scaling", "The speed slider changed from {:.0f} % to {:.0f} %.", 100.0),
+    ):
+        change = _difference(sides, name)
+        if change is not None and abs(change) > NOTABLE[name]:
+            out.append(text.format(*(scale * (_mean(side, name) or 0.0) for side in sides)))
     times = [float(np.mean(np.concatenate([each.duration for each in side]))) for side in sides]
     if abs(times[1] / times[0] - 1.0) > NOTABLE["scaling"]:
         out.append(f"The cycle time changed from {times[0]:.2f} s to {times[1]:.2f} s.")

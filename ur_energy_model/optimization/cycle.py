@@ -1,7 +1,8 @@
-"""A repeated work cycle: moves along recorded paths, and the dwells between them."""
+"""A repeated work cycle: moves along recorded paths, the rests between them, and their energy."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -19,12 +20,10 @@ from ur_energy_model.trajectory import motions as moving
 from ur_energy_model.trajectory.plan import Motion, Plan
 from ur_energy_model.typing import Array
 
-# Switching the arm off in long waits: what it takes on this arm, where a recording shows it.
-
 
 @dataclass(frozen=True)
 class Switching:
-    """Brakes on or power off, and back.
+    """What switching an arm off in a long wait takes: brakes on or power off, and back.
 
     Attributes:
         time: that both changes take together [s].
@@ -76,44 +75,6 @@ neither (a blend, a spline: only its time law can be exported)."""
 
 
 @dataclass(frozen=True)
-class Move:
-    """One move from rest to rest as recorded; n joints, k samples.
-
-    Attributes:
-        start: time since the start of the cycle [s].
-        time: of the samples since the start of the move [k], s; the first is 0.
-        q, qd: target positions and velocities [k, n], rad, rad/s.
-        kind: how its path can be programmed.
-        speed, acceleration: of the fitted trapezoid; rad/s and rad/s^2 of the leading joint for
-            moveJ, m/s and m/s^2 of the tool for moveL; NaN for "other".
-        energy, energy_std: whole arm at the supply during the move as recorded, from the model [J].
-        peak_power: largest supply power during the move [W].
-        qdd: target accelerations [k, n], rad/s^2; None where they were not recorded.
-        payload: on the flange, as set in the controller; None stands for the model's.
-        line: of the program, where `script_control_line` was recorded.
-    """
-
-    start: float
-    time: Array
-    q: Array
-    qd: Array
-    kind: Kind
-    speed: float
-    acceleration: float
-    energy: float
-    energy_std: float
-    peak_power: float
-    qdd: Array | None = None
-    payload: Payload | None = None
-    line: int | None = None
-
-    @property
-    def duration(self) -> float:
-        """Of the move as recorded [s]."""
-        return float(self.time[-1])
-
-
-@dataclass(frozen=True)
 class Wait:
     """A wait of the program.
 
@@ -129,24 +90,18 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Dwell:
-    """Standstill between two moves.
+class Rest:
+    """Standstill after a move.
 
     Attributes:
-        start: time since the start of the cycle [s].
         duration: as recorded [s].
-        q: position [n], rad.
         waits: of the program, in order; the rest of the duration is the controller's own, as for
             planning a line.
-        energy: whole arm at the supply as recorded, from the model [J].
         payload: as in `Move`.
     """
 
-    start: float
-    duration: float
-    q: Array
+    duration: float = 0.0
     waits: tuple[Wait, ...] = ()
-    energy: float = 0.0
     payload: Payload | None = None
 
     @property
@@ -166,6 +121,45 @@ class Dwell:
 
 
 @dataclass(frozen=True)
+class Move:
+    """One move from rest to rest as recorded, and the rest after it; n joints, k samples.
+
+    Attributes:
+        start: time since the start of the cycle [s].
+        time: of the samples since the start of the move [k], s; the first is 0.
+        q, qd: target positions and velocities [k, n], rad, rad/s.
+        qdd: target accelerations [k, n], rad/s^2; None where they were not recorded.
+        kind: how its path can be programmed.
+        speed, acceleration: of the fitted trapezoid; rad/s and rad/s^2 of the leading joint for
+            moveJ, m/s and m/s^2 of the tool for moveL; NaN for "other".
+        energy: whole arm at the supply during the move as recorded, from the model [J].
+        peak_power: largest supply power during the move [W].
+        payload: on the flange, as set in the controller; None stands for the model's.
+        line: of the program, where `script_control_line` was recorded.
+        rest: after it.
+    """
+
+    start: float
+    time: Array
+    q: Array
+    qd: Array
+    qdd: Array | None = None
+    kind: Kind = "other"
+    speed: float = math.nan
+    acceleration: float = math.nan
+    energy: float = math.nan
+    peak_power: float = math.nan
+    payload: Payload | None = None
+    line: int | None = None
+    rest: Rest = Rest()
+
+    @property
+    def duration(self) -> float:
+        """Of the move as recorded [s]."""
+        return float(self.time[-1])
+
+
+@dataclass(frozen=True)
 class WorkCycle:
     """The repeated cycle of a recording: its typical instance, and the scatter over all.
 
@@ -174,31 +168,25 @@ class WorkCycle:
         robot: name of the arm.
         found_by: "program", "digital_output", "int_register", "repetition", or "whole" if the
             recording holds one cycle only.
-        start: of the typical instance in the recording [s].
         duration: of the typical instance [s].
-        moves, dwells: in order of time; together they cover the duration. The cycle starts with
-            a move; dwells of no length are left out.
+        moves: in order of time; with their rests they cover the duration.
         count: complete cycles in the recording.
-        duration_std: scatter of their durations [s]; 0 for a single one.
         measured_energy: mean over the cycles of the measured bus energy [J], None if not recorded.
         measured_energy_std: its scatter between cycles [J].
         temperature: mean joint temperatures [n], degC; None if not recorded.
         notes: what the recording does not show, one sentence each.
         tool: tool centre point in the flange frame [6], m and rad; None if not recorded.
         switching: what switching the arm off and on takes; None where the recording lacks it.
-        leading: how many waits of the last dwell the program has before its first move.
+        leading: how many waits of the last rest the program has before its first move.
         scaling: speed slider times limiter while it was recorded.
     """
 
     source: str
     robot: str
     found_by: str
-    start: float
     duration: float
     moves: tuple[Move, ...]
-    dwells: tuple[Dwell, ...]
     count: int
-    duration_std: float
     measured_energy: float | None
     measured_energy_std: float
     temperature: Array | None
@@ -209,20 +197,14 @@ class WorkCycle:
     scaling: float = 1.0
 
     @property
-    def rests(self) -> tuple[Dwell, ...]:
+    def rests(self) -> tuple[Rest, ...]:
         """The standstill after each move, also where it has no length."""
-        after = {round(dwell.start, 6): dwell for dwell in self.dwells}
-        out = []
-        for move in self.moves:
-            end = move.start + move.duration
-            none = Dwell(end, 0.0, move.q[-1], payload=move.payload)
-            out.append(after.get(round(end, 6), none))
-        return tuple(out)
+        return tuple(move.rest for move in self.moves)
 
     @property
     def slack(self) -> float:
         """Standstill that need not be kept [s]."""
-        return sum(dwell.slack for dwell in self.dwells)
+        return sum(rest.slack for rest in self.rests)
 
     @property
     def program(self) -> tuple[tuple[int, int | None], ...]:
@@ -284,11 +266,6 @@ class StretchEnergy:
     torque: Array
     moving: bool = True
 
-    @property
-    def energy_std(self) -> float:
-        """Standard deviation from the model's parameters [J]."""
-        return float(np.linalg.norm(self.sensitivity))
-
 
 class CycleEnergies:
     """Computes the energies of cycles of one arm.
@@ -313,12 +290,7 @@ class CycleEnergies:
         return self._known[id(payload)][1]
 
     def of(self, stretches: Sequence[Stretch], *, std: bool = True) -> list[StretchEnergy]:
-        """Energies of the stretches of a cycle that repeats.
-
-        Args:
-            stretches: in order; together one cycle.
-            std: compute the sensitivities.
-        """
+        """Energies of the stretches of a cycle that repeats, in order; `std` with sensitivities."""
         powers = PlanPowers(self.model, self.temperature, std=False)
         for motion, dynamics in self._motions(stretches[-2:], 0.0):  # as the cycle before left it
             powers(motion, dynamics)
@@ -368,24 +340,21 @@ class CycleEnergies:
 
 
 def recorded_stretches(cycle: WorkCycle, *, stretch: float = 1.0) -> list[Stretch]:
-    """A cycle as it was recorded: each move, and the dwell after it where there is one.
+    """A cycle as it was recorded: each move, and the rest after it where there is one.
 
     Args:
         cycle: recorded.
         stretch: factor on the durations of the moves; slack is left out where it is not 1.
     """
     out = []
-    for move, rest in zip(cycle.moves, cycle.rests, strict=True):
+    for move in cycle.moves:
         qdd = None if move.qdd is None else move.qdd / stretch**2
-        out.append(
-            Stretch(
-                Plan(move.time * stretch, move.q, move.qd / stretch, qdd, cycle.source),
-                move.payload,
-            )
+        plan = Plan(move.time * stretch, move.q, move.qd / stretch, qdd, cycle.source)
+        out += with_rest(
+            Stretch(plan, move.payload),
+            move.rest.duration if stretch == 1.0 else move.rest.kept,
+            move.rest.payload,
         )
-        waited = rest.duration if stretch == 1.0 else rest.kept
-        if waited > SHORTEST_REST:
-            out.append(dwelling(rest.q, waited, rest.payload))
     return out
 
 
@@ -396,14 +365,15 @@ def sampled_stretch(motion: moving.Motion, payload: Payload | None) -> Stretch:
     return Stretch(Plan(time, *motion.sample(time)), payload)
 
 
-def dwelling(q: Array, duration: float, payload: Payload | None) -> Stretch:
-    """Standstill at joint positions [n], rad, for a duration [s]."""
-    points = np.stack([q, q])
+def with_rest(stretch: Stretch, duration: float, payload: Payload | None) -> list[Stretch]:
+    """A move, and standstill at its end for a duration [s] if that is any."""
+    if duration <= SHORTEST_REST:
+        return [stretch]
+    points = np.repeat(stretch.plan.q[-1:], 2, axis=0)
     zero = np.zeros_like(points)
-    return Stretch(Plan(np.array([0.0, duration]), points, zero, zero), payload, moving=False)
+    plan = Plan(np.array([0.0, duration]), points, zero, zero)
+    return [stretch, Stretch(plan, payload, moving=False)]
 
-
-# Options of an optimization.
 
 KEEP_DWELL = 0.5
 """Dwells up to this long must stay [s]: grippers, sensors."""

@@ -13,15 +13,13 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import (
-    SHORTEST_REST,
     CycleEnergies,
-    Dwell,
     OptimizationOptions,
     Stretch,
     WorkCycle,
-    dwelling,
     recorded_stretches,
     sampled_stretch,
+    with_rest,
 )
 from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
 from ur_energy_model.optimization.path import (
@@ -38,17 +36,10 @@ from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
-# Durations of all moves of a cycle together: the same marginal energy of time for all.
-#
-# For a cycle time, the sum of the moves' energies is least where an additional second is worth the
-# same in every move (the Lagrange condition). All moves are therefore solved for one price of
-# time, and the price is searched for. A price above the power of simply waiting is never worth
-# paying: the rest of the time is spent waiting where the arm is held most cheaply.
-
 FASTEST = 1e5
-"""Most that a second is taken to be worth [W]: moves are then as fast as the limits allow."""
+"""Highest shadow price of time [W]: moves are then as fast as the limits allow."""
 SLOWEST = 0.05
-"""Least by which time in a move is worth more than waiting [W]; with less, moves would creep."""
+"""Lowest shadow price of time [W]; with less, moves would creep."""
 _TOLERANCE = 0.003
 """Relative error of the moves' total duration; the rest is made up by stretching them evenly."""
 _MOST_TRIALS = 8
@@ -56,23 +47,24 @@ _MOST_TRIALS = 8
 
 @dataclass(frozen=True)
 class Allocation:
-    """Time laws of all moves of a cycle.
+    """Time laws of all moves of a cycle, and the time left over, to be waited [s].
 
-    Attributes:
-        laws: of the moves.
-        waiting: time left over, to be waited [s].
-        price: marginal energy of time [W].
-        gap: how far the energy may be above the optimum [J].
+    `gap` is how far the energy may be above the optimum [J].
     """
 
     laws: tuple[TimeLaw, ...]
     waiting: float
-    price: float
-    gap: float
+    gap: float = 0.0
 
 
 class Allocator:
-    """Distributes time over moves.
+    """Distributes the time of a cycle over its moves and waiting.
+
+    For a cycle time, the sum of the moves' energies is least where a second more saves the same in
+    every move (the Lagrange condition). All moves are therefore solved for one shadow price of time
+    [W], what a second more saves in a move beside waiting that second, and the price is searched
+    for. Beyond the time at which it is zero, waiting where the arm is held most cheaply costs less
+    than moving slower.
 
     Args:
         moves: to be solved.
@@ -92,39 +84,40 @@ class Allocator:
         self._jerk = jerk
         self._known: dict[float, tuple[TimeLaw, ...]] = {}
 
-    def at(self, worth: float) -> tuple[TimeLaw, ...]:
-        """The moves' laws where a second is worth that much more than waiting [W]."""
-        if worth not in self._known:
-            near = min(self._known, key=lambda known: abs(np.log(known / worth)), default=None)
+    def at(self, shadow_price: float) -> tuple[TimeLaw, ...]:
+        """The moves' laws for a shadow price of time [W]."""
+        if shadow_price not in self._known:
+            near = min(
+                self._known, key=lambda known: abs(np.log(known / shadow_price)), default=None
+            )
             starts = (None,) * len(self._moves) if near is None else self._known[near]
-            self._known[worth] = tuple(
-                with_jerk_limit(move.cheapest(self.holding - worth, start), self._jerk)
+            self._known[shadow_price] = tuple(
+                with_jerk_limit(move.cheapest(self.holding - shadow_price, start), self._jerk)
                 for move, start in zip(self._moves, starts, strict=True)
             )
-        return self._known[worth]
+        return self._known[shadow_price]
 
     def allocate(self, duration: float) -> Allocation:
         """The laws of least energy for a total duration of moves and waiting [s]."""
         slow = self.at(SLOWEST)
         if _total(slow) <= duration:
-            return Allocation(slow, duration - _total(slow), self.holding, 0.0)
-        worth = self._search(duration)
-        found = self.at(worth)
+            return Allocation(slow, duration - _total(slow))
+        shadow_price = self._search(duration)
+        found = self.at(shadow_price)
         laws = self._fitted(found, duration)
-        price = self.holding - worth
+        price = self.holding - shadow_price
         energies = [
             (move.energy(new.b), move.energy(old.b), old.duration)
             for move, new, old in zip(self._moves, laws, found, strict=True)
         ]
         bound = sum(old - price * time for _, old, time in energies) + price * duration
-        return Allocation(laws, 0.0, price, max(sum(new for new, _, _ in energies) - bound, 0.0))
+        return Allocation(laws, 0.0, max(sum(new for new, _, _ in energies) - bound, 0.0))
 
     def _fitted(self, found: tuple[TimeLaw, ...], duration: float) -> tuple[TimeLaw, ...]:
-        """Laws that take exactly a duration [s], from laws that nearly do.
+        """Laws that take exactly a duration [s], from those found, stretched evenly.
 
-        They are stretched evenly where they nearly do; else mixed with those of the next price on
-        the other side, as where energy over duration is not convex and no price gives a duration
-        in between.
+        Where energy over duration is not convex, no price gives the durations in between: there
+        they are mixed with laws of a price on the other side.
         """
         ratio = duration / _total(found)
         if abs(ratio - 1.0) > 2 * _TOLERANCE:
@@ -149,7 +142,7 @@ class Allocator:
         return tuple(out)
 
     def _search(self, duration: float) -> float:
-        """The worth of time at which the moves take a duration [s]."""
+        """The shadow price at which the moves take a duration [s]."""
         low, high = np.log(SLOWEST), np.log(FASTEST)
         target, ends = np.log(duration), [np.log(_total(self.at(SLOWEST)))] * 2
         for trial in (16.0, 256.0, FASTEST):
@@ -194,7 +187,7 @@ class CycleProblem:
         options: what it may become.
         robot: the arm.
         locked: which moves stay as recorded; () for none.
-        like: a problem of the same cycle, whose paths are used again.
+        arms: of a problem of the same cycle, to be used again.
 
     Attributes:
         energies: of cycles of this arm.
@@ -213,7 +206,7 @@ class CycleProblem:
         options: OptimizationOptions,
         robot: RobotDescription,
         locked: Sequence[bool] = (),
-        like: CycleProblem | None = None,
+        arms: list[PathDynamics] | None = None,
     ) -> None:
         self.model, self.cycle, self.options, self.robot = model, cycle, options, robot
         self.locked = tuple(locked) or (False,) * len(cycle.moves)
@@ -221,19 +214,15 @@ class CycleProblem:
         self.recorded = recorded_stretches(cycle)
         self.recorded_energies = self.energies.of(self.recorded)
         self.limits, self.beyond = self._limits()
-        self.arms: list[PathDynamics] = (
-            like.arms
-            if like is not None
-            else [
-                PathDynamics(
-                    model,
-                    self.energies.dynamics(move.payload),
-                    JointPath.through(move.time, move.q, move.qd),
-                    cycle.temperature,
-                )
-                for move in cycle.moves
-            ]
-        )
+        self.arms = arms or [
+            PathDynamics(
+                model,
+                self.energies.dynamics(move.payload),
+                JointPath.through(move.time, move.q, move.qd),
+                cycle.temperature,
+            )
+            for move in cycle.moves
+        ]
 
     @cached_property
     def kept(self) -> float:
@@ -319,22 +308,16 @@ class CycleProblem:
             kept: whether the standstill is waited that must stay.
         """
         out, left = [], iter(laws)
+        waits = [rest.kept if kept else 0.0 for rest in self.cycle.rests]
+        waits[self.waiting_after] += waiting
         recorded = (stretch for stretch in self.recorded if stretch.moving)
-        for move, before, locked, rest, wait in zip(
-            self.cycle.moves,
-            recorded,
-            self.locked,
-            self.cycle.rests,
-            self._waits(waiting, kept=kept),
-            strict=True,
+        for move, stretch, locked, wait in zip(
+            self.cycle.moves, recorded, self.locked, waits, strict=True
         ):
-            if locked:
-                out.append(before)
-            else:
+            if not locked:
                 plan = Plan(*next(left).sample(SAMPLE_PERIOD), self.cycle.source)
-                out.append(Stretch(plan, move.payload))
-            if wait > SHORTEST_REST:
-                out.append(dwelling(rest.q, wait, rest.payload))
+                stretch = Stretch(plan, move.payload)
+            out += with_rest(stretch, wait, move.rest.payload)
         return out
 
     def fastest(self) -> list[Stretch]:
@@ -346,17 +329,6 @@ class CycleProblem:
         moving = sum(move.duration for move in self.cycle.moves)
         kept = sum(rest.kept for rest in self.cycle.rests)
         return recorded_stretches(self.cycle, stretch=(duration - kept) / moving)
-
-    def dwells(self, stretches: Sequence[Stretch]) -> tuple[Dwell, ...]:
-        """Standstills of a cycle as it would be run."""
-        out, start, rests = [], 0.0, iter(self.cycle.rests)
-        for stretch in stretches:
-            if stretch.moving:
-                rest = next(rests)
-            else:
-                out.append(replace(rest, start=start, duration=stretch.plan.duration))
-            start += stretch.plan.duration
-        return tuple(out)
 
     def notes(self) -> list[str]:
         """What the result rests on, one sentence each."""
@@ -391,21 +363,13 @@ class CycleProblem:
             )
         )
 
-    def typed_cost(self, index: int, motion: Motion, slot: float) -> float:
-        """Energy of a motion in the slot of a move, with the rest until its end [J].
+    def typed_cost(self, index: int, slot: float, motion: Motion) -> float:
+        """Energy of a motion that takes the slot [s] of a move at most, rest included [J].
 
         Infinite if the motion exceeds a limit.
-
-        Args:
-            index: of the move.
-            motion: from the start of the move to its end.
-            slot: time for the move [s].
         """
         payload = self.cycle.moves[index].payload
-        stretches = [sampled_stretch(motion, payload)]
-        rest = slot - motion.duration
-        if rest > SHORTEST_REST:
-            stretches.append(dwelling(stretches[0].plan.q[-1], rest, payload))
+        stretches = with_rest(sampled_stretch(motion, payload), slot - motion.duration, payload)
         parts = self.energies.of(stretches, std=False)
         shown = self._reached(stretches[0], parts[0].torque)
         if not shown.within(self.limits_of(index), TYPED_TOLERANCE):
@@ -456,21 +420,15 @@ class CycleProblem:
     def _holding(self) -> list[float]:
         """Power of waiting after each move [W]."""
         out = []
-        for rest in self.cycle.rests:
-            q = rest.q[None]
+        for move in self.cycle.moves:
+            q = move.q[-1:]
             zero = np.zeros_like(q)
-            link = self.energies.dynamics(rest.payload).gravity_torque(q)
+            link = self.energies.dynamics(move.rest.payload).gravity_torque(q)
             powers = self.model.from_link_torque(
                 link, zero, zero, temperature=self.cycle.temperature, std=False
             )
             out.append(float(powers.total_power[0]))
         return out
-
-    def _waits(self, extra: float, *, kept: bool) -> list[float]:
-        """Standstill after each move [s]: what is kept, and the rest in `waiting_after`."""
-        waits = [rest.kept if kept else 0.0 for rest in self.cycle.rests]
-        waits[self.waiting_after] += extra
-        return waits
 
     @property
     def waiting_after(self) -> int:

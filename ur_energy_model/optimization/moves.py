@@ -1,4 +1,4 @@
-"""The work cycle of a recording: its moves and dwells, and what they take."""
+"""The work cycle of a recording: its moves and rests, and what they take."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.optimization.cycle import (
     CycleEnergies,
-    Dwell,
+    Kind,
     Move,
+    Rest,
     StretchEnergy,
     Wait,
     WorkCycle,
@@ -28,8 +29,8 @@ from ur_energy_model.optimization.recorded_motion import (
     LONGEST,
     STILL_TARGET,
     FoundCycles,
+    MoveSpan,
     RecordedMotion,
-    Stretch,
     find_cycles,
     find_moves,
     line_of,
@@ -39,18 +40,11 @@ from ur_energy_model.optimization.recorded_motion import (
 from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Array
 
-# Uncertainty of energies and of a saving: the model's errors, not its parameters' alone.
-
 MOTION_ERROR = 0.14
 """Relative error of the predicted energy of motion (RMS over held-out recordings of real arms)."""
 CORRELATION = 0.95
 """Correlation of that error between two time laws of the same paths. The part that each law has of
 its own is then 4 % of the energy of motion; on simulated arms it was 2 %."""
-
-
-def energy_std(energy: StretchEnergy) -> float:
-    """Standard deviation of a stretch's energy [J]: parameters, and the error of its motion."""
-    return float(np.hypot(energy.energy_std, MOTION_ERROR * abs(energy.motion)))
 
 
 def saving_interval(
@@ -113,23 +107,16 @@ def find_cycle(
 
 
 def with_energies(model: EnergyModel, cycle: WorkCycle) -> WorkCycle:
-    """The cycle with its energies by the model."""
-    energies = CycleEnergies(model, cycle.temperature)
-    found = iter(energies.of(recorded_stretches(cycle)))
-    moves, dwells = [], []
-    for move, rest in zip(cycle.moves, cycle.rests, strict=True):
-        now = next(found)
-        moves.append(
-            replace(
-                move,
-                energy=now.energy,
-                energy_std=energy_std(now),
-                peak_power=now.peak_power,
-            )
-        )
-        if rest.duration > 0.0:
-            dwells.append(replace(rest, energy=next(found).energy))
-    return replace(cycle, moves=tuple(moves), dwells=tuple(dwells))
+    """The cycle with the energies of its moves by the model."""
+    energies = CycleEnergies(model, cycle.temperature).of(recorded_stretches(cycle))
+    moving = (energy for energy in energies if energy.moving)
+    return replace(
+        cycle,
+        moves=tuple(
+            replace(move, energy=now.energy, peak_power=now.peak_power)
+            for move, now in zip(cycle.moves, moving, strict=True)
+        ),
+    )
 
 
 def _typical(
@@ -143,51 +130,45 @@ def _typical(
     starts = np.array([motion.time[moves[0].first] for moves in found.moves])
     durations = motion.time[list(found.ends)] - starts
     chosen = int(np.argsort(durations, kind="stable")[len(durations) // 2])
-    measured = _measured(motion, found)
+    power, measured = motion.telemetry.bus_power, None
+    if power is not None and np.isfinite(power).all():
+        measured = cycle_energies(motion, found, power)
     start, payloads = float(starts[chosen]), _payloads(motion, setup)
     group, tool = found.moves[chosen], recorded_tool(motion.telemetry, robot)
     moves = [
         with_recorded_values(_move(motion, stretch, start, payloads), robot, tool)
         for stretch in group
     ]
-    dwells = []
-    limits = [move.first for move in group[1:]] + [found.ends[chosen]]
-    nexts = [*moves[1:], moves[0]]
-    pauses = _pauses(motion, [*group], limits, nexts)
-    for k, (stretch, until) in enumerate(zip(group, limits, strict=True)):
-        duration = float(motion.time[until] - motion.time[stretch.last])
+    untils = [*(stretch.first for stretch in group[1:]), found.ends[chosen]]
+    rested = [
+        float(motion.time[until] - motion.time[stretch.last])
+        for stretch, until in zip(group, untils, strict=True)
+    ]
+    kinds = [move.kind for move in (*moves[1:], moves[0])]
+    longest = keep_dwell + SAME_LINE + motion.period
+    for k, (stretch, until, duration) in enumerate(zip(group, untils, rested, strict=True)):
+        waits: Waits | None = []
         if duration > 0.0:
             waits = _waits_by_line(motion, stretch.last, until, moves[k].line)
-            if waits is None:
-                waits = _split(
-                    duration - pauses[nexts[k].kind], found.lead if k + 1 == len(group) else 0.0
-                )
-            dwells.append(
-                Dwell(
-                    float(motion.time[stretch.last]) - start,
-                    duration,
-                    motion.q[stretch.last].copy(),
-                    tuple(
-                        Wait(time, time <= keep_dwell + SAME_LINE + motion.period, line)
-                        for time, line in waits
-                    ),
-                    payload=payloads[max(until - 1, stretch.last)],
-                )
-            )
-    leading = _leading(moves[-1], dwells[-1] if dwells else None, found.lead)
-    if leading:
-        dwells[-1] = _with_lines_before(motion, dwells[-1], leading, start)
+        if waits is None:
+            pause = _pause(kinds[k], kinds, rested)
+            waits = _split(duration - pause, found.lead if k + 1 == len(group) else 0.0)
+        rest = Rest(
+            duration,
+            tuple(Wait(time, time <= longest, line) for time, line in waits),
+            payloads[max(until - 1, stretch.last)],
+        )
+        moves[k] = replace(moves[k], rest=rest)
+    leading = _leading(moves[-1], found.lead)
+    moves[-1] = _with_lines_before(motion, moves[-1], leading, start)
     warmth = motion.telemetry.columns.get("joint_temperatures")
     return WorkCycle(
         source=motion.telemetry.info.source,
         robot=robot.name,
         found_by=found.found_by,
-        start=start,
         duration=float(durations[chosen]),
         moves=tuple(moves),
-        dwells=tuple(dwells),
         count=len(found.moves),
-        duration_std=float(np.std(durations, ddof=1)) if len(durations) > 1 else 0.0,
         measured_energy=None if measured is None else float(measured.mean()),
         measured_energy_std=(
             0.0 if measured is None or len(measured) < 2 else float(measured.std(ddof=1))
@@ -211,32 +192,17 @@ def scaling_of(motion: RecordedMotion) -> float:
     return found if 0.01 < found <= 1.0 else 1.0
 
 
-def _pauses(
-    motion: RecordedMotion, group: list[Stretch], limits: list[int], nexts: list[Move]
-) -> dict[str, float]:
-    """What the controller takes for itself before a move, by its kind [s].
+def _pause(kind: Kind, kinds: Sequence[Kind], rested: Sequence[float]) -> float:
+    """What the controller takes for itself before a move of a kind [s].
 
     The shortest standstill before such a move, unless it is so long that a program may have it.
     """
-    out = dict.fromkeys(("moveJ", "moveL", "other"), 0.0)
-    for kind in out:
-        rests = [
-            float(motion.time[until] - motion.time[stretch.last])
-            for stretch, until, after in zip(group, limits, nexts, strict=True)
-            if after.kind == kind
-        ]
-        if rests and min(rests) < LONGEST_PAUSE:
-            out[kind] = min(rests)
-    return out
+    shortest = min(rest for rest, after in zip(rested, kinds, strict=True) if after == kind)
+    return shortest if shortest < LONGEST_PAUSE else 0.0
 
 
 def _split(duration: float, lead: float) -> Waits:
-    """Waits of a standstill, without lines: the last one belongs to the begin of the cycle.
-
-    Args:
-        duration: of the standstill [s].
-        lead: of the wait with which the cycle begins [s]; 0 without one.
-    """
+    """Waits of a standstill [s], without lines; a last one of `lead` s begins the cycle."""
     last = min(lead, duration) if lead >= SHORTEST_WAIT else 0.0
     first = duration - last
     if 0.0 < first < LONGEST_PAUSE and last:
@@ -251,12 +217,6 @@ def _waits_by_line(
 
     While the line is that of the move before or after, the controller is busy itself. Lines that
     change quickly are a loop that waits for a signal: one wait.
-
-    Args:
-        motion: recorded.
-        first: sample at which the standstill begins.
-        last: sample at which it ends.
-        before: line of the move before.
     """
     lines = motion.telemetry.columns.get("script_control_line")
     if lines is None or before is None or not np.isfinite(lines[first : last + 1]).all():
@@ -275,61 +235,47 @@ def _waits_by_line(
     return [(round(time, 2), line) for time, line in waits if time >= SHORTEST_WAIT]
 
 
-def _leading(last_move: Move, last: Dwell | None, lead: float) -> int:
+def _leading(last: Move, lead: float) -> int:
     """How many waits of the last standstill the program has before its first move."""
-    if last is None or round(last.start - last_move.start - last_move.duration, 6) != 0.0:
-        return 0
     count, left = 0, lead + SAME_LINE
-    for wait in reversed(last.waits):
+    for wait in reversed(last.rest.waits):
         left -= wait.duration
-        first = last_move.line is not None and wait.line is not None and wait.line < last_move.line
+        first = last.line is not None and wait.line is not None and wait.line < last.line
         if not first and left < 0.0:
             break
         count += 1
     return count
 
 
-def _move(motion: RecordedMotion, stretch: Stretch, start: float, payloads: list[Payload]) -> Move:
+def _move(motion: RecordedMotion, stretch: MoveSpan, start: float, payloads: list[Payload]) -> Move:
     rows = slice(stretch.first, stretch.last + 1)
     time, qd = motion.time[rows], motion.qd[rows].copy()
     qd[0] = qd[-1] = 0.0
     slow = motion.qdd is None or (motion.period > SLOW_SAMPLES and not motion.measured)
     return Move(
-        start=float(time[0]) - start,
-        time=time - time[0],
-        q=motion.q[rows],
-        qd=qd,
-        kind="other",
-        speed=float("nan"),
-        acceleration=float("nan"),
-        energy=float("nan"),
-        energy_std=float("nan"),
-        peak_power=float("nan"),
+        float(time[0]) - start,
+        time - time[0],
+        motion.q[rows],
+        qd,
         qdd=None if slow or motion.qdd is None else motion.qdd[rows],
         payload=payloads[stretch.last],
         line=line_of(motion, stretch),
     )
 
 
-def _with_lines_before(motion: RecordedMotion, last: Dwell, leading: int, start: float) -> Dwell:
-    """The last standstill, its leading waits with the lines that they have before this cycle.
+def _with_lines_before(motion: RecordedMotion, last: Move, leading: int, start: float) -> Move:
+    """The last move, its leading waits with the lines that they have before this cycle's start [s].
 
     A program that is written out has other lines for the next cycle.
-
-    Args:
-        motion: recorded.
-        last: of the cycle.
-        leading: number of its waits with which the cycle begins.
-        start: of the first move [s].
     """
     lines = motion.telemetry.columns.get("script_control_line")
-    waits, end = list(last.waits), start
+    waits, end = list(last.rest.waits), start
     for k in range(len(waits) - 1, len(waits) - 1 - leading, -1):
         at = int(np.searchsorted(motion.time, end - 0.5 * waits[k].duration))
         if lines is not None and waits[k].line is not None and at > 0 and lines[at] >= 1:
             waits[k] = replace(waits[k], line=int(lines[at]))
         end -= waits[k].duration
-    return replace(last, waits=tuple(waits))
+    return replace(last, rest=replace(last.rest, waits=tuple(waits)))
 
 
 def _payloads(motion: RecordedMotion, setup: Setup) -> list[Payload]:
@@ -340,11 +286,8 @@ def _payloads(motion: RecordedMotion, setup: Setup) -> list[Payload]:
     return out
 
 
-def _measured(motion: RecordedMotion, found: FoundCycles) -> Array | None:
-    """Measured bus energy of each complete cycle [cycles], J; None if it was not recorded."""
-    power = motion.telemetry.bus_power
-    if power is None or not np.isfinite(power).all():
-        return None
+def cycle_energies(motion: RecordedMotion, found: FoundCycles, power: Array) -> Array:
+    """Energy of each complete cycle [cycles], J, from the power at each sample [W]."""
     parts = [
         slice(moves[0].first, end + 1) for moves, end in zip(found.moves, found.ends, strict=True)
     ]

@@ -21,7 +21,7 @@ from ur_energy_model.optimization.cycle import (
     WorkCycle,
 )
 from ur_energy_model.optimization.cycle_problem import SLOWEST, CycleProblem
-from ur_energy_model.optimization.moves import energy_std, find_cycle, saving_interval
+from ur_energy_model.optimization.moves import find_cycle, saving_interval
 from ur_energy_model.optimization.optimized_cycle import (
     ArmLoad,
     Ceiling,
@@ -40,10 +40,8 @@ from ur_energy_model.optimization.pendant import (
 )
 from ur_energy_model.typing import Array, Progress
 
-# Energy of the cheapest cycle over its cycle time.
-
-WORTHS = np.geomspace(SLOWEST, 300.0, 16)
-"""What a second is worth more than waiting at the points of the curve [W]."""
+SHADOW_PRICES = np.geomspace(SLOWEST, 300.0, 16)
+"""Shadow prices of time at the points of the curve of energy over cycle time [W]."""
 NEXT = 1.003
 """Least ratio of consecutive cycle times."""
 LONGEST = 2.0
@@ -58,8 +56,8 @@ def pareto_curve(problem: CycleProblem) -> Array:
     """
     longest = LONGEST * problem.cycle.duration
     points = [(problem.shortest, problem.fastest())]
-    for worth in WORTHS[::-1].tolist():
-        laws = problem.allocator.at(worth)
+    for price in SHADOW_PRICES[::-1].tolist():
+        laws = problem.allocator.at(price)
         duration = sum(law.duration for law in laws) + problem.kept
         if NEXT * points[-1][0] < duration < longest:
             points.append((duration, problem.stretches(laws)))
@@ -68,15 +66,10 @@ def pareto_curve(problem: CycleProblem) -> Array:
     return np.array([(duration, problem.energies.total(cycle)) for duration, cycle in points])
 
 
-# Waits in which the arm is switched off, where that saves energy on this arm.
-
-
 def with_long_waits(problem: CycleProblem, duration: float) -> list[list[Stretch]]:
-    """The cycle whose moves are as fast as pays when waiting is done switched off, if allowed.
+    """The cycle of a duration [s] whose moves are as fast as pays when long waits are switched off.
 
-    Args:
-        problem: with the option to switch off.
-        duration: of the cycle [s].
+    None without the option, or where the recording does not show what switching takes.
     """
     switching = problem.cycle.switching
     if problem.options.power_off_after is None or switching is None:
@@ -147,7 +140,7 @@ def optimize_cycle(
     """
     options = OptimizationOptions() if options is None else options
     robot = model.description() if robot is None else robot
-    report = _silent if progress is None else progress
+    report = progress or (lambda fraction, text: None)
     report(0.0, "reading the recording")
     if options.session:
         model = in_session_of(model, bag)
@@ -182,7 +175,6 @@ def optimize_cycle(
         cycle=problem.cycle,
         duration=duration,
         moves=_moves(problem, new, after, sheet, typed),
-        dwells=problem.dwells(new),
         energy=_total(before),
         new_energy=_total(after),
         saving_interval=saving_interval(before, after),
@@ -223,10 +215,6 @@ def _far_from_measured(cycle: WorkCycle, energy: float) -> list[str]:
         f"{'above' if off > 0.0 else 'below'} the measured one: check payload and model; the "
         "saving may be off by as much."
     ]
-
-
-def _silent(fraction: float, text: str) -> None:
-    """Report nothing."""
 
 
 def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
@@ -291,7 +279,7 @@ def _typed(
     if any(late):
         locked = np.logical_or(problem.locked, late).tolist()
         other = CycleProblem(
-            problem.model, problem.cycle, problem.options, problem.robot, locked, like=problem
+            problem.model, problem.cycle, problem.options, problem.robot, locked, problem.arms
         )
         if duration >= other.shortest:
             best = other.allocate(duration)
@@ -341,7 +329,11 @@ def _ceiling(problem: CycleProblem, duration: float, found: float) -> Ceiling:
     if any(problem.locked) or asked != (None, None, None):
         usual = max(problem.limits.tool_speed / TOOL_SPEED_SHARE, TOOL_SPEED)
         free = CycleProblem(
-            problem.model, cycle, OptimizationOptions(tool_speed=usual), problem.robot, like=problem
+            problem.model,
+            cycle,
+            OptimizationOptions(tool_speed=usual),
+            problem.robot,
+            arms=problem.arms,
         )
     if duration >= sum(law.duration for law in free.fastest_laws):
         best = free.allocator.allocate(duration)
@@ -394,37 +386,35 @@ def _moves(
     typed: Sequence[StretchEnergy],
 ) -> tuple[OptimizedMove, ...]:
     """The moves among the stretches of the new cycle, with what to type for them."""
-    out, start, scale = [], 0.0, problem.cycle.scaling
-    moves = zip(
+    out, scale = [], problem.cycle.scaling
+    starts = np.cumsum([0.0, *(stretch.plan.duration for stretch in stretches)])
+    new = zip(starts.tolist(), stretches, energies, strict=False)
+    for move, step, run, (start, stretch, energy) in zip(
         problem.cycle.moves,
         (step for step in sheet if step.do != "wait"),
         (part for part in typed if part.moving),
+        (each for each in new if each[1].moving),
         strict=True,
-    )
-    for stretch, energy in zip(stretches, energies, strict=True):
+    ):
         plan = stretch.plan
-        if stretch.moving:
-            move, step, run = next(moves)
-            qd = np.gradient(plan.q, plan.time, axis=0) if plan.qd is None else plan.qd
-            qdd = np.gradient(qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
-            unit = pendant_unit(move.kind)
-            out.append(
-                OptimizedMove(
-                    move=move,
-                    start=start,
-                    time=plan.time,
-                    q=plan.q,
-                    qd=qd,
-                    qdd=qdd,
-                    energy=energy.energy,
-                    energy_std=energy_std(energy),
-                    speed=(step.new_speed or math.nan) * unit * scale,
-                    acceleration=(step.new_acceleration or math.nan) * unit * scale**2,
-                    typed_energy=run.energy,
-                    kept=step.kept,
-                )
+        qd = np.gradient(plan.q, plan.time, axis=0) if plan.qd is None else plan.qd
+        qdd = np.gradient(qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
+        unit = pendant_unit(move.kind)
+        out.append(
+            OptimizedMove(
+                move=move,
+                start=start,
+                time=plan.time,
+                q=plan.q,
+                qd=qd,
+                qdd=qdd,
+                energy=energy.energy,
+                speed=(step.new_speed or math.nan) * unit * scale,
+                acceleration=(step.new_acceleration or math.nan) * unit * scale**2,
+                typed_energy=run.energy,
+                kept=step.kept,
             )
-        start += plan.duration
+        )
     return tuple(out)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
+from ur_energy_model.optimization.cycle import Move, WorkCycle
 from ur_energy_model.optimization.pendant import Step
 from ur_energy_model.typing import Array
 
@@ -24,7 +25,7 @@ class OptimizedMove:
         start: time since the start of the new cycle [s].
         time: since the start of the move [k], s.
         q, qd, qdd: on the recorded path [k, n], rad, rad/s, rad/s^2.
-        energy, energy_std: whole arm at the supply [J].
+        energy: whole arm at the supply [J].
         speed, acceleration: what to type, as in `Move`; NaN for "other".
         typed_energy: energy of the move when the sheet is typed [J].
         kept: whether it stays as recorded.
@@ -37,7 +38,6 @@ class OptimizedMove:
     qd: Array
     qdd: Array
     energy: float
-    energy_std: float
     speed: float
     acceleration: float
     typed_energy: float
@@ -92,13 +92,9 @@ class Ceiling:
 
     def as_json(self) -> dict[str, Any]:
         """`ceiling` of `ur_energy optimize --json`."""
-        return {
-            "standby_share": self.standby_share,
-            "most_saving_percent": self.most_saving_percent,
-            "joules_per_second": self.joules_per_second,
-            "break_minutes": BREAK,
-            "break_kwh_per_year": self.break_energy() / 3.6e6,
-        }
+        break_kwh = self.break_energy() / 3.6e6
+        names = ("standby_share", "most_saving_percent", "joules_per_second")
+        return _named(self, names) | {"break_minutes": BREAK, "break_kwh_per_year": break_kwh}
 
     def text(self) -> str:
         """In a sentence."""
@@ -134,10 +130,6 @@ class ArmLoad:
     torque_rms: float
     power: float
 
-    def as_json(self) -> dict[str, Any]:
-        """`load` of `ur_energy optimize --json`."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class OptimizedCycle:
@@ -147,7 +139,6 @@ class OptimizedCycle:
         cycle: as recorded.
         duration: of the new cycle [s].
         moves: with new time laws.
-        dwells: kept and remaining ones, in the new cycle's time.
         energy, new_energy: as recorded, and new.
         saving_interval: 95 % interval of the saving (low, high), percent of energy.
         time_optimal_duration, time_optimal_energy: every move as fast as the limits allow.
@@ -167,7 +158,6 @@ class OptimizedCycle:
     cycle: WorkCycle
     duration: float
     moves: tuple[OptimizedMove, ...]
-    dwells: tuple[Dwell, ...]
     energy: float
     new_energy: float
     saving_interval: tuple[float, float]
@@ -203,72 +193,39 @@ class OptimizedCycle:
 
     def as_json(self) -> dict[str, Any]:
         """`ur_energy optimize --json`."""
-        cycle = self.cycle
+        cycle, loads = self.cycle, self.loads
+        names = ("recorded", "typed", "time_optimal")
         return {
             "ceiling": None if self.ceiling is None else self.ceiling.as_json(),
             "sheet": [step.as_json(number) for number, step in enumerate(self.sheet, 1)],
             "cycle": {
-                "duration": cycle.duration,
+                **_named(cycle, ("duration", "slack", "count", "found_by")),
                 "moves": len(cycle.moves),
-                "dwells": len(cycle.dwells),
-                "slack": cycle.slack,
-                "count": cycle.count,
-                "found_by": cycle.found_by,
+                "dwells": sum(rest.duration > 0.0 for rest in cycle.rests),
             },
-            "moves": [_move_json(move) for move in self.moves],
-            "duration": self.duration,
-            "energy": self.energy,
-            "new_energy": self.new_energy,
-            "typed_energy": self.typed_energy,
-            "typed_duration": self.typed_duration,
-            "typed_saving_percent": self.typed_saving_percent,
-            "typed_saving_percent_interval": list(self.typed_interval),
-            "proven": self.proven,
-            "saving_percent": self.saving_percent,
-            "saving_percent_interval": list(self.saving_interval),
-            "time_optimal_duration": self.time_optimal_duration,
-            "time_optimal_energy": self.time_optimal_energy,
-            "load": None
-            if self.loads is None
-            else {
-                name: load.as_json()
-                for name, load in zip(
-                    ("recorded", "typed", "time_optimal"), self.loads, strict=True
-                )
-            },
-            "scaled_energy": self.scaled_energy,
-            "bound_gap": self.bound_gap,
-            "pareto": None if self.pareto is None else self.pareto.tolist(),
-            "measured": None if self.measured is None else _measured_json(self.measured),
-            "notes": list(self.notes),
+            "moves": [
+                {
+                    **_named(each.move, ("start", "duration", "energy", "kind", "peak_power")),
+                    **_named(each.move, ("speed", "acceleration")),
+                    **_named(each, ("duration", "energy", "speed", "acceleration"), "new_"),
+                    **_named(each, ("typed_energy", "kept")),
+                }
+                for each in self.moves
+            ],
+            **_named(self, _FIGURES),
+            "typed_saving_percent_interval": self.typed_interval,
+            "saving_percent_interval": self.saving_interval,
+            "load": None if loads is None else dict(zip(names, loads, strict=True)),
         }
 
 
-def _move_json(move: OptimizedMove) -> dict[str, Any]:
-    before = move.move
-    return {
-        "start": before.start,
-        "duration": before.duration,
-        "new_duration": move.duration,
-        "energy": before.energy,
-        "new_energy": move.energy,
-        "kind": before.kind,
-        "speed": before.speed,
-        "acceleration": before.acceleration,
-        "new_speed": move.speed,
-        "new_acceleration": move.acceleration,
-        "typed_energy": move.typed_energy,
-        "peak_power": before.peak_power,
-        "kept": move.kept,
-    }
+_FIGURES = (
+    "duration", "energy", "new_energy", "typed_energy", "typed_duration", "typed_saving_percent",
+    "proven", "saving_percent", "time_optimal_duration", "time_optimal_energy", "scaled_energy",
+    "bound_gap", "pareto", "measured", "notes",
+)  # fmt: skip
 
 
-def _measured_json(measured: MeasuredSaving) -> dict[str, Any]:
-    return {
-        "energy": measured.energy,
-        "new_energy": measured.new_energy,
-        "saving_percent": measured.saving_percent,
-        "interval": list(measured.interval),
-        "cycles": measured.cycles,
-        "temperature": None if measured.temperature is None else measured.temperature.tolist(),
-    }
+def _named(thing: object, names: Sequence[str], prefix: str = "") -> dict[str, Any]:
+    """Attributes by name."""
+    return {prefix + name: getattr(thing, name) for name in names}

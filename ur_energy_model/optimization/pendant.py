@@ -22,15 +22,14 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import (
-    SHORTEST_REST,
     Kind,
     Move,
     OptimizationOptions,
     Stretch,
     WorkCycle,
-    dwelling,
     recorded_stretches,
     sampled_stretch,
+    with_rest,
 )
 from ur_energy_model.simulation.kinematics import (
     ArmKinematics,
@@ -40,8 +39,8 @@ from ur_energy_model.simulation.kinematics import (
     matrix_of,
 )
 from ur_energy_model.simulation.sensors import pose_vector
+from ur_energy_model.trajectory import motions
 from ur_energy_model.trajectory.motions import Motion, Trapezoid
-from ur_energy_model.trajectory.motions import move as move_between
 from ur_energy_model.typing import Array
 
 # How the path of a move can be programmed: moveJ, moveL or neither.
@@ -84,7 +83,7 @@ class ProgrammedPath:
             acceleration: the same, per s.
         """
         if self.line is None:
-            return move_between(self.start, self.end, speed, acceleration)
+            return motions.move(self.start, self.end, speed, acceleration)
         return self.line.with_profile(speed, acceleration)
 
 
@@ -329,9 +328,10 @@ LATE = 0.01
 FASTER = 1.05
 """Factor on speed or acceleration from which a move is called faster than recorded."""
 
-SlotCost = Callable[[int, Motion, float], float]
-"""Energy of a motion in the slot [s] of the move of this number, rest included [J]; infinite if the
-motion exceeds a limit."""
+
+SlotCost = Callable[[int, float, Motion], float]
+"""Energy [J] of a motion in the move of this number and its slot [s], rest included; infinite if
+the motion exceeds a limit."""
 
 
 @dataclass(frozen=True)
@@ -423,17 +423,14 @@ def with_locks(
         )
     locked = {move for move, wait in (program[n - 1] for n in options.keep) if wait is None}
     waits = {program[n - 1] for n in options.keep} - {(move, None) for move in locked}
-    rests = {
-        round(rest.start, 6): replace(
-            rest,
-            waits=tuple(
-                replace(wait, kept=wait.kept or (k, j) in waits)
-                for j, wait in enumerate(rest.waits)
-            ),
+    moves = []
+    for k, move in enumerate(cycle.moves):
+        kept = (
+            replace(wait, kept=wait.kept or (k, j) in waits)
+            for j, wait in enumerate(move.rest.waits)
         )
-        for k, rest in enumerate(cycle.rests)
-    }
-    cycle = replace(cycle, dwells=tuple(rests[round(dwell.start, 6)] for dwell in cycle.dwells))
+        moves.append(replace(move, rest=replace(move.rest, waits=tuple(kept))))
+    cycle = replace(cycle, moves=tuple(moves))
     slow = _slow_moves(cycle, dynamics) if options.keep_slow else set()
     every = range(len(cycle.moves))
     return cycle, tuple(k in locked or k in slow for k in every), slow - locked
@@ -482,7 +479,7 @@ def sheet_of(
             factor = math.inf if max_speedup is None else max_speedup
             most = (factor * old[0] * units[0], factor * old[1] * units[1])
             best = best_trapezoid(
-                path, slot, partial(_slot_cost, cost, k, slot), units, most, move.acceleration
+                path, slot, partial(cost, k, slot), units, most, move.acceleration
             )
             if best is not None:
                 new = (_rounded(best.speed / units[0]), _rounded(best.acceleration / units[1]))
@@ -546,12 +543,9 @@ def typed_stretches(
     for step in sheet:
         if step.do == "wait":
             continue
-        move, rest = cycle.moves[step.move], cycle.rests[step.move]
-        motion = typed_motion(cycle, step, robot)
+        move, motion = cycle.moves[step.move], typed_motion(cycle, step, robot)
         stretch = recorded[step.move] if motion is None else sampled_stretch(motion, move.payload)
-        out.append(stretch)
-        if waited[step.move] > SHORTEST_REST:
-            out.append(dwelling(rest.q, waited[step.move], rest.payload))
+        out += with_rest(stretch, waited[step.move], move.rest.payload)
     return out
 
 
@@ -606,10 +600,6 @@ def sheet_csv(sheet: Sequence[Step]) -> str:
         row["kept"] = str(row["kept"]).lower()
         writer.writerow(row)
     return text.getvalue()
-
-
-def _slot_cost(cost: SlotCost, index: int, slot: float, motion: Motion) -> float:
-    return cost(index, motion, slot)
 
 
 def _slow_moves(cycle: WorkCycle, dynamics: ArmDynamics) -> set[int]:

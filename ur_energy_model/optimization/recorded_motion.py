@@ -85,13 +85,15 @@ def read_motion(path: str | Path, robot: RobotDescription) -> RecordedMotion:
         MissingFieldError: neither target nor measured positions are recorded.
     """
     telemetry, cut = _read(Path(path), robot)
-    if _moved_by_hand(telemetry):
+    columns = telemetry.columns
+    known = "target_qd" in columns and "target_qdd" in columns
+    by_hand = np.any(columns.get("robot_mode", np.zeros(0)) == BACKDRIVE)
+    if by_hand or (known and freedrive_samples(telemetry).any()):
         raise RecordingError(
             path,
             "contains freedrive: the arm was moved by hand, which is no motion of a program",
             "record the program running on its own",
         )
-    columns = telemetry.columns
     if "target_q" in columns and "target_qd" in columns:
         return RecordedMotion(
             telemetry,
@@ -102,13 +104,6 @@ def read_motion(path: str | Path, robot: RobotDescription) -> RecordedMotion:
             cut=cut,
         )
     return _smoothed(telemetry, cut)
-
-
-def _moved_by_hand(telemetry: Telemetry) -> bool:
-    if "robot_mode" in telemetry and (telemetry["robot_mode"] == BACKDRIVE).any():
-        return True
-    known = "target_qd" in telemetry and "target_qdd" in telemetry
-    return known and bool(freedrive_samples(telemetry).any())
 
 
 def _read(path: Path, robot: RobotDescription) -> tuple[Telemetry, bool]:
@@ -145,8 +140,6 @@ def _smoothed(telemetry: Telemetry, cut: bool) -> RecordedMotion:
     return RecordedMotion(telemetry, q, qd, qdd, measured=True, cut=cut)
 
 
-# Moves of a recording: stretches of motion between two instants of rest.
-
 STILL_TARGET = 1e-3
 """Target speed below which a joint stands still [rad/s]; streamed targets tremble by less."""
 NEARLY_STILL = 0.03
@@ -161,7 +154,7 @@ TURN = 0.05
 
 
 @dataclass(frozen=True)
-class Stretch:
+class MoveSpan:
     """Samples of one move, rest to rest.
 
     Attributes:
@@ -173,7 +166,7 @@ class Stretch:
     last: int
 
 
-def find_moves(motion: RecordedMotion) -> list[Stretch]:
+def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
     """Complete moves of a recording, in order; partial ones at its ends are left out.
 
     A move ends where all joints stand still, also if only for an instant between two samples.
@@ -185,9 +178,10 @@ def find_moves(motion: RecordedMotion) -> list[Stretch]:
     for end in (0, -1):
         moving[end] &= np.abs(motion.qd[end]).max() > NEARLY_STILL
     for gap in motion.telemetry.gaps:
-        moving[max(gap.index - 1, 0) : gap.index + 1] |= _travelled(motion, gap.index)
+        beside = slice(max(gap.index - 1, 0), gap.index + 1)  # it moved where it is elsewhere now
+        moving[beside] |= np.ptp(motion.q[beside], axis=0).max() > SHORTEST_MOVE
     whole = [
-        Stretch(rows.start - 1, rows.stop)
+        MoveSpan(rows.start - 1, rows.stop)
         for rows in equal_runs(moving)
         if moving[rows.start] and rows.start > 0 and rows.stop < len(moving)
     ]
@@ -195,16 +189,16 @@ def find_moves(motion: RecordedMotion) -> list[Stretch]:
     return [
         move
         for move in _to_full_rest(motion, whole)
-        if _reach(motion.q[move.first : move.last + 1]) > SHORTEST_MOVE
+        if np.ptp(motion.q[move.first : move.last + 1], axis=0).max() > SHORTEST_MOVE
         and not any(move.first < index <= move.last for index in broken)
     ]
 
 
-def _to_full_rest(motion: RecordedMotion, moves: list[Stretch]) -> list[Stretch]:
+def _to_full_rest(motion: RecordedMotion, moves: list[MoveSpan]) -> list[MoveSpan]:
     """Moves whose slow beginnings and ends are included, so that each starts where one ended."""
     speed = np.abs(motion.qd).max(axis=1)
     most = round(SETTLING / motion.period)
-    out: list[Stretch] = []
+    out: list[MoveSpan] = []
     for k, move in enumerate(moves):
         lowest = max(move.first - most, out[-1].last if out else 0)
         highest = min(
@@ -215,20 +209,8 @@ def _to_full_rest(motion: RecordedMotion, moves: list[Stretch]) -> list[Stretch]
             first -= 1
         while last < highest and 0.0 < speed[last] <= speed[last - 1]:
             last += 1
-        out.append(Stretch(first, last))
+        out.append(MoveSpan(first, last))
     return out
-
-
-def _travelled(motion: RecordedMotion, index: int) -> bool:
-    """Whether the arm moved during the gap in front of a sample."""
-    if not 0 < index < len(motion.q):
-        return False
-    return bool(np.abs(motion.q[index] - motion.q[index - 1]).max() > SHORTEST_MOVE)
-
-
-def _reach(q: Array) -> float:
-    """Largest travel of a joint in a stretch [rad]."""
-    return float(np.ptp(q, axis=0).max())
 
 
 def _instant_stops(motion: RecordedMotion) -> Mask:
@@ -254,15 +236,10 @@ def _instant_stops(motion: RecordedMotion) -> Mask:
     return out
 
 
-# Finds the repeated work cycle among the moves of a recording.
-
 FoundBy = Literal["program", "digital_output", "int_register", "repetition", "whole"]
 
 SIGNAL_DELAY = 0.05
 """Time by which a signal may come after the start of the motion that it announces [s]."""
-_WHAT_TO_RECORD = (
-    "record at least two whole cycles of the running program, from standstill to standstill"
-)
 
 
 @dataclass(frozen=True)
@@ -278,13 +255,13 @@ class FoundCycles:
     """
 
     found_by: FoundBy
-    moves: tuple[tuple[Stretch, ...], ...]
+    moves: tuple[tuple[MoveSpan, ...], ...]
     ends: tuple[int, ...]
     closed: bool
     lead: float = 0.0
 
 
-def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
+def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
     """The repeated cycle: by a signal of the program, else by repetition of the points of rest.
 
     A signal counts if at least two complete cycles between its events visit the same points.
@@ -299,7 +276,8 @@ def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
         raise RecordingError(
             motion.telemetry.info.source,
             "no cycle found: no move from standstill to standstill is in it",
-            _WHAT_TO_RECORD,
+            "record at least two whole cycles of the running program, from standstill to "
+            "standstill",
         )
     points = np.array([motion.q[move.first] for move in moves])
     ends = np.array([motion.q[move.last] for move in moves])
@@ -313,7 +291,7 @@ def find_cycles(motion: RecordedMotion, moves: list[Stretch]) -> FoundCycles:
     return FoundCycles("whole", (tuple(moves),), (moves[-1].last,), closed)
 
 
-def line_of(motion: RecordedMotion, move: Stretch) -> int | None:
+def line_of(motion: RecordedMotion, move: MoveSpan) -> int | None:
     """Line of the program that a move is on; None where it was not recorded."""
     lines = motion.telemetry.columns.get("script_control_line")
     line = 0.0 if lines is None else lines[(move.first + move.last + 1) // 2]
@@ -322,7 +300,7 @@ def line_of(motion: RecordedMotion, move: Stretch) -> int | None:
 
 def _found(
     motion: RecordedMotion,
-    moves: list[Stretch],
+    moves: list[MoveSpan],
     found_by: FoundBy,
     cycles: list[tuple[int, int]],
     lead: float,
@@ -362,7 +340,7 @@ def _found(
     )
 
 
-def _first_wait(motion: RecordedMotion, moves: list[Stretch], first: int) -> float:
+def _first_wait(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> float:
     """Standstill from the start of the program, or an approach, to the first cycle [s]."""
     end = moves[first].first
     begin = moves[first - 1].last if first else 0
@@ -374,7 +352,7 @@ def _first_wait(motion: RecordedMotion, moves: list[Stretch], first: int) -> flo
     return float(motion.time[end] - motion.time[begin]) if first and still else 0.0
 
 
-def _started(motion: RecordedMotion, moves: list[Stretch], first: int) -> int:
+def _started(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> int:
     """The first move after a start of the program; that of the first cycle without one."""
     after = np.searchsorted([move.last for move in moves], _starts_of_program(motion))
     return int(after[0]) if len(after) and after[0] < len(moves) else first
@@ -389,7 +367,7 @@ def _starts_of_program(motion: RecordedMotion) -> np.ndarray:
 
 
 def _signals(
-    motion: RecordedMotion, moves: list[Stretch]
+    motion: RecordedMotion, moves: list[MoveSpan]
 ) -> Iterator[tuple[FoundBy, list[int], float]]:
     """Each signal with events, the first move after each, and the standstill between them [s]."""
     late = max(2, round(SIGNAL_DELAY / motion.period))
@@ -422,7 +400,7 @@ def _alike(points: Array, starts: list[int]) -> bool:
     return bool(np.abs(groups - groups[0]).max() < SAME_POINT)
 
 
-def _repetition(motion: RecordedMotion, moves: list[Stretch]) -> list[tuple[int, int]]:
+def _repetition(motion: RecordedMotion, moves: list[MoveSpan]) -> list[tuple[int, int]]:
     """First move of each complete cycle, and that after its last; none without repetition.
 
     A cycle is complete if the next one has begun, which shows the length of its last dwell.
@@ -447,21 +425,13 @@ def _repetition(motion: RecordedMotion, moves: list[Stretch]) -> list[tuple[int,
     return [(int(a), int(b)) for a, b in whole]
 
 
-# The tool centre point that a recording was made with.
-
-
 def recorded_tool(telemetry: Telemetry, robot: RobotDescription) -> Array | None:
     """Pose of the tool centre point in the flange frame [6], m and rad.
 
     It is taken from the sample at which the arm is slowest, with the nominal kinematics: an arm's
     own calibration makes it wrong by a millimetre or two, which does not change what is straight.
 
-    Args:
-        telemetry: with actual_q, actual_qd and actual_TCP_pose.
-        robot: the arm.
-
-    Returns:
-        None if a field is missing.
+    None without actual_q, actual_qd and actual_TCP_pose.
     """
     if any(name not in telemetry for name in ("actual_q", "actual_qd", "actual_TCP_pose")):
         return None
