@@ -33,7 +33,7 @@ def motion_of(plan: Plan) -> tuple[np.ndarray, ...]:
 
 def arm_on(plan: Plan, intervals: int | None = None) -> PathDynamics:
     model = arm_model()
-    path = JointPath.through(*motion_of(plan)[:3])
+    path = JointPath(*motion_of(plan)[:3])
     return PathDynamics(model, model.dynamics(), path, intervals=intervals)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ur_energy_model.experiment.design import Design
     from ur_energy_model.experiment.design_problem import DesignRequest
-    from ur_energy_model.experiment.execution_plan import (
+    from ur_energy_model.experiment.execution import (
         ExecutionPlan,
         ExecutionResult,
         MotionSummary,
@@ -468,7 +468,7 @@ def _export(options: argparse.Namespace) -> None:
 
 def _execute(options: argparse.Namespace) -> None:
     from ur_energy_model.experiment.design_problem import limits_of
-    from ur_energy_model.experiment.execution_plan import ExecutionPlan
+    from ur_energy_model.experiment.execution import ExecutionPlan
     from ur_energy_model.experiment.same_arm import arm_of_plan
 
     if not 0 < options.speed_fraction <= 1:

@@ -208,7 +208,7 @@ def _measured(
 ) -> MeasuredSaving:
     """Run the cycle as recorded and as typed in turns and measure the saving."""
     from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, require_predicted
-    from ur_energy_model.experiment.execution_plan import ExecutionPlan
+    from ur_energy_model.experiment.execution import ExecutionPlan
     from ur_energy_model.experiment.same_arm import arm_of_recording
     from ur_energy_model.model.setup import Setup
 

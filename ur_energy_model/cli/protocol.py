@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
+    from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
     from ur_energy_model.papers.protocol import Mount, Outcome
 
 _PROTOCOLS = {

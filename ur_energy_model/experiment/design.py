@@ -1,13 +1,13 @@
-"""Result of a search for an exciting trajectory."""
+"""Searches for exciting trajectories: many gradient descents in parallel, and a genetic one."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnContext
+from multiprocessing.context import SpawnProcess
 from typing import Any
 
 import numpy as np
@@ -15,25 +15,10 @@ from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, shown
-from ur_energy_model.experiment.limits import TrajectoryVerdict
+from ur_energy_model.experiment.limits import TrajectoryVerdict, check
 from ur_energy_model.interrupts import single_threaded_children, start_ignoring_interrupts
 from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.typing import Array, Progress
-
-
-@dataclass(frozen=True)
-class DesignCandidate:
-    """A trajectory that passed every check.
-
-    Attributes:
-        x: free coefficients, see `DesignProblem`.
-        value: objective.
-        verdict: result of the checks.
-    """
-
-    x: Array
-    value: float
-    verdict: TrajectoryVerdict
 
 
 @dataclass(frozen=True)
@@ -76,21 +61,25 @@ class Design:
         }
 
 
-def make_design(
-    problem: DesignProblem, best: DesignCandidate, seconds: float, tried: int
-) -> Design:
-    """Design of a candidate, with its figures in the trajectory's metadata.
+def make_design(problem: DesignProblem, x: Array, begin: float, tried: int) -> Design:
+    """Design of free coefficients x, with its figures in the trajectory's metadata.
 
     Args:
         problem: the design problem.
-        best: the candidate.
-        seconds: duration of the search.
+        x: as in `DesignProblem`.
+        begin: monotonic time at which the search began [s].
         tried: number of descents or individuals.
     """
-    request = problem.request
-    plain = problem.trajectory(best.x)
-    condition = problem.condition_number(plain)
-    design = Design(plain, condition, request.objective, best.value, best.verdict, seconds, tried)
+    request, plain = problem.request, problem.trajectory(x)
+    design = Design(
+        plain,
+        problem.condition_number(plain),
+        request.objective,
+        problem.value(plain),
+        check(plain, problem.limits),
+        time.monotonic() - begin,
+        tried,
+    )
     record = {
         **design.figures(),
         "seed": request.seed,
@@ -99,11 +88,7 @@ def make_design(
     }
     if request.gaps:
         record["for_gap"] = shown(request.gaps, plain, request.robot)
-    labelled = problem.trajectory(best.x, record)
-    return Design(labelled, condition, request.objective, best.value, best.verdict, seconds, tried)
-
-
-# Genetic search of Raviola et al. 2021 for an exciting trajectory, for comparison.
+    return replace(design, trajectory=problem.trajectory(x, record))
 
 
 def genetic_search(
@@ -162,8 +147,7 @@ def genetic_search(
     for index in np.argsort(fitness)[:20]:
         x, verdict = problem.finish(individuals[index])
         if verdict.passed:
-            found = DesignCandidate(x, problem.value(problem.trajectory(x)), verdict)
-            return make_design(problem, found, time.monotonic() - begin, tried)
+            return make_design(problem, x, begin, tried)
     raise MotionRefusedError(
         "no individual of the genetic search passed every check; use a larger --population or "
         "the gradient search"
@@ -177,8 +161,6 @@ def _rank(problem: DesignProblem, x: Array) -> float:
     value = problem.objective.value(*motion)
     return value + (1e6 * (1 + penalty) if penalty > 1e-6 else 0.0)
 
-
-# Search for an exciting trajectory by many gradient descents in parallel.
 
 _STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (3000.0, 16.0, 80))
 """Penalty weight, sharpness of the objective and iterations of each stage of a descent."""
@@ -219,29 +201,35 @@ def design_trajectory(
         MotionRefusedError: no trajectory passed the checks.
     """
     begin = time.monotonic()
-    count = workers or os.cpu_count() or 1
+    deadline = begin + max(time_limit - _CLOSING, 0.5 * time_limit)
     context = multiprocessing.get_context("spawn")
-    best: DesignCandidate | None = None
+    best: tuple[float, Array] | None = None
     tried = 0
-    with single_threaded_children():
-        deadline = begin + max(time_limit - _CLOSING, 0.5 * time_limit)
-        pool = [_Worker(context, request, index, deadline, starts) for index in range(count)]
+    pool: dict[Connection, SpawnProcess] = {}
     try:
-        open_pipes = {worker.pipe for worker in pool}
-        while open_pipes:
-            for pipe in wait(list(open_pipes), timeout=0.2):
-                assert isinstance(pipe, Connection)
+        with single_threaded_children():
+            for index in range(workers or os.cpu_count() or 1):
+                pipe, theirs = context.Pipe(duplex=False)
+                arguments = (theirs, request, index, deadline, starts)
+                process = context.Process(target=_work, args=arguments, daemon=True)
+                start_ignoring_interrupts(process)
+                theirs.close()
+                pool[pipe] = process
+        running = set(pool)
+        while running:
+            for ready in wait(list(running), timeout=0.2):
+                assert isinstance(ready, Connection)
                 try:
-                    found: DesignCandidate | None = pipe.recv()
+                    found: tuple[float, Array] | None = ready.recv()
                 except EOFError:
-                    open_pipes.discard(pipe)
+                    running.discard(ready)
                     continue
                 tried += 1
-                if found is not None and (best is None or found.value < best.value):
+                if found is not None and (best is None or found[0] < best[0]):
                     best = found
             elapsed = time.monotonic() - begin
             if progress is not None:
-                state = "nothing yet" if best is None else f"best {best.value:.4g}"
+                state = "nothing yet" if best is None else f"best {best[0]:.4g}"
                 progress(min(elapsed / time_limit, 1.0), f"{tried} descents, {state}")
             if elapsed > time_limit and best is not None:
                 break
@@ -249,21 +237,22 @@ def design_trajectory(
         if best is None:
             raise
     finally:
-        for worker in pool:
-            worker.end()
+        for pipe, process in pool.items():
+            process.terminate()
+            process.join()
+            pipe.close()
     if best is None:
         raise MotionRefusedError(
             "no trajectory passed every check; give more time (--time-limit), a longer --period, "
             "a smaller --clearance or fewer walls"
         )
-    problem = DesignProblem(request)
-    return make_design(problem, best, time.monotonic() - begin, tried)
+    return make_design(DesignProblem(request), best[1], begin, tried)
 
 
 def descend(
     problem: DesignProblem, x: Array, deadline: float = float("inf")
-) -> DesignCandidate | None:
-    """One descent from x [2 L - 1, n]; None if its result does not pass the checks.
+) -> tuple[float, Array] | None:
+    """Objective and result [2 L - 1, n] of one descent from x; None if it does not pass the checks.
 
     Results differ between processors: rounding can change the path of hundreds of steps.
 
@@ -273,9 +262,7 @@ def descend(
         deadline: monotonic time at which to stop early [s].
     """
     end, verdict = problem.finish(minimised(problem, x, deadline))
-    if not verdict.passed:
-        return None
-    return DesignCandidate(end, problem.value(problem.trajectory(end)), verdict)
+    return (problem.value(problem.trajectory(end)), end) if verdict.passed else None
 
 
 def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Array:
@@ -312,47 +299,22 @@ def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) 
     return np.asarray(flat.reshape(problem.shape))
 
 
-class _Worker:
-    """A process that runs descents until the deadline and sends the results."""
-
-    def __init__(
-        self,
-        context: SpawnContext,
-        request: DesignRequest,
-        index: int,
-        deadline: float,
-        starts: int | None,
-    ) -> None:
-        self.pipe, theirs = context.Pipe(duplex=False)
-        self._process = context.Process(
-            target=_work, args=(theirs, request, index, deadline, starts), daemon=True
-        )
-        start_ignoring_interrupts(self._process)
-        theirs.close()
-
-    def end(self) -> None:
-        """Terminate the process."""
-        self._process.terminate()
-        self._process.join()
-        self.pipe.close()
-
-
 def _work(
     pipe: Connection, request: DesignRequest, index: int, deadline: float, starts: int | None
 ) -> None:
-    """Body of a worker process."""
+    """Body of a worker process: descents until the deadline."""
     begin = time.monotonic()
     problem = DesignProblem(request)
     random = np.random.default_rng([request.seed, index])
-    best: DesignCandidate | None = None
+    best: tuple[float, Array] | None = None
     done = 0
     while time.monotonic() < deadline and (starts is None or done < starts):
         x = problem.random_start(random)
         if best is not None and done % 3:
-            x = problem.within_joint_limits(best.x + _HOP * random.standard_normal(x.shape))
+            x = problem.within_joint_limits(best[1] + _HOP * random.standard_normal(x.shape))
         patience = _PATIENCE * (deadline - begin) if best is None else 0.0
         found = descend(problem, x, deadline + patience)
-        if found is not None and (best is None or found.value < best.value):
+        if found is not None and (best is None or found[0] < best[0]):
             best = found
         done += 1
         try:

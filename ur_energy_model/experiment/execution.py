@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -20,7 +20,6 @@ from ur_energy_model.errors import (
     RecordingError,
     WrongRobotError,
 )
-from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult, MotionSummary
 from ur_energy_model.experiment.limits import (
     PeriodicMotion,
     SafetyLimits,
@@ -44,7 +43,7 @@ from ur_energy_model.experiment.same_arm import (
     refusal,
     unknown,
 )
-from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.model.geometry import ArmGeometry, Wall
 from ur_energy_model.robot_modes import (
     BRAKES_RELEASED,
     NORMAL_SAFETY,
@@ -52,6 +51,7 @@ from ur_energy_model.robot_modes import (
     ROBOT_MODES,
     SAFETY_MODES,
 )
+from ur_energy_model.telemetry.recording.reception import RecorderStatus
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.rtde.dashboard_client import (
     ControllerIdentity,
@@ -62,7 +62,86 @@ from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array, Progress
 
-# Monitors telemetry for problems while a robot moves.
+
+@dataclass(frozen=True)
+class ExecutionPlan:
+    """Plan of an execution.
+
+    Attributes:
+        trajectory: checked against `limits` before the robot moves.
+        limits: limits of the arm in its workplace.
+        warm_up: time to run the trajectory before recording, to warm up the joints [s].
+        speed_fraction: fraction of the designed speed, at most 1.
+        arm: the one that the motion was recorded on or planned for; None if nothing is known.
+        another_arm: run on another arm, too, if it is of the same model.
+    """
+
+    trajectory: PeriodicMotion
+    limits: SafetyLimits
+    warm_up: float = 0.0
+    speed_fraction: float = 1.0
+    arm: KnownArm | None = None
+    another_arm: bool = False
+
+    @property
+    def duration(self) -> float:
+        """Duration of the recorded run [s]."""
+        return self.trajectory.duration / self.speed_fraction
+
+
+@dataclass(frozen=True)
+class MotionSummary:
+    """Planned motion, shown for approval.
+
+    Attributes:
+        host, robot, serial: the robot.
+        here, start: current joint positions and those at the start [n], rad.
+        travel: joint travel of the trajectory [n], rad.
+        joint_speed: largest speed of each joint [n], rad/s.
+        tool_speed: largest speed of flange and elbow [m/s].
+        clearance: smallest distance found by the check [m].
+        duration, warm_up: s.
+        program_running: whether a running program will be replaced.
+        other_arm: how the robot differs from the expected one, "" if it does not.
+        remarks: on what could not be compared.
+    """
+
+    host: str
+    robot: str
+    serial: str | None
+    here: Array
+    start: Array
+    travel: Array
+    joint_speed: Array
+    tool_speed: float
+    clearance: float
+    duration: float
+    warm_up: float
+    program_running: bool
+    other_arm: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExecutionResult:
+    """Result of an execution.
+
+    Attributes:
+        completed: whether the trajectory ran to its end.
+        reason: why it did not, "" otherwise.
+        bag: the recording, None if recording had not started.
+        status: status of the recorder at the end.
+        following_error: largest during the trajectory [rad].
+        temperatures: of the joints before and after [2, n], degC; NaN if unknown.
+    """
+
+    completed: bool
+    reason: str
+    bag: Path | None
+    status: RecorderStatus
+    following_error: float
+    temperatures: Array
+
 
 FOLLOWING_ERROR = 0.1
 """Tolerated difference of measured and commanded joint position [rad]."""
@@ -71,7 +150,7 @@ SILENCE = 1.0
 
 
 class SafetyMonitor:
-    """Keeps the latest telemetry of the robot and detects problems; safe to use across threads."""
+    """Keeps the latest telemetry of a moving robot and detects problems; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -123,9 +202,7 @@ class SafetyMonitor:
     def latest(self, name: str) -> Array | None:
         """Latest value of a field [width]; None if it is not known yet."""
         batch = self.batch
-        if batch is None or name not in batch:
-            return None
-        return np.atleast_1d(batch[name][-1])
+        return None if batch is None or name not in batch else np.atleast_1d(batch[name][-1])
 
     @property
     def batch(self) -> Telemetry | None:
@@ -139,8 +216,6 @@ class SafetyMonitor:
         return None if value is None or not np.isfinite(value[0]) else int(value[0])
 
 
-# Collision-free move from the current position to the start of a trajectory.
-
 _STEP = 0.02
 """Largest joint step between checked positions [rad]."""
 _TIGHT = 0.01
@@ -150,15 +225,9 @@ _UPRIGHT = {1: -np.pi / 2, 2: 0.0, 3: -np.pi / 2}
 
 
 def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Array]:
-    """Joint positions to move through in straight lines; the last one is the start.
+    """Joint positions to move through in straight lines from the current to the start position [n].
 
-    Args:
-        current: current position [n], rad.
-        start: start of the trajectory [n], rad.
-        limits: shape and surroundings of the arm.
-
-    Returns:
-        The start, preceded by up to two upright positions.
+    These are the start, rad, preceded by up to two upright positions.
 
     Raises:
         MotionRefusedError: every path comes too close to an obstacle.
@@ -183,19 +252,18 @@ def path_distance(corners: list[Array], geometry: ArmGeometry) -> float:
     parts = []
     for begin, end in pairwise(corners):
         count = max(2, int(np.ceil(np.abs(end - begin).max() / _STEP)) + 1)
-        parts.append(begin + np.linspace(0, 1, count)[:, None] * (end - begin))
+        parts.append(np.linspace(begin, end, count))
     return float(geometry.distances(np.concatenate(parts)).min())
 
 
 def _surroundings(current: Array, geometry: ArmGeometry) -> ArmGeometry:
     """The geometry without walls that the arm already intersects, which cannot be real."""
-    walls = tuple(
-        wall
-        for wall in geometry.walls
-        if ArmGeometry(geometry.robot, (wall,), geometry.tool).wall_distances(current[None]).min()
-        > 0
-    )
-    return ArmGeometry(geometry.robot, walls, geometry.tool)
+
+    def clear(wall: Wall) -> bool:
+        alone = ArmGeometry(geometry.robot, (wall,), geometry.tool)
+        return bool(alone.wall_distances(current[None]).min() > 0)
+
+    return ArmGeometry(geometry.robot, tuple(filter(clear, geometry.walls)), geometry.tool)
 
 
 def _required_distance(current: Array, start: Array, geometry: ArmGeometry) -> float:
@@ -350,8 +418,8 @@ class _Run:
 
     def _reason(self, report: MotionReport) -> str:
         """Why a motion did not finish, "" if it did."""
-        if self._problem():
-            return self._problem()
+        if problem := self._problem():
+            return problem
         if report.state == "finished":
             return ""
         return report.reason or f"the motion was {report.state}"

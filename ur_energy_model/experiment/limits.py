@@ -17,8 +17,6 @@ from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.typing import Array
 
-# Periodic joint motions, which a robot can run and repeat.
-
 
 class PeriodicMotion(Protocol):
     """A joint motion from and to the same position, at rest, such as `FourierTrajectory`."""

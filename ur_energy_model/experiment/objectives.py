@@ -5,7 +5,7 @@ Each objective is a scalar to minimise over sampled motions q, qd, qdd [samples,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
@@ -18,13 +18,6 @@ from ur_energy_model.identification.least_squares import first_independent_colum
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.typing import Array
 
-# Regressor of a motion, its base columns, and gradients of functions of it.
-#
-# The regressor has 13 columns a joint: ten inertial parameters, Coulomb friction sign(qd), viscous
-# friction qd and motor inertia qdd (Raviola et al., RAAD 2021, sec. 2), joint after joint. Its
-# base columns are a largest independent set: 52 of 78 for a UR5, 36 inertial, 12 of friction and 4
-# motor inertias. Neither columns nor rows are scaled.
-
 COULOMB_SMOOTHING = 0.05
 """Speed scale of tanh(qd / scale), which approximates sign(qd) in the search [rad/s]."""
 REST = 1e-9
@@ -33,7 +26,11 @@ _STEP = 1e-6
 
 
 class MotionRegressor:
-    """Regressor of sampled motions of one arm, 13 n columns.
+    """Regressor of sampled motions of one arm, 13 columns a joint, joint after joint.
+
+    They are ten inertial parameters, Coulomb friction sign(qd), viscous friction qd and motor
+    inertia qdd (Raviola et al., RAAD 2021, sec. 2). Its base columns are a largest independent set:
+    52 of 78 for a UR5, 36 inertial, 12 of friction and 4 motor inertias. Nothing is scaled.
 
     Args:
         dynamics: the arm in its setup, n joints.
@@ -315,7 +312,7 @@ def _spectral(
     q: Array,
     qd: Array,
     qdd: Array,
-    figure: _Figure,
+    figure: Callable[[Array], tuple[float, Array]],
 ) -> tuple[float, Motion]:
     """Mean over bases of a function of the eigenvalues of Y'Y / samples, and its gradient."""
     full = regressor.matrix(q, qd, qdd, smooth=True)
@@ -329,10 +326,6 @@ def _spectral(
         directions = base @ vectors
         push += (directions * (slopes / len(bases))) @ directions.T
     return total, regressor.pull_back(q, qd, qdd, 2 / len(q) * full @ push)
-
-
-class _Figure(Protocol):
-    def __call__(self, values: Array) -> tuple[float, Array]: ...
 
 
 def _log_condition(sharpness: float, values: Array) -> tuple[float, Array]:

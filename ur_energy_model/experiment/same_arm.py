@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,17 +70,25 @@ class KnownArm:
 
 
 def arm_of_recording(bag: str | Path, robot: RobotDescription, positions: Array) -> KnownArm:
-    """The arm of a recording.
+    """The arm of a recording, of which the first quarter of an hour is read.
 
     Args:
-        bag: the recording; its first quarter of an hour is read.
+        bag: the recording.
         robot: the arm, n joints.
         positions: of the cycle that is run [k, n], rad.
 
     Raises:
         RecordingError: it cannot be read.
     """
-    parts = list(_thinned(bag))
+    parts: list[Telemetry] = []
+    start: float | None = None
+    for batch in iterate_bag(bag, _FIELDS):
+        if not len(batch):
+            continue
+        start = float(batch.time[0]) if start is None else start
+        if batch.time[0] - start > LONGEST:
+            break
+        parts.append(batch.select(np.arange(len(batch)) % _THINNING == 0))
     telemetry = concatenate(parts) if parts else Telemetry(np.empty(0), {})
     return arm_in(telemetry, robot, str(bag), positions=positions)
 
@@ -145,7 +153,8 @@ def differences(expected: KnownArm, found: KnownArm) -> list[str]:
     if expected.payloads is not None and found.payloads is not None:
         now = found.payloads[-1]
         if not any(_same_payload(each, now) for each in expected.payloads):
-            out.append(f"its payload is {_payload_text(now)}, not {_nearest(expected, now)}")
+            near = expected.payloads[np.abs(expected.payloads[:, 0] - now[0]).argmin()]
+            out.append(f"its payload is {_payload_text(now)}, not {_payload_text(near)}")
     if expected.tools is not None and found.tools is not None:
         apart = [_tools_apart(each, found.tools[-1]) for each in expected.tools]
         if not any(way <= TOOL and turn <= TOOL_ANGLE for way, turn in apart):
@@ -198,17 +207,6 @@ def _serial_text(serial: str | None) -> str:
     return "of unknown serial number" if serial is None else f"with serial number {serial}"
 
 
-def _thinned(bag: str | Path) -> Iterator[Telemetry]:
-    start: float | None = None
-    for batch in iterate_bag(bag, _FIELDS):
-        if not len(batch):
-            continue
-        start = float(batch.time[0]) if start is None else start
-        if batch.time[0] - start > LONGEST:
-            return
-        yield batch.select(np.arange(len(batch)) % _THINNING == 0)
-
-
 def _payloads(telemetry: Telemetry) -> Array | None:
     """Distinct configured payloads [k, 4], in order of their first sample."""
     if "payload" not in telemetry or not len(telemetry):
@@ -233,11 +231,11 @@ def _gravity(
     names = ("target_q", "target_qd", "target_qdd", "target_moment")
     if any(name not in telemetry for name in names):
         return None
-    used = _finite(*(telemetry[name] for name in names))
-    payload = Payload() if payloads is None else Payload(payloads[-1, 0], payloads[-1, 1:])
+    payload, used = Payload(), np.ones(len(telemetry), dtype=bool)
     if payloads is not None:
-        used &= np.abs(telemetry["payload"] - payload.mass) < MASS
-    some = _some(used)
+        payload = Payload(payloads[-1, 0], payloads[-1, 1:])
+        used = np.abs(telemetry["payload"] - payload.mass) < MASS
+    some = _some(*(telemetry[name] for name in names), used=used)
     if not len(some):
         return None
     q, qd, qdd, torque = (telemetry[name][some] for name in names)
@@ -256,7 +254,7 @@ def _tools(telemetry: Telemetry, robot: RobotDescription) -> Array | None:
     if any(name not in telemetry for name in names):
         return None
     q, poses = (telemetry[name] for name in names)
-    some = _some(_finite(q, poses))
+    some = _some(q, poses)
     if not len(some):
         return None
     flange = np.linalg.inv(ArmDynamics(robot).flange_pose(q[some]))
@@ -265,14 +263,9 @@ def _tools(telemetry: Telemetry, robot: RobotDescription) -> Array | None:
     )
 
 
-def _finite(*columns: Array) -> Mask:
-    """Samples whose values are all known."""
-    return np.asarray(np.isfinite(np.hstack(columns)).all(axis=1))
-
-
-def _some(usable: Mask) -> Indices:
-    """Indices of some usable samples, the last one among them."""
-    found = np.flatnonzero(usable)
+def _some(*columns: Array, used: Mask | bool = True) -> Indices:
+    """Indices of some samples whose values are all known, the last one among them."""
+    found = np.flatnonzero(used & np.isfinite(np.hstack(columns)).all(axis=1))
     return found[:: -max(1, -(-len(found) // _SAMPLES))][::-1]
 
 
@@ -291,12 +284,6 @@ def _tools_apart(first: Array, second: Array) -> tuple[float, float]:
 def _same_payload(first: Array, second: Array) -> bool:
     same_centre = max(first[0], second[0]) < MASS or np.linalg.norm(first[1:] - second[1:]) < CENTRE
     return bool(abs(first[0] - second[0]) < MASS and same_centre)
-
-
-def _nearest(expected: KnownArm, now: Array) -> str:
-    assert expected.payloads is not None
-    near = np.abs(expected.payloads[:, 0] - now[0]).argmin()
-    return _payload_text(expected.payloads[near])
 
 
 def _payload_text(payload: Array) -> str:

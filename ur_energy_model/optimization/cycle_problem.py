@@ -218,7 +218,7 @@ class CycleProblem:
             PathDynamics(
                 model,
                 self.energies.dynamics(move.payload),
-                JointPath.through(move.time, move.q, move.qd),
+                JointPath(move.time, move.q, move.qd),
                 cycle.temperature,
             )
             for move in cycle.moves
@@ -388,27 +388,24 @@ class CycleProblem:
             for stretch, energy in zip(self.recorded, self.recorded_energies, strict=True)
             if stretch.moving
         ]
-        largest = shown[0].at_least(shown)
+        largest = shown[0].at_least(*shown)
         self.recorded_tool_speed = largest.tool_speed
         if self.options.recorded_limits:
             still = replace(
                 usual,
                 **{n: STILL * getattr(usual, n) for n in ("speed", "acceleration", "torque")},
             )
-            return replace(still.at_least([largest]), recorded=True), ""
+            return replace(still.at_least(largest), recorded=True), ""
         largest = replace(largest, tool_speed=0.0)
         beyond = [
             name
             for name in ("speed", "acceleration", "torque")
             if (getattr(largest, name) > getattr(usual, name)).any()
         ]
-        return usual.at_least([largest]), ", ".join(beyond)
+        return usual.at_least(largest), ", ".join(beyond)
 
     def _reached(self, stretch: Stretch, torque: Array) -> PathLimits:
-        parts = list(stretch.plan.motion())
-        q, qd, qdd = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("q", "qd", "qdd")
-        )
+        _, q, qd, qdd = stretch.plan.sampled()
         return reached(q, qd, qdd, torque, self.energies.dynamics(stretch.payload))
 
     @cached_property

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,6 @@ from scipy.linalg import LinAlgError, solveh_banded
 from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.optimization.path import LimitRows, PathDynamics, PathLimits, TimeLaw
 from ur_energy_model.typing import Array
-
-# Minimizes a sum of terms of neighbouring unknowns under linear limits, by an interior point.
-#
-# The Hessian of a sum over intervals, each of which depends on the unknowns at its two ends, is
-# tridiagonal, and so is that of the logarithmic barrier of limits on single intervals (Boyd and
-# Vandenberghe, Convex Optimization, 2004, ch. 11). A Newton step costs as much as an evaluation.
-# Terms need not be convex: the Hessian of each is made positive semidefinite, which keeps every
-# step a descent.
 
 Terms = Callable[[Array, Array], Array]
 """Terms of the intervals [..., N] from the unknowns at their starts and ends [..., N]."""
@@ -86,26 +79,33 @@ class IntervalRows:
 def minimize(terms: Terms, rows: IntervalRows, start: Array, *, near: bool = False) -> Array:
     """The unknowns [N + 1] that minimize the sum of the terms; the first and last stay.
 
+    An interior point method (Boyd and Vandenberghe, Convex Optimization, 2004, ch. 11): the
+    logarithmic barrier of the limits gets weaker from one Newton search to the next, each of which
+    starts where the last one ended.
+
     Args:
         terms: twice differentiable but for kinks.
         rows: limits.
         start: strictly within the limits [N + 1].
         near: whether the start is the minimum of a similar sum.
     """
-    b = start.copy()
+    b = start
     size = abs(float(terms(b[:-1], b[1:]).sum())) + 1e-9
     weight = _NEAR if near else _FIRST
     while weight > 0.5 * _LAST:
-        last = weight < 2 * _LAST
-        b = _newton(terms, rows, b, weight * size, size * (_ENOUGH if last else _ENOUGH_BEFORE))
+        enough = _ENOUGH if weight < 2 * _LAST else _ENOUGH_BEFORE
+        b = _newton(terms, rows, b, weight * size, size * enough)
         weight *= _FACTOR
-    return np.asarray(b)
+    return b
 
 
 def _newton(terms: Terms, rows: IntervalRows, b: Array, weight: float, enough: float) -> Array:
     value = float(_value(terms, rows, b, weight))
     for _ in range(_MOST_STEPS):
         local = _Local.at(terms, rows, b, weight)
+        # Terms need not be convex, so both steps are made descents, and neither does for all moves:
+        # near rest b changes by decades, which the slowness step follows; at the limits the
+        # straight one is exact. Trials together cost little more than a single one.
         for lengths in (_LENGTHS, _LENGTHS[-1] ** 2 * _LENGTHS):
             trials = np.concatenate(
                 [_straight(local, rows, b, lengths), _slowness(local, b, lengths)]
@@ -116,10 +116,9 @@ def _newton(terms: Terms, rows: IntervalRows, b: Array, weight: float, enough: f
                 break
         else:
             return b
-        gain, value = value - float(values[best]), float(values[best])
-        b = np.asarray(trials[best])
+        gain, value, b = value - float(values[best]), float(values[best]), trials[best]
         if gain <= enough:
-            return b
+            break
     return b
 
 
@@ -298,12 +297,9 @@ class EnergyLaws:
             price: marginal energy of time [W]; the lower, the faster.
             start: of the search; a law with a similar price.
         """
-
-        def terms(before: Array, after: Array) -> Array:
-            return self._energies(before, after, price)
-
         near = start is not None and self.rows.inside(start.b)
         b = start.b if start is not None and near else self._start
+        terms = partial(self._energies, price=price)
         return TimeLaw(self.arm, minimize(terms, self.rows, b, near=near))
 
     def _energies(self, before: Array, after: Array, price: float) -> Array:
@@ -325,23 +321,19 @@ class EnergyLaws:
         return np.asarray(0.25 * b / most)
 
 
-# The fastest time law of a path, by toppra: what is feasible at all, and how fast.
-#
-# Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on Reachability
-# Analysis, IEEE T-RO 2018. It gets the same path, intervals and limits as the search for the least
-# energy.
-
 _SPEED_SHARES = (1.0, 0.998, 0.99)
 HIGH_PRICE = 1e6
 """Marginal energy of time at which laws are as fast as the limits allow [W]."""
 
 
 def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> TimeLaw:
-    """The law that takes a path in the least time.
+    """The law that takes a path in the least time, by toppra.
 
-    Where toppra's linear programs fail numerically (their tolerances are absolute), with speeds
-    lowered by up to 1 %, and at last by the search for the least energy at a very high price of
-    time, which comes within some tenths of a percent.
+    Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on Reachability
+    Analysis, IEEE T-RO 2018, on the same path, intervals and limits as the least energy.
+    Where its linear programs fail numerically (their tolerances are absolute), with speeds lowered
+    by up to 1 %, and at last by the search for the least energy at a very high price of time, which
+    comes within some tenths of a percent.
 
     Raises:
         InputError: no law keeps the limits on this path.
@@ -397,10 +389,10 @@ def _constraint(rows: LimitRows, dof: int) -> object:
                 """Rows of the intervals at their starts; the last interval's also at its end."""
                 return np.asarray(np.concatenate([values, values[:, -1:]], axis=1).T)
 
-            along, across, bound = (at_nodes(x) for x in (rows.along, rows.across, rows.bound))
+            along, across = (at_nodes(x) for x in (rows.along, rows.across))
             count = along.shape[1]
             limits = np.stack([np.zeros_like(rows.fastest), rows.fastest], axis=1)
             zero = np.zeros_like(along)
-            return along, across, zero, np.eye(count), bound[0], None, limits
+            return along, across, zero, np.eye(count), np.ones(count), None, limits
 
     return Limits()

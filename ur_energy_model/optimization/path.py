@@ -1,8 +1,13 @@
-"""Geometric path of a move: joint positions over the share of its length."""
+"""One arm on the path of one move: the path, its limits, its dynamics, and time laws on it.
+
+With the path q(s), s from 0 to 1, the speed v = ds/dt and its rate a, the joints move at q' v with
+acceleration q' a + q'' v^2, and the torques are linear in a and v^2 (Bobrow et al. 1985; Verscheure
+et al. 2009): m(s) a + c(s) v^2 + g(s). The path is divided into intervals within which a is
+constant; the squared speeds b = v^2 at their ends are the unknowns of a time law.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,48 +27,36 @@ _FINE = 0.004
 
 
 class JointPath:
-    """A smooth path q(s), s from 0 to 1, twice differentiable.
+    """A smooth path q(s), twice differentiable, with as few knots as keep to a recorded move.
 
     Args:
-        s: share of the length at the knots [k], increasing from 0 to 1.
-        q: joint positions at the knots [k, n], rad.
+        time: of the samples [k], s.
+        q: positions [k, n], rad.
+        qd: velocities [k, n], rad/s.
 
     Attributes:
         deviation: largest distance from the positions it was made from [rad].
         duration: of the motion it was made from [s].
     """
 
-    def __init__(self, s: Array, q: Array) -> None:
-        self._spline = CubicSpline(s, q)
-        self.deviation = self.duration = 0.0
-        self._recorded: tuple[Array, Array] = (s, s)
-
-    @classmethod
-    def through(cls, time: Array, q: Array, qd: Array) -> JointPath:
-        """The path of a recorded move, with as few knots as keep the deviation small.
-
-        Args:
-            time: of the samples [k], s.
-            q: positions [k, n], rad.
-            qd: velocities [k, n], rad/s.
-        """
+    def __init__(self, time: Array, q: Array, qd: Array) -> None:
         if np.median(np.diff(time)) > _FINE:
             fine = np.linspace(time[0], time[-1], int((time[-1] - time[0]) / _FINE) + 2)
             q, time = np.asarray(CubicHermiteSpline(time, q, qd)(fine)), fine
         share = _shares(q)
         kept = np.concatenate([[True], np.diff(share) > 1e-12])
         share, q, time = share[kept], q[kept], time[kept]
+        self.duration = float(time[-1] - time[0])
+        self._recorded = ((time - time[0]) / self.duration, share)
         knots = _FEWEST
         while True:
             grid = np.linspace(0.0, 1.0, knots + 1)
             points = np.stack([np.interp(grid, share, column) for column in q.T], axis=1)
             points[0], points[-1] = q[0], q[-1]
-            path = cls(grid, points)
-            path.deviation = float(np.abs(path.position(share) - q).max())
-            path.duration = float(time[-1] - time[0])
-            path._recorded = ((time - time[0]) / path.duration, share)
-            if path.deviation <= DEVIATION or knots >= min(_MOST, len(q) // 2):
-                return path
+            self._spline = CubicSpline(grid, points)
+            self.deviation = float(np.abs(self.position(share) - q).max())
+            if self.deviation <= DEVIATION or knots >= min(_MOST, len(q) // 2):
+                break
             knots *= 2
 
     def grid(self, intervals: int) -> Array:
@@ -108,8 +101,6 @@ def _shares(q: Array) -> Array:
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
     return np.asarray(way / way[-1])
 
-
-# Limits that a time law keeps: joint speed, acceleration and torque, tool speed, jerk.
 
 SPEED_SHARE = 0.95
 """Usable part of the joint speeds; the rest is margin for the controller's ripple."""
@@ -158,19 +149,13 @@ class PathLimits:
         )
 
     def with_speedup(self, shown: PathLimits, factor: float) -> PathLimits:
-        """These limits, lowered to a multiple of a move's speeds and accelerations.
-
-        Args:
-            shown: largest values of the move.
-            factor: at least 1.
-        """
+        """These limits, lowered to a multiple of the largest speeds and accelerations of a move."""
+        speed = factor * np.maximum(shown.speed, STILL * self.speed)
+        acceleration = factor * np.maximum(shown.acceleration, STILL * self.acceleration)
         return replace(
             self,
-            speed=np.minimum(self.speed, factor * np.maximum(shown.speed, STILL * self.speed)),
-            acceleration=np.minimum(
-                self.acceleration,
-                factor * np.maximum(shown.acceleration, STILL * self.acceleration),
-            ),
+            speed=np.minimum(self.speed, speed),
+            acceleration=np.minimum(self.acceleration, acceleration),
             recorded=True,
         )
 
@@ -181,22 +166,17 @@ class PathLimits:
             for name in ("speed", "acceleration", "torque", "tool_speed")
         )
 
-    def at_least(self, others: Iterable[PathLimits]) -> PathLimits:
-        """These limits, raised to what a recording has shown where that goes beyond.
-
-        Args:
-            others: largest values of recorded moves; their jerk does not count.
-        """
-        out = self
-        for other in others:
-            out = replace(
-                out,
-                speed=np.maximum(out.speed, other.speed),
-                acceleration=np.maximum(out.acceleration, other.acceleration),
-                torque=np.maximum(out.torque, other.torque),
-                tool_speed=max(out.tool_speed, other.tool_speed),
-            )
-        return out
+    def at_least(self, *others: PathLimits) -> PathLimits:
+        """These limits, raised to those of others that go beyond them; jerk does not count."""
+        return replace(
+            self,
+            speed=np.maximum.reduce([self.speed, *(each.speed for each in others)]),
+            acceleration=np.maximum.reduce(
+                [self.acceleration, *(each.acceleration for each in others)]
+            ),
+            torque=np.maximum.reduce([self.torque, *(each.torque for each in others)]),
+            tool_speed=max(self.tool_speed, *(each.tool_speed for each in others)),
+        )
 
 
 def reached(q: Array, qd: Array, qdd: Array, torque: Array, dynamics: ArmDynamics) -> PathLimits:
@@ -236,13 +216,6 @@ def point_speed(dynamics: ArmDynamics, q: Array, qd: Array) -> Array:
     return np.asarray(np.maximum(flange, np.linalg.norm(ahead - behind, axis=1) / (2 * step)))
 
 
-# An arm on a given path: its torques, powers and limits as functions of path speed.
-#
-# With the path q(s), the speed v = ds/dt and its rate a, the joints move at q' v with acceleration
-# q' a + q'' v^2, and the torques are linear in a and v^2 (Bobrow et al. 1985; Verscheure et al.
-# 2009): m(s) a + c(s) v^2 + g(s). The path is divided into intervals within which a is constant;
-# the squared speeds b = v^2 at their ends are the unknowns of a time law.
-
 INTERVALS, MOST_INTERVALS = 60, 1000
 """Least and largest number of intervals of a path; twice as many change the least energy of a
 straight move by less than 0.1 %."""
@@ -254,17 +227,16 @@ INTERVAL = 0.03
 
 @dataclass(frozen=True)
 class LimitRows:
-    """Limits of a path, linear in rate and squared speed: along a + across b <= bound.
+    """Limits of a path, linear in rate and squared speed: along a + across b <= 1.
 
     Attributes:
-        along, across, bound: [rows, intervals]; bounds are positive.
+        along, across: [rows, intervals].
         fastest: squared speed that joint and tool speeds allow at the ends of the intervals
             [intervals + 1].
     """
 
     along: Array
     across: Array
-    bound: Array
     fastest: Array
 
 
@@ -343,27 +315,20 @@ class PathDynamics:
         friction = np.maximum(
             *(self._friction(speed, limits.torque) for speed in (middle, 0.05 * middle))
         )
-        along, across = [self.slope, inertia], [self.curvature, centrifugal]
         torque = limits.torque - friction
-        bounds = [
-            (np.broadcast_to(limits.acceleration, self.slope.shape),) * 2,
-            (torque - self.gravity, torque + self.gravity),
-        ]
-        rows, offsets, limit = [], [], []
-        for g, c, (high, low) in zip(along, across, bounds, strict=True):
-            rows += [g.T, -g.T]
-            offsets += [c.T, -c.T]
-            limit += [high.T, low.T]
-        bound = np.maximum(np.concatenate(limit), 1e-3)
-        scale = 1.0 / bound
-        g, c, most = np.concatenate(rows) * scale, np.concatenate(offsets) * scale, fastest**2
+        most = np.broadcast_to(limits.acceleration, self.slope.shape)
+        bound = np.concatenate([most, most, torque - self.gravity, torque + self.gravity], axis=1)
+        bound = np.maximum(bound.T, 1e-3)
+        g = np.concatenate([self.slope, -self.slope, inertia, -inertia], axis=1).T / bound
+        c = np.concatenate([self.curvature, -self.curvature, centrifugal, -centrifugal], axis=1).T
+        c, most = c / bound, fastest**2
         if limits.recorded:
             b = self.path.recorded_squared_speed(self.s)
             used = g * np.diff(b) / (2 * self.steps) + c * 0.5 * (b[1:] + b[:-1])
             used = np.maximum(RECORDED_MARGIN * used, 1.0)
             g, c = g / used, c / used
             most = np.maximum(most, RECORDED_MARGIN * b)
-        return LimitRows(g, c, np.ones_like(bound), most)
+        return LimitRows(g, c, most)
 
     def _friction(self, speed: Array, limit: Array) -> Array:
         """Size of the friction at path speeds [N, 1], joint side [N, n], N m.
@@ -379,9 +344,6 @@ class PathDynamics:
             load, qd, np.zeros_like(qd), temperature=self.temperature, std=False
         )
         return np.asarray(np.abs(powers.motor_torque * ratio - load))
-
-
-# Time law of a move: how fast it runs along its path.
 
 
 @dataclass(frozen=True)
@@ -463,8 +425,6 @@ class TimeLaw:
         speed = np.maximum(v[k] + rate * since, 0.0)
         return area, place, speed, rate * (inside == time)
 
-
-# Time laws whose jerk stays below a limit: averaged over as short a window as suffices.
 
 PERIOD = 0.002
 """Period over which accelerations change [s]: that of an e-Series controller."""

@@ -43,8 +43,6 @@ from ur_energy_model.trajectory import motions
 from ur_energy_model.trajectory.motions import Motion, Trapezoid
 from ur_energy_model.typing import Array
 
-# How the path of a move can be programmed: moveJ, moveL or neither.
-
 JOINT_TOLERANCE = 1e-3
 """Largest distance of a joint from the straight line of a moveJ [rad]."""
 TOOL_TOLERANCE, TURN_TOLERANCE = 5e-4, 2e-3
@@ -57,7 +55,7 @@ _CHECKED = 300
 
 @dataclass(frozen=True)
 class ProgrammedPath:
-    """The path of a moveJ or moveL, which has a speed and an acceleration.
+    """The path of a moveJ or moveL, which is run with a trapezoidal speed.
 
     Attributes:
         kind: "moveJ" or "moveL".
@@ -76,12 +74,7 @@ class ProgrammedPath:
     line: StraightLine | None = None
 
     def motion(self, speed: float, acceleration: float) -> Motion:
-        """The move as a controller runs it.
-
-        Args:
-            speed: of the leading joint [rad/s], or of the tool [m/s].
-            acceleration: the same, per s.
-        """
+        """The move with a speed of the leading joint [rad/s] or the tool [m/s], and per s."""
         if self.line is None:
             return motions.move(self.start, self.end, speed, acceleration)
         return self.line.with_profile(speed, acceleration)
@@ -128,7 +121,8 @@ def _along_joints(q: Array) -> Array | None:
 
 def _along_tool(q: Array, kinematics: ArmKinematics, tool: Array) -> Array | None:
     """Travel of the tool [k], m (rad if it only turns); None if it does not move straight."""
-    poses = np.array([matrix_of(kinematics.forward(each, tool)) for each in _thinned(q)])
+    some = np.round(np.linspace(0, len(q) - 1, min(len(q), _CHECKED))).astype(int)
+    poses = np.array([matrix_of(kinematics.forward(each, tool)) for each in q[some]])
     first, last = poses[0], poses[-1]
     shift = last[:3, 3] - first[:3, 3]
     turn = pin.log3(first[:3, :3].T @ last[:3, :3])
@@ -164,29 +158,17 @@ def _solved_line(
     return line
 
 
-def _thinned(q: Array) -> Array:
-    """At most `_CHECKED` of the positions, both ends included."""
-    if len(q) <= _CHECKED:
-        return q
-    return np.asarray(q[np.round(np.linspace(0, len(q) - 1, _CHECKED)).astype(int)])
-
-
 def _monotone(share: Array) -> Array:
     """Progress from 0 to 1 that never decreases."""
     return np.asarray(np.maximum.accumulate(np.clip(share, 0.0, 1.0)))
 
-
-# What to type for a move: the trapezoidal speed profile of a moveJ or moveL.
-#
-# A controller accelerates a move evenly to its speed and brakes it evenly. For a given distance
-# and duration, the speed alone determines such a profile: its acceleration follows.
 
 SPEEDS = 10
 """Speeds that are tried before the search between the best one's neighbours."""
 TYPED_DIGITS = 3
 """Significant digits of a typed speed or acceleration, in the units of the pendant."""
 
-WORTH = 0.05
+GENTLENESS = 0.05
 """Share of a move's energy that an acceleration of twice the usual one must save: it is felt by
 tool and part."""
 
@@ -267,28 +249,24 @@ def best_trapezoid(
         cost: energy of a motion that lasts the slot at most, with the rest after it [J].
         units: of typed speeds and accelerations in SI; those of the pendant where None.
         most: largest speed and acceleration.
-        usual: acceleration beyond which a profile must save `WORTH` to be chosen.
+        usual: acceleration beyond which a profile must save `GENTLENESS` to be chosen.
 
     Returns:
         None if no trapezoid in this slot keeps the limits.
     """
     slowest = path.distance / slot
-    unit = pendant_unit(path.kind)
-    units = (unit, unit) if units is None else units
+    units = units or (pendant_unit(path.kind),) * 2
 
     def typed(ratio: float) -> TypedMove:
         speed = ratio * slowest
         ramp = slot - path.distance / speed
-        values = (
-            rounded_up(speed, units[0]),
-            rounded_up(speed / ramp, units[1]),
-        )
+        values = rounded_up(speed, units[0]), rounded_up(speed / ramp, units[1])
         if values[0] > (1.0 + 1e-9) * most[0] or values[1] > (1.0 + 1e-9) * most[1]:
             return TypedMove(*values, slot, math.inf)
         motion = path.motion(*values)
         if motion.duration > slot * (1.0 + 1e-9):
             return TypedMove(*values, motion.duration, math.inf)
-        price = 1.0 + WORTH * max(values[1] / usual - 1.0, 0.0)
+        price = 1.0 + GENTLENESS * max(values[1] / usual - 1.0, 0.0)
         return TypedMove(*values, motion.duration, price * cost(motion))
 
     ratios = np.linspace(1.05, 2.0, SPEEDS)
@@ -376,8 +354,8 @@ class Step:
             return "–"
         per = {"speed": "/s", "acceleration": "/s²", "wait": "s"}[what]
         unit = per if what == "wait" else ("°" if self.do == "moveJ" else "mm") + per
-        digits = _seconds if what == "wait" else _digits
-        return f"{digits(new)} {unit}" if old == new else f"{digits(old)} → {digits(new)} {unit}"
+        first, last = (f"{x:.2f}" if what == "wait" else _digits(x) for x in (old, new))
+        return f"{last} {unit}" if old == new else f"{first} → {last} {unit}"
 
     @property
     def faster(self) -> float:
@@ -528,12 +506,9 @@ def as_recorded(sheet: Sequence[Step]) -> tuple[Step, ...]:
 def typed_stretches(
     cycle: WorkCycle, sheet: Sequence[Step], robot: RobotDescription
 ) -> list[Stretch]:
-    """One cycle as the controller runs it when exactly the sheet is typed.
+    """A recorded cycle as the controller runs it when exactly the sheet is typed.
 
-    Args:
-        cycle: as recorded: paths, payloads, and the controller's own pauses.
-        sheet: what is typed.
-        robot: the arm.
+    The controller's own pauses stay.
     """
     waited = [rest.pause for rest in cycle.rests]
     for step in sheet:
@@ -561,12 +536,7 @@ def typed_motion(cycle: WorkCycle, step: Step, robot: RobotDescription) -> Motio
 
 
 def sheet_notes(sheet: Sequence[Step], slow: Collection[int]) -> list[str]:
-    """Sentences on moves that stay because they are slow, and on moves that become faster.
-
-    Args:
-        sheet: what to type.
-        slow: numbers of moves that are deliberately slow.
-    """
+    """Sentences on moves that stay because they are slow, and on moves that become faster."""
     kept, faster = [], []
     for number, step in enumerate(sheet, 1):
         if step.do != "wait" and step.move in slow:
@@ -609,15 +579,10 @@ def _slow_moves(cycle: WorkCycle, dynamics: ArmDynamics) -> set[int]:
     for moveJ, below a share of that of the tool. Moves that are too short to reach their speed are
     slow only if their acceleration is as low as that.
     """
-    flange = [dynamics.flange_speed(move.q, move.qd) for move in cycle.moves]
-    tool = np.array([float(np.linalg.norm(speed, axis=1).max()) for speed in flange])
-    way = np.array(
-        [
-            float(np.trapezoid(np.linalg.norm(speed, axis=1), move.time))
-            for speed, move in zip(flange, cycle.moves, strict=True)
-        ]
-    )
-    out, typical_tool = set(), _typical(tool, way)
+    flange = [np.linalg.norm(dynamics.flange_speed(m.q, m.qd), axis=1) for m in cycle.moves]
+    tool = np.array([speed.max() for speed in flange])
+    way = [np.trapezoid(speed, m.time) for speed, m in zip(flange, cycle.moves, strict=True)]
+    out, typical_tool = set(), _typical(tool, np.array(way))
     for kind in ("moveJ", "moveL"):
         same = [k for k, move in enumerate(cycle.moves) if move.kind == kind]
         if not same:
@@ -633,10 +598,8 @@ def _slow_moves(cycle: WorkCycle, dynamics: ArmDynamics) -> set[int]:
             )
             if slow and (not short or move.acceleration < SLOW * gentle):
                 out.add(k)
-    for k, move in enumerate(cycle.moves):
-        if move.kind == "other" and tool[k] < SLOW_TOOL * typical_tool:
-            out.add(k)
-    return out
+    others = (k for k, move in enumerate(cycle.moves) if move.kind == "other")
+    return out | {k for k in others if tool[k] < SLOW_TOOL * typical_tool}
 
 
 def _travel(move: Move) -> float:
@@ -661,7 +624,3 @@ def _digits(value: float) -> str:
     """A typed number, with all its digits."""
     decimals = max(0, TYPED_DIGITS - 1 - math.floor(math.log10(value)))
     return f"{value:.{decimals}f}"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.2f}"

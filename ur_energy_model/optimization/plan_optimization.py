@@ -29,8 +29,6 @@ from ur_energy_model.trajectory.motions import Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
-# A planned trajectory with less energy: same path, same duration, another time law.
-
 PERIOD = 0.01
 """Period of the points of the new plan [s]; quintics between them carry the motion."""
 REST = 1e-4
@@ -62,11 +60,7 @@ def optimize_plan(
         InputError: the plan does not move, or the duration is below the time-optimal one.
     """
     dynamics = model.dynamics() if dynamics is None else dynamics
-    parts = list(plan.motion())
-    time, q, qd, qdd = (
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("time", "q", "qd", "qdd")
-    )
+    time, q, qd, qdd = plan.sampled()
     if np.linalg.norm(np.diff(q, axis=0), axis=1).sum() < LEAST_WAY:
         raise InputError(plan.source, "does not move", "give a trajectory that moves")
     if limits is None:
@@ -74,9 +68,9 @@ def optimize_plan(
         link = dynamics.inverse_dynamics(q, qd, qdd)
         torque = model.from_link_torque(link, qd, qdd, temperature=temperature, std=False)
         shown = reached(q, qd, qdd, torque.motor_torque * ratio, dynamics)
-        limits = PathLimits.of_robot(dynamics.robot).at_least([shown])
+        limits = PathLimits.of_robot(dynamics.robot).at_least(shown)
     wanted = plan.duration if duration is None else duration
-    arm = PathDynamics(model, dynamics, JointPath.through(time, q, qd), temperature)
+    arm = PathDynamics(model, dynamics, JointPath(time, q, qd), temperature)
     fastest = with_jerk_limit(fastest_law(arm, limits, plan.source), limits.jerk)
     if wanted < fastest.duration:
         raise InputError(
@@ -125,8 +119,6 @@ def _waiting(plan: Plan, duration: float, *, first: bool) -> Plan:
     return Plan(time, q, qd, qdd, plan.source)
 
 
-# A cycle as one continuous motion: moves along their paths, rest between them.
-
 CLOSED = 2e-3
 """Largest joint distance between the end of a move and the start of the next one [rad]."""
 
@@ -159,31 +151,22 @@ class TimedMoves:
         return q, qd, qdd
 
 
-def recorded_motion(cycle: WorkCycle) -> TimedMoves:
-    """The motion of a cycle as recorded.
+# All of these raise an InputError if a move does not start where the one before it ended.
 
-    Raises:
-        InputError: a move does not start where the one before it ended.
-    """
+
+def recorded_motion(cycle: WorkCycle) -> TimedMoves:
+    """The motion of a cycle as recorded."""
     return _in_turn(cycle.source, recorded_stretches(cycle))
 
 
 def typed_cycle(optimized: OptimizedCycle, robot: RobotDescription) -> TimedMoves:
-    """The motion of a cycle when exactly the sheet is typed.
-
-    Raises:
-        InputError: a move does not start where the one before it ended.
-    """
+    """The motion of a cycle when exactly the sheet is typed."""
     cycle = optimized.cycle
     return _in_turn(cycle.source, typed_stretches(cycle, optimized.sheet, robot))
 
 
 def new_motion(optimized: OptimizedCycle) -> TimedMoves:
-    """The motion of an optimized cycle as set points, which need no trapezoids.
-
-    Raises:
-        InputError: a move does not start where the one before it ended.
-    """
+    """The motion of an optimized cycle as set points, which need no trapezoids."""
     moves = [(move.start, move.time, move.q, move.qd, move.qdd) for move in optimized.moves]
     return _timed(optimized.cycle.source, moves, optimized.duration)
 
@@ -283,34 +266,15 @@ def optimize_moves(
     starts: list[float] = []
     moves: list[Motion] = []
     for first, last in pairwise(stops):
-        part = _part(plan, first, last)
+        part = plan.part(first, last)
         if np.ptp(part.q, axis=0).max() < LEAST_WAY:
             continue
         new = optimize_plan(model, part, dynamics=dynamics, temperature=temperature)
         starts.append(float(plan.time[first] - plan.time[0]))
-        moves.append(_motion(new))
+        moves.append(Sampled(*new.sampled(SAMPLE_PERIOD)))
     if not moves:
         raise InputError(plan.source, "does not move", "send a plan that moves")
     return TimedMoves(tuple(starts), tuple(moves), plan.duration)
-
-
-def _part(plan: Plan, first: int, last: int) -> Plan:
-    """Points of a plan from one stop to the next."""
-    rows = slice(first, last + 1)
-    return replace(
-        plan,
-        time=plan.time[rows] - plan.time[first],
-        q=plan.q[rows],
-        qd=None if plan.qd is None else plan.qd[rows],
-        qdd=None if plan.qdd is None else plan.qdd[rows],
-    )
-
-
-def _motion(plan: Plan) -> Sampled:
-    """A plan as a motion that can be sampled at any time."""
-    parts = list(plan.motion(SAMPLE_PERIOD))
-    names = ("time", "q", "qd", "qdd")
-    return Sampled(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def _stops(plan: Plan) -> list[int]:

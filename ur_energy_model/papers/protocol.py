@@ -14,7 +14,7 @@ from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError, MotionRefusedError
 from ur_energy_model.experiment.design import Design, design_trajectory, genetic_search
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, limits_of
-from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
+from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.limits import PeriodicMotion, RepeatedMotion, SafetyLimits, check
 from ur_energy_model.files import config_file, write_text
 from ur_energy_model.model.robots import RobotDescription

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.experiment.execution_plan import ExecutionPlan, ExecutionResult
+from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.limits import PeriodicMotion
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload

@@ -115,6 +115,21 @@ class Plan:
             time = np.minimum(numbers * (duration / (samples - 1)), duration)
             yield self._between_points(time, knots, qd)
 
+    def sampled(self, period: float = SAMPLE_PERIOD) -> tuple[Array, Array, Array, Array]:
+        """Time [m], q, qd and qdd [m, n] of the whole motion, see `motion`."""
+        parts = list(self.motion(period))
+        time, q, qd, qdd = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("time", "q", "qd", "qdd")
+        )
+        return time, q, qd, qdd
+
+    def part(self, first: int, last: int) -> Plan:
+        """The plan from one of its points to another one, both included."""
+        rows = slice(first, last + 1)
+        qd, qdd = (None if each is None else each[rows] for each in (self.qd, self.qdd))
+        return Plan(self.time[rows] - self.time[first], self.q[rows], qd, qdd, self.source)
+
     def _between_points(self, time: Array, knots: Array, qd: Array) -> Motion:
         """The motion at times [m], s, as Hermite polynomials of the points beside them.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -88,7 +89,7 @@ def quick_design(request: DesignRequest, monkeypatch) -> Design:
     for seed in range(20):
         found = descend(problem, problem.random_start(np.random.default_rng(seed)))
         if found is not None:
-            return make_design(problem, found, 0.0, seed + 1)
+            return make_design(problem, found[1], time.monotonic(), seed + 1)
     pytest.fail("none of twenty short descents passes the checks")
 
 

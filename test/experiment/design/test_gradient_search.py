@@ -73,7 +73,7 @@ def test_other_objectives_improve_themselves(objective):
         if better is not None:
             break
     assert better is not None
-    assert better.value < problem.value(problem.trajectory(start))
+    assert better[0] < problem.value(problem.trajectory(start))
 
 
 def test_impossible_requests_are_refused():

@@ -8,8 +8,7 @@ import numpy as np
 
 from test.optimization.hand_made import ROBOT, hand_made_cycle
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
-from ur_energy_model.experiment.execution import execute
-from ur_energy_model.experiment.execution_plan import ExecutionPlan, MotionSummary
+from ur_energy_model.experiment.execution import ExecutionPlan, MotionSummary, execute
 from ur_energy_model.experiment.limits import SafetyLimits
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import ControllerError, MotionRefusedError, RecordingError
-from ur_energy_model.experiment.execution import execute
-from ur_energy_model.experiment.execution_plan import ExecutionPlan, MotionSummary
+from ur_energy_model.experiment.execution import ExecutionPlan, MotionSummary, execute
 from ur_energy_model.experiment.motion_process import MotionProcess
 from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot

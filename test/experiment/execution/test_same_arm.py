@@ -10,8 +10,7 @@ import pytest
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design_problem import DesignRequest, limits_of
-from ur_energy_model.experiment.execution import execute
-from ur_energy_model.experiment.execution_plan import ExecutionPlan, MotionSummary
+from ur_energy_model.experiment.execution import ExecutionPlan, MotionSummary, execute
 from ur_energy_model.experiment.same_arm import (
     KnownArm,
     arm_in,
