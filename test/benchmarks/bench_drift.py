@@ -1,15 +1,15 @@
 """False alarms and detection times of the changes that learning reports.
 
-The simulated arm works for hours with nothing changed, then with more friction, a payload and a
-mounting that the controller was not told of. It cannot work for years, so surrogate work
-(test/learning/surrogate_work.py) does; the innovations of both are printed side by side.
+The simulated arm works for hours with nothing changed, then with more friction, an undeclared
+payload and mounting. It cannot work for years, so surrogate work (test/learning/surrogate_work.py)
+does.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,10 +22,8 @@ from ur_energy_model.files import config_file
 from ur_energy_model.identification.filtered_motion import MotionStream
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.learning.changes import ChangeMonitor
-from ur_energy_model.learning.drift_filter import DriftFilter
-from ur_energy_model.learning.friction_clock import NOISE
 from ur_energy_model.learning.history import Change
-from ur_energy_model.learning.minute import MINUTE, Minute
+from ur_energy_model.learning.learner import first_model
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, gravity_of_mounting
@@ -39,15 +37,9 @@ ARM, SEED, RATE = "ur5e", 21, 125.0
 SESSION_MINUTES, CHANGE_MINUTE = 40, 20
 QUIET_SESSIONS = 4
 FIELDS = (
-    "actual_q",
-    "actual_qd",
-    "actual_current",
-    "joint_temperatures",
-    "actual_robot_voltage",
-    "actual_robot_current",
-    "payload",
-    "payload_cog",
-)
+    "actual_q", "actual_qd", "actual_current", "joint_temperatures", "actual_robot_voltage",
+    "actual_robot_current", "payload", "payload_cog",
+)  # fmt: skip
 FIRST_SEED, ARMS, MONTHS, SESSIONS, MINUTES = 3000, 8, 6, 22, 60
 """Surrogate work: 22 sessions a month; each of the arms works for so many months."""
 TRIALS = 30
@@ -97,11 +89,10 @@ def simulated_arm() -> None:
     }
     with TemporaryDirectory() as name:
         model = identified(Path(name))
-    monitor, begin, shown = ChangeMonitor(model), process_time(), _Recorder()
+    monitor, begin = ChangeMonitor(model), process_time()
     quiet: list[Change] = []
-    with shown.listening_to(monitor):
-        for session in range(1, QUIET_SESSIONS + 1):
-            quiet += [change for _, change in work(monitor, session, 5 + session // 3)]
+    for session in range(1, QUIET_SESSIONS + 1):
+        quiet += [change for _, change in work(monitor, session, 5 + session // 3)]
     print(
         f"simulated {ARM}, {QUIET_SESSIONS} sessions of {SESSION_MINUTES} min, unchanged: "
         f"{len(quiet)} alarms ({process_time() - begin:.0f} s of processor time)"
@@ -112,91 +103,11 @@ def simulated_arm() -> None:
         monitor.restore(state)
         for minutes, change in work(monitor, number, 6, inject):
             print(f"{words}: after {minutes:.0f} min: {change.words}")
-    shown.print_beside_surrogate()
-
-
-class _Recorder:
-    """Minutes of the simulated arm, for the comparison with surrogate work."""
-
-    def __init__(self) -> None:
-        self.sessions: list[list[Minute]] = []
-
-    def listening_to(self, monitor: ChangeMonitor) -> _Listening:
-        """Collect the minutes of a monitor."""
-        return _Listening(self, monitor)
-
-    def print_beside_surrogate(self) -> None:
-        """Innovations of both kinds of work, by the filter of friction."""
-        real = innovations(iter(self.sessions))
-        made = innovations(surrogate_sessions(FIRST_SEED - 1, len(self.sessions)))
-        for name, values in (("simulated arm", real), ("surrogate", made)):
-            print(
-                f"innovations of {name}: std {1e3 * values.std():.1f}e-3, 99 % below "
-                f"{1e3 * np.quantile(np.abs(values), 0.99):.1f}e-3, correlation of consecutive "
-                f"ones {_correlation(values):.2f}"
-            )
-
-
-class _Listening:
-    def __init__(self, recorder: _Recorder, monitor: ChangeMonitor) -> None:
-        self._recorder, self._monitor = recorder, monitor
-        self._own, self._start = monitor.observe_minute, monitor.start_session
-
-    def __enter__(self) -> None:
-        sessions = self._recorder.sessions
-
-        def start(time: float, days: float) -> None:
-            sessions.append([])
-            self._start(time, days)
-
-        def observe(minute: Minute) -> None:
-            sessions[-1].append(minute)
-            self._own(minute)
-
-        self._monitor.start_session = start  # type: ignore[method-assign]
-        self._monitor.observe_minute = observe  # type: ignore[method-assign]
-
-    def __exit__(self, *_: object) -> None:
-        self._monitor.start_session = self._start  # type: ignore[method-assign]
-        self._monitor.observe_minute = self._own  # type: ignore[method-assign]
-
-
-def innovations(sessions: Iterator[list[Minute]]) -> np.ndarray:
-    """Innovations of friction after the first quarter of an hour of each session [minutes, 6]."""
-    out = []
-    model = DriftFilter(NOISE, 6)
-    for minutes in sessions:
-        model.start_session(1.0)
-        for k, minute in enumerate(minutes):
-            model.advance(MINUTE)
-            found = model.update(minute.level, minute.covariance, minute.temperature)
-            if found is not None and len(found.channels) == 6 and k >= 15:
-                out.append(found.value)
-    return np.array(out)
-
-
-def surrogate_sessions(seed: int, count: int) -> Iterator[list[Minute]]:
-    """As many sessions of surrogate work as the simulated arm did."""
-    arm = SurrogateWork(seed)
-    for number in range(1, count + 1):
-        yield [work.minute for work in arm.session(number, number * DAY, SESSION_MINUTES)]
-
-
-def _correlation(values: np.ndarray) -> float:
-    first, second = values[:-1].ravel(), values[1:].ravel()
-    return float(np.corrcoef(first, second)[0, 1])
-
-
-def generic() -> EnergyModel:
-    """A model to state levels of surrogate work against; they are relative to it."""
-    from ur_energy_model.model.model_file import load_model
-
-    return load_model(config_file("models", f"{ARM}.yaml"))
 
 
 def false_alarms() -> None:
     """Years of surrogate work with nothing changed."""
-    model, begin, count = generic(), process_time(), Counter[str]()
+    model, begin, count = first_model(load_robot(ARM)), process_time(), Counter[str]()
     for seed in range(FIRST_SEED, FIRST_SEED + ARMS):
         arm, monitor = SurrogateWork(seed), ChangeMonitor(model)
         for number in range(MONTHS * SESSIONS):
@@ -217,7 +128,7 @@ def false_alarms() -> None:
 
 def detection() -> None:
     """Friction of one joint 15 % up or down, within a session or between two."""
-    model = generic()
+    model = first_model(load_robot(ARM))
     for overnight in (False, True):
         times: list[float] = []
         sessions: list[int] = []
@@ -268,7 +179,3 @@ def main() -> None:
     false_alarms()
     detection()
     simulated_arm()
-
-
-if __name__ == "__main__":
-    main()

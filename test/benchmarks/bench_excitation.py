@@ -5,8 +5,6 @@ Both keep the same limits and clearances, and are judged by the same checks in o
 
 from __future__ import annotations
 
-import argparse
-
 from ur_energy_model.cli.output import print_table
 from ur_energy_model.experiment.design import Design, design_trajectory, genetic_search
 from ur_energy_model.experiment.design_problem import DesignRequest
@@ -38,9 +36,3 @@ def main(time_limit: float = 60.0) -> None:
         ["search", "condition", "clearance m", "velocity", "tool m/s", "tried", "seconds"],
         [row("genetic, 300 x 5", genetic), row("gradient, all cores", gradient)],
     )
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--time-limit", type=float, default=60.0, metavar="S")
-    main(parser.parse_args().time_limit)

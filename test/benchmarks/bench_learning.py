@@ -1,154 +1,124 @@
-"""Learning while the arm works: errors of the next five minutes after some time of production.
+"""Learning while the arm works: errors of what follows, after some time of work.
 
 Simulated arms that learning was not tuned on start from the generic model of their type and do pick
-and place with varied points, rests and payloads. At some times the model in use predicts the five
-minutes that follow: the energy at the supply and each joint's electrical energy from measured
-currents, beside the simulation's truth.
+and place with varied points, rests and payloads; the model in use then predicts five minutes from
+measured currents, beside the simulation's truth. Recordings of real arms beside the checkout are
+learned from for some seconds, and the rest of them is predicted.
 """
 
 from __future__ import annotations
 
-import os
-import resource
-import subprocess
-import sys
-import tempfile
-from dataclasses import dataclass, field
-from pathlib import Path
 from time import process_time
 
 import numpy as np
 
-from test.learning.production import Piece, production
+from test.conftest import SHARED
+from test.learning.production import production
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
+from ur_energy_model.energy.powers import Method, PowerOptions
 from ur_energy_model.energy.recording_energy import EnergySummary, summarise
 from ur_energy_model.learning.learner import Learner, first_model
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.csv.reader import read_csv
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 ARMS = (
     ("ur5e", 101), ("ur3e", 102), ("ur10e", 103), ("ur16e", 105),
     ("ur5e", 201), ("ur10e", 202), ("ur3e", 203), ("ur16e", 209), ("ur5", 210),
 )  # fmt: skip
-TIMES = (10.0, 60.0, 300.0, 600.0)
-"""Production before the prediction [s]."""
-JUDGED = 300.0
-"""Time predicted [s]."""
+TIMES, JUDGED = (10.0, 60.0, 300.0, 600.0), 300.0
+"""Production before the prediction, and time predicted [s]."""
+RECORDED_TIMES, LEAST_REST = (0.0, 10.0, 20.0, 30.0, 60.0), 3.0
+"""The same of recordings, and the shortest rest that is predicted [s]."""
 SHARE = 0.01
 """Joints with less of the joints' energy are left out of the relative errors."""
 
 
-@dataclass
-class Prediction:
-    """A model beside the truth over the next minutes.
-
-    Attributes:
-        after: production before it [s].
-        model: in use then.
-        joints: true electrical energies so far [n], J; supply: at the supply, J.
-    """
-
-    after: float
-    model: EnergyModel
-    joints: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    supply: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._calculator = EnergyCalculator(self.model, load_robot(self.model.robot))
-        self._meter = EnergyMeter(len(self._calculator.channels))
-        self.joints = np.zeros(self.model.dof)
-
-    def observe(self, piece: Piece) -> None:
-        table = self._calculator(piece.samples)
-        if table is not None:
-            self._meter.integrate_table(table)
-        self.joints = self.joints + piece.electrical
-        self.supply += piece.bus
-
-    @property
-    def summary(self) -> EnergySummary:
-        return summarise(self._calculator, self._meter, True)
+def predicted(model: EnergyModel, samples: Telemetry, method: Method = "current") -> EnergySummary:
+    calculator = EnergyCalculator(model, load_robot(model.robot), PowerOptions(method=method))
+    meter, table = EnergyMeter(len(calculator.channels)), calculator(samples)
+    assert table is not None
+    meter.integrate_table(table)
+    return summarise(calculator, meter, table.bus_measured)
 
 
-def learn(robot_name: str, seed: int) -> tuple[list[Prediction], float, float]:
-    """Predictions of one arm, processor time of learning per second, size of the state [MB]."""
-    robot = load_robot(robot_name)
-    learner = Learner(robot, first_model(robot))
-    predictions: list[Prediction] = []
-    now, busy = 0.0, 0.0
-    for piece in production(robot_name, seed, max(TIMES) + JUDGED):
-        for prediction in predictions:
-            if now - prediction.after < JUDGED:
-                prediction.observe(piece)
+def learn(name: str, seed: int) -> tuple[list[tuple[EnergySummary, np.ndarray, float]], float]:
+    """Energies after each time beside those of joints and supply, processor time per second."""
+    pieces = list(production(name, seed, max(TIMES) + JUDGED))
+    robot = load_robot(name)
+    learner, models, busy = Learner(robot, first_model(robot)), list[EnergyModel](), 0.0
+    ends = np.array([float(piece.samples.time[-1]) - 60.0 for piece in pieces])
+    for piece, end in zip(pieces, ends, strict=True):
         start = process_time()
         learner.update(piece.samples)
         learner.attempts()
         busy += process_time() - start
-        now = float(piece.samples.time[-1]) - 60.0
-        if len(predictions) < len(TIMES) and now >= TIMES[len(predictions)]:
-            predictions.append(Prediction(now, learner.model))
-    return predictions, busy / now, len(learner.state()) / 1e6
+        models += [learner.model] * int(len(models) < len(TIMES) and end >= TIMES[len(models)])
+    found = []
+    for model, after in zip(models, TIMES, strict=True):
+        first = int(np.argmax(ends >= after)) + 1
+        some = [p for p, end in zip(pieces, ends, strict=True) if end <= ends[first - 1] + JUDGED]
+        truth = np.sum([piece.electrical for piece in some[first:]], axis=0)
+        samples = concatenate([piece.samples for piece in some[first:]])
+        found.append((predicted(model, samples), truth, sum(p.bus for p in some[first:])))
+    return found, busy / float(ends[-1])
+
+
+def simulated() -> None:
+    """A line per arm and time, and the worst of all."""
+    joints: dict[float, list[float]] = {time: [] for time in TIMES}
+    supplies: dict[float, list[float]] = {time: [] for time in TIMES}
+    inside: dict[float, list[bool]] = {time: [] for time in TIMES}
+    for name, seed in ARMS:
+        found, share = learn(name, seed)
+        print(f"{name} {seed}: {100 * share:.1f} % of a core", flush=True)
+        for time, (summary, truth, supply) in zip(TIMES, found, strict=True):
+            known = np.abs(truth) > SHARE * np.abs(truth).sum()
+            errors = 100.0 * (summary.electrical - truth)[known] / np.abs(truth)[known]
+            joints[time] += errors.tolist()
+            supplies[time].append(100.0 * (summary.supply / supply - 1.0))
+            half = CONFIDENCE * summary.electrical_std
+            inside[time] += (np.abs(summary.electrical - truth) <= half).tolist()
+            print(
+                f"  after {time:3.0f} s: supply {supplies[time][-1]:+.2f} %, joints "
+                f"{', '.join(f'{error:+.1f}' for error in errors)} %"
+            )
+    for time in TIMES:
+        rms = np.linalg.norm(joints[time]) / len(joints[time]) ** 0.5
+        print(
+            f"after {time:3.0f} s: supply within {np.abs(supplies[time]).max():.2f} %, joints "
+            f"within {np.abs(joints[time]).max():.1f} % (rms {rms:.1f} %), "
+            f"{100 * np.mean(inside[time]):.0f} % of them inside their 95 % intervals"
+        )
+
+
+def recorded() -> None:
+    """A line per recording and time."""
+    for file in sorted((SHARED / "data").glob("*.csv.gz")):
+        name = file.name.partition("_")[0]
+        data, robot = read_csv([file], name), load_robot(name)
+        for time in RECORDED_TIMES if data.has_bus_power else ():
+            if data.time[0] + time > data.time[-1] - LEAST_REST:
+                break
+            end = int(np.searchsorted(data.time, data.time[0] + time))
+            learner, words = Learner(robot, first_model(robot)), []
+            for start in range(0, end, 200):
+                learner.update(data.cut(slice(start, min(end, start + 200))))
+                learner.attempts()
+            learner.finish()
+            methods: tuple[Method, ...] = ("current", "motion")
+            for method in methods:
+                found = predicted(learner.model, data.cut(slice(end, None)), method)
+                if found.bus:
+                    error = 100.0 * (found.supply / found.bus - 1.0)
+                    half = 100.0 * CONFIDENCE * found.supply_std / found.bus
+                    words.append(f"from {method} {error:+.1f} % (+- {half:.1f})")
+            print(f"{file.name} after {time:2.0f} s, version {learner.version}: {', '.join(words)}")
 
 
 def main() -> None:
-    """Print a line per arm and time, and the worst of all."""
-    errors: dict[float, list[float]] = {time: [] for time in TIMES}
-    worst: dict[float, float] = dict.fromkeys(TIMES, 0.0)
-    joint_errors: dict[float, list[float]] = {time: [] for time in TIMES}
-    supply_errors: dict[float, list[float]] = {time: [] for time in TIMES}
-    for name, seed in ARMS:
-        predictions, share, size = learn(name, seed)
-        print(f"{name} {seed}: {100 * share:.1f} % of a core, state {size:.1f} MB", flush=True)
-        for time, prediction in zip(TIMES, predictions, strict=True):
-            summary, truth = prediction.summary, prediction.joints
-            supply = 100.0 * (summary.supply / prediction.supply - 1.0)
-            known = np.abs(truth) > SHARE * np.abs(truth).sum()
-            joints = 100.0 * (summary.electrical - truth) / np.where(known, np.abs(truth), np.inf)
-            half = CONFIDENCE * summary.electrical_std
-            errors[time] += joints[known].tolist()
-            worst[time] = max(worst[time], abs(supply))
-            joint_errors[time] += ((summary.electrical - truth) / summary.electrical_std).tolist()
-            supply_errors[time].append((summary.supply - prediction.supply) / summary.supply_std)
-            width = ", ".join(f"{100 * h / abs(t):.0f}" for h, t in zip(half, truth, strict=True))
-            print(
-                f"  after {time:3.0f} s: supply {supply:+.2f} %, joints "
-                f"{', '.join(f'{value:+.1f}' for value in joints)} % (+- {width})"
-            )
-    for time in TIMES:
-        rms = float(np.sqrt(np.mean(np.square(errors[time]))))
-        print(
-            f"after {time:3.0f} s: supply within {worst[time]:.2f} %, joints within "
-            f"{np.abs(errors[time]).max():.1f} % (rms {rms:.1f} %); intervals of the joints "
-            f"{coverage(joint_errors[time])}, of the supply {coverage(supply_errors[time])}"
-        )
-    memory()
-
-
-def coverage(errors: list[float]) -> str:
-    """Share of errors inside the 95 % interval, and their rms, of errors in standard deviations."""
-    inside = np.mean(np.abs(errors) <= CONFIDENCE)
-    return f"hold {100 * inside:.0f} % (rms {np.sqrt(np.mean(np.square(errors))):.2f})"
-
-
-def memory() -> None:
-    """Peak memory of `ur_energy learn` on a bag of five minutes."""
-    with tempfile.TemporaryDirectory() as folder:
-        bag = Path(folder) / "production"
-        pieces = production("ur5e", 107, 300.0)
-        first = next(pieces).samples
-        writer = BagWriter(bag, first.info, tuple(first.columns))
-        writer.write(first)
-        for piece in pieces:
-            writer.write(piece.samples)
-        writer.close()
-        command = [sys.executable, "-m", "ur_energy_model.cli.main", "learn", str(bag)]
-        command += ["--robot", "ur5e", "-o", str(Path(folder) / "model.yaml"), "--json"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    print(f"ur_energy learn, bag reading and picture included: {peak:.0f} MB")
-
-
-if __name__ == "__main__":
-    main()
+    """Print both."""
+    recorded()
+    simulated()

@@ -11,16 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
+from test.optimization.typed_program import save
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.optimize import optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.plan_optimization import TimedMoves
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
-from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.named_motions import MotionLimits, Planner, named_motion
 
@@ -57,39 +56,25 @@ def main() -> None:
 def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float]:
     """The optimized cycle of an arm, and its measured saving [%]."""
     robot = load_robot(name)
-    learned = folder / "identification"
-    write(learned, SimulatedArm(robot, motion=named_motion("trajectory_a", robot), seed=seed), 60.0)
-    model: EnergyModel = identify([learned], name).model
+
+    def run(bag: str, motion: Motion, seconds: float, options: ArmOptions) -> Path:
+        arm = SimulatedArm(robot, motion=motion, seed=seed, options=options)
+        return save(folder / bag, record_arm(arm, seconds))
+
+    learned = run("identification", named_motion("trajectory_a", robot), 60.0, ArmOptions())
     limits = MotionLimits.for_robot(robot, SPEED, ACCELERATION)
     cycle = random_cycle(Planner(robot, limits=limits), seed)
-    run(folder / "cell", name, seed, cycle, 3.3 * cycle.duration)
-    found = optimize_cycle(model, folder / "cell")
-    proof = Proof.of(found, load_robot(name), CYCLES)
+    cell = run("cell", cycle, 3.3 * cycle.duration, OTHER_SESSION)
+    found = optimize_cycle(identify([learned], name).model, cell)
+    proof = Proof.of(found, robot, CYCLES)
     motion = proof.motion()
-    run(folder / "proof", name, seed, motion, motion.duration + 1.0)
-    return found, measured_saving(folder / "proof", proof).saving_percent
+    bag = run("proof", motion, motion.duration + 1.0, OTHER_SESSION)
+    return found, measured_saving(bag, proof).saving_percent
 
 
 def random_cycle(planner: Planner, seed: int) -> TimedMoves:
     """Moves through random points with short waits, then the slack."""
     points = planner.random_points(seed, POINTS)
-    moves: list[Motion] = [
-        planner.move(start, end)
-        for start, end in zip(points, np.roll(points, -1, axis=0), strict=True)
-    ]
-    ends = np.cumsum([each.duration + GRIP for each in moves])
-    starts = (0.0, *(float(end) for end in ends[:-1]))
-    return TimedMoves(starts, tuple(moves), float(ends[-1]) / (1.0 - SLACK))
-
-
-def run(path: Path, name: str, seed: int, motion: Motion, seconds: float) -> None:
-    """Record an arm in its second session along a motion."""
-    robot = load_robot(name)
-    write(path, SimulatedArm(robot, motion=motion, seed=seed, options=OTHER_SESSION), seconds)
-
-
-def write(path: Path, arm: SimulatedArm, seconds: float) -> None:
-    """A bag of an arm."""
-    telemetry = record_arm(arm, seconds)
-    with BagWriter(path, telemetry.info, tuple(telemetry.columns), name=path.name) as bag:
-        bag.write(telemetry)
+    moves = [planner.move(a, b) for a, b in zip(points, np.roll(points, -1, axis=0), strict=True)]
+    ends = np.cumsum([0.0, *(each.duration + GRIP for each in moves)]).tolist()
+    return TimedMoves(tuple(ends[:-1]), tuple(moves), ends[-1] / (1.0 - SLACK))

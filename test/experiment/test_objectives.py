@@ -12,7 +12,6 @@ from ur_energy_model.experiment.objectives import (
     LogDeterminant,
     MotionRegressor,
     base_choices,
-    condition_number,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
@@ -60,16 +59,6 @@ def test_base_choices_span_the_same_torques(problem, motion):
         assert np.abs(rest).max() < 1e-6
 
 
-def test_regressor_gradient(problem, motion):
-    weight = np.random.default_rng(3).normal(size=(30, 6, 78))
-
-    def weighted(q, qd, qdd):
-        matrix = problem.regressor.matrix(q, qd, qdd, smooth=True)
-        return float(np.sum(weight * matrix)), problem.regressor.pull_back(q, qd, qdd, weight)
-
-    assert_gradient(weighted, motion)
-
-
 def test_regressor_gradient_on_a_wall(motion):
     """With gravity across the first axis the position of the first joint matters."""
     setup = Setup(gravity=gravity_of_mounting(np.pi / 2, 0.4))
@@ -99,15 +88,3 @@ def test_smooth_condition_number_approaches_the_real_one(problem, motion):
     errors = [objective.smooth(*motion, sharpness=s)[0] - real for s in (2.0, 8.0, 64.0)]
     assert errors[0] > errors[1] > errors[2] > -0.02  # the hyperbolic tangent is not the sign
     assert errors[2] < 0.05
-
-
-def test_condition_number_of_known_matrices():
-    assert condition_number(np.diag([4.0, 2.0, 1.0])[None]) == pytest.approx(4.0)
-    assert condition_number(np.ones((5, 2, 2))) > 1e15
-
-
-def test_energy_accuracy_rewards_speed_and_load(problem, motion):
-    """The same motion at low speed contains less information on friction and torque constants."""
-    objective = EnergyAccuracy(problem.regressor, problem.limits.reflected_inertia, motion)
-    q, qd, qdd = motion
-    assert objective.value(q, 0.2 * qd, 0.04 * qdd) > objective.value(q, qd, qdd)

@@ -1,4 +1,4 @@
-"""The cycle of a recording: its moves, its repetition, its signals."""
+"""The cycle of a recording: its moves, its repetition, its signals, its tool, and switching off."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.optimization.simulated_cycle import ROBOT, bag_of, pick_and_place, recorded
+from test.optimization.hand_made import HOME, ROBOT
+from test.optimization.simulated_cycle import bag_of, pick_and_place, recorded
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.optimization.cycle import recorded_switching
 from ur_energy_model.optimization.recorded_motion import (
     FoundCycles,
     RecordedMotion,
     find_cycles,
     find_moves,
     read_motion,
+    recorded_tool,
 )
+from ur_energy_model.simulation.kinematics import ArmKinematics
 from ur_energy_model.telemetry.samples import Telemetry
 
 
@@ -78,15 +82,6 @@ def test_a_register_that_counts_cycles_shows_them(tmp_path: Path) -> None:
     assert len(cycles.moves[0]) == 6
 
 
-def test_an_output_that_toggles_within_the_cycle_does_not_cut_it(tmp_path: Path) -> None:
-    chain = pick_and_place()
-    telemetry = recorded(chain, 3.3 * chain.duration)
-    bits = np.floor(telemetry.time * 1.7) % 2
-    _, cycles = found(tmp_path, telemetry, actual_digital_output_bits=bits)
-    assert cycles.found_by == "repetition"
-    assert len(cycles.moves[0]) == 6
-
-
 @pytest.mark.parametrize("lead", [0.4, 1.1])
 def test_a_cycle_of_a_signal_begins_as_the_program_does(tmp_path: Path, lead: float) -> None:
     """The gripper closes after the second move; program and cycle begin before the first one."""
@@ -130,3 +125,64 @@ def test_without_targets_the_measured_motion_is_used(tmp_path: Path) -> None:
     assert motion.measured
     assert sum(move.last - move.first for move in cycles.moves[0]) / 125.0 < chain.duration
     assert cycles.found_by == "repetition"
+
+
+TOOL = np.array([0.01, -0.02, 0.15, 0.1, 0.2, -0.3])
+
+
+def recording(pose: np.ndarray) -> Telemetry:
+    """The arm moves, then stands; the first sample's pose is late."""
+    late = pose + 0.01
+    return Telemetry(
+        np.array([0.0, 0.1]),
+        {
+            "actual_q": np.stack([HOME, HOME]),
+            "actual_qd": np.stack([np.ones(6), np.zeros(6)]),
+            "actual_TCP_pose": np.stack([late, pose]),
+        },
+    )
+
+
+def test_the_tool_is_that_of_the_standing_arm() -> None:
+    pose = ArmKinematics(ROBOT).forward(HOME, TOOL)
+    assert recorded_tool(recording(pose), ROBOT) == pytest.approx(TOOL, abs=1e-9)
+
+
+def test_without_the_field_it_is_unknown() -> None:
+    whole = recording(np.zeros(6))
+    assert recorded_tool(whole.select(np.ones(2, dtype=bool)), ROBOT) is not None
+    assert recorded_tool(Telemetry(whole.time, {"actual_q": whole["actual_q"]}), ROBOT) is None
+    assert recorded_tool(recording(np.full(6, np.nan)), ROBOT) is None
+
+
+def switched(bus: bool = True, back: bool = True) -> Telemetry:
+    """Running at 40 W, 1 s of change at 60 W, 10 s off at 8 W, 2 s of change at 70 W, running."""
+    time = np.arange(3000) / 100.0
+    modes, power = np.full(3000, 7.0), np.full(3000, 40.0)
+    for first, last, mode, watt in (
+        (5.0, 6.0, 5.0, 60.0),
+        (6.0, 16.0, 3.0, 8.0),
+        (16.0, 18.0 if back else 30.0, 5.0, 70.0),
+    ):
+        rows = (time >= first) & (time < last)
+        modes[rows], power[rows] = mode, watt
+    columns = {"robot_mode": modes}
+    if bus:
+        columns |= {
+            "actual_robot_voltage": np.full(3000, 48.0),
+            "actual_robot_current": power / 48.0,
+        }
+    return Telemetry(time, columns)
+
+
+def test_time_energy_and_power_are_read_from_the_recording() -> None:
+    found = recorded_switching(switched())
+    assert found is not None
+    assert found.time == pytest.approx(3.0, abs=0.05)
+    assert found.power == pytest.approx(8.0)
+    assert found.energy == pytest.approx(60.0 + 140.0, rel=0.03)
+
+
+def test_without_a_complete_switching_or_bus_power_nothing_is_known() -> None:
+    assert recorded_switching(switched(back=False)) is None
+    assert recorded_switching(switched(bus=False)) is None

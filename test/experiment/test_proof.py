@@ -66,13 +66,6 @@ def test_every_cycle_is_found_with_its_energy(cycles: int) -> None:
     assert proof.after.duration == pytest.approx(OPTIMIZED.typed_duration)
 
 
-def test_delays_of_the_stream_move_the_cycles_that_follow() -> None:
-    proof = Proof.of(OPTIMIZED, ROBOT, 2)
-    found = cycle_energies(recording(proof, delays=(0.08, 0.05)), proof)
-    truth = [expected(proof, new=new) for new in proof.order]
-    np.testing.assert_allclose(found.energy, truth, rtol=0.02)
-
-
 def test_a_steady_drift_cancels() -> None:
     """Warming joints change the power by several percent over the run."""
     proof = Proof.of(OPTIMIZED, ROBOT, 4)

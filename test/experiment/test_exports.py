@@ -1,9 +1,12 @@
-"""Every exported file of a cycle is read back as its user reads it."""
+"""Every exported file of a motion is read back as its user reads it."""
 
 from __future__ import annotations
 
-import json
+import csv
+import math
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,15 +14,16 @@ import yaml
 
 from test.energy.known_arm import known_model
 from test.optimization.hand_made import ROBOT, TICK, hand_made_cycle
+from test.trajectory.conftest import random_trajectory
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.experiment.cycle_exports import (
     PREDICTION,
     PROGRAM,
-    RESULT,
     SET_POINTS,
     TRAJECTORY,
     export_cycle,
 )
+from ur_energy_model.experiment.motion_process import export_trajectory, urscript
 from ur_energy_model.optimization.plan_optimization import new_motion, plan_at
 from ur_energy_model.simulation.client_interfaces import ScriptSession
 from ur_energy_model.simulation.commands import ProgramState
@@ -28,6 +32,49 @@ from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.urscript import calls_of
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.plan import Plan, read_plan
+
+STEP = 0.002
+
+
+def run_script(text: str) -> list[list[float]]:
+    """Run the loop of the program as a controller at 500 Hz does; returns the servoj positions."""
+    streamed: list[list[float]] = []
+    body = text.replace("def exciting_trajectory():", "def program():")
+    body = re.sub(r"\blocal ", "", body)
+    body = re.sub(r"^( *)end$", "", body, flags=re.MULTILINE)
+    names: dict[str, Any] = {
+        "sin": math.sin,
+        "cos": math.cos,
+        "get_steptime": lambda: STEP,
+        "movej": lambda q, a, v: streamed.append(q),
+        "stopj": lambda a: None,
+        "servoj": lambda q, a, v, t, lookahead, gain: streamed.append(q),
+    }
+    exec(body, names)
+    names["program"]()
+    return streamed
+
+
+def test_script_streams_the_series():
+    trajectory = random_trajectory(repetitions=1)
+    streamed = np.array(run_script(urscript(trajectory)))
+    expected = trajectory.sample(STEP * np.arange(len(streamed) - 1.0))[0]
+    assert len(streamed) == pytest.approx(trajectory.duration / STEP + 1, abs=2)
+    np.testing.assert_allclose(streamed[0], trajectory.start, atol=1e-8)
+    np.testing.assert_allclose(streamed[1:], expected, atol=1e-6)
+
+
+def test_table_holds_the_motion(tmp_path):
+    trajectory = random_trajectory(repetitions=1)
+    export_trajectory(tmp_path / "t.csv", trajectory, rate=50.0)
+    with (tmp_path / "t.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    time = np.array([float(row["time"]) for row in rows])
+    assert (time[0], time[-1], len(time)) == (0.0, trajectory.duration, 401)
+    for name, values in zip(("q", "qd", "qdd"), trajectory.sample(time), strict=True):
+        read = np.array([[float(row[f"{name}_{j}"]) for j in range(6)] for row in rows])
+        np.testing.assert_allclose(read, values, rtol=1e-7, atol=1e-7)
+
 
 OPTIMIZED = hand_made_cycle()
 MOTION = new_motion(OPTIMIZED)
@@ -108,7 +155,3 @@ def test_the_program_runs_on_the_simulated_controller(folder: Path) -> None:
     for move in OPTIMIZED.moves:
         nearest = min(np.abs(target - move.q[-1]).max() for target in targets)
         assert nearest < 1e-3
-
-
-def test_all_figures_are_json(folder: Path) -> None:
-    assert json.loads((folder / RESULT).read_text())["energy"] == OPTIMIZED.energy
