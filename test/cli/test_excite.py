@@ -81,7 +81,7 @@ def test_a_trajectory_for_the_gap_of_a_learned_model(tmp_path):
     save_model(generic, model)
     code, _, err = call("--robot", "ur5e", *arguments)
     assert code == 1
-    assert "does not say what it lacks" in err
+    assert "has no list of what it lacks" in err
 
 
 def test_check_agrees_with_the_design(designed):

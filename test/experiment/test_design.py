@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError, MotionRefusedError
 from ur_energy_model.experiment import design as search
 from ur_energy_model.experiment.design import (
@@ -23,16 +22,14 @@ from ur_energy_model.experiment.design import (
 from ur_energy_model.experiment.design_problem import (
     DesignProblem,
     DesignRequest,
-    SpeedGap,
     gaps_among,
-    needs_of,
 )
 from ur_energy_model.experiment.limits import check
 from ur_energy_model.files import config_file
-from ur_energy_model.learning.history import NEEDS, Need
+from ur_energy_model.learning.history import Need
 from ur_energy_model.learning.learner import Learner
 from ur_energy_model.model.geometry import TABLE, Wall
-from ur_energy_model.model.model_file import load_model, save_model
+from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
@@ -136,15 +133,6 @@ def test_it_adds_nothing_after_its_time_limit() -> None:
 SLOW = Need(4, "speed", (0.4, 3.0), 1.8, "wrist_2_joint has not moved faster than 0.4 rad/s")
 
 
-def test_needs_survive_the_model_file(tmp_path):
-    model = load_model(config_file("models", "ur5e.yaml"))
-    with pytest.raises(InputError, match="does not say what it lacks"):
-        needs_of(model, "model.yaml")
-    learned = replace(model, provenance={**model.provenance, NEEDS: [plain(SLOW)]})
-    save_model(learned, tmp_path / "model.yaml")
-    assert needs_of(load_model(tmp_path / "model.yaml"), "model.yaml") == (SLOW,)
-
-
 def test_gaps_of_single_joints_within_the_limits():
     cold = Need(None, "temperature", None, 2.0, "cold")
     load = Need(1, "load", None, 1.0, "load")
@@ -156,19 +144,6 @@ def test_gaps_of_single_joints_within_the_limits():
         gaps_among([cold], ROBOT, "model.yaml")
     with pytest.raises(InputError, match="not a model of ur5e"):
         gaps_among([replace(SLOW, joint=6)], ROBOT, "model.yaml")
-
-
-def test_the_objective_counts_the_joints_of_the_gap_only():
-    gap = SpeedGap(4, 0.4, 2.8)
-    problem = DesignProblem(DesignRequest(ROBOT, gaps=(gap,)))
-    motion = problem.motion(problem.random_start(np.random.default_rng(1)))
-    before = problem.objective.value(*motion)
-    q, qd, qdd = motion
-    others = np.arange(6) != 4
-    slower = np.where(others, 0.5 * qd, qd)
-    assert problem.objective.value(q, slower, qdd) == pytest.approx(before, rel=0.2)
-    faster = np.where(others, qd, 2.0 * qd)
-    assert problem.objective.value(q, faster, qdd) < 0.7 * before
 
 
 def learn(learner: Learner, motion: Motion, seconds: float, offset: float = 0.0) -> None:

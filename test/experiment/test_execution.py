@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from test.optimization.hand_made import ROBOT, hand_made_cycle
-from ur_energy_model.errors import ControllerError, MotionRefusedError
+from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.experiment.execution import ExecutionPlan, MotionSummary, execute
 from ur_energy_model.experiment.limits import SafetyLimits
-from ur_energy_model.experiment.motion_process import MotionProcess
 from ur_energy_model.files import config_file
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
@@ -168,12 +167,6 @@ def test_a_motion_whose_module_loads_slowly_is_run(
     motion = kind(**{each.name: getattr(short, each.name) for each in fields(short) if each.init})
     result = execute(ExecutionPlan(motion, problem.limits), controller, tmp_path / "b", approve=yes)
     assert result.completed, result.reason
-
-
-def test_a_peer_without_control_ports_is_refused():
-    mover = MotionProcess("127.0.15.98", RATE)
-    with pytest.raises(ControllerError, match="remote control"), mover:
-        pass
 
 
 def test_interrupt_stops_the_arm_and_keeps_the_bag(controller, short, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from pathlib import Path
@@ -23,7 +22,7 @@ from ur_energy_model.experiment.cycle_exports import (
     TRAJECTORY,
     export_cycle,
 )
-from ur_energy_model.experiment.motion_process import export_trajectory, urscript
+from ur_energy_model.experiment.motion_process import urscript
 from ur_energy_model.optimization.plan_optimization import new_motion, plan_at
 from ur_energy_model.simulation.client_interfaces import ScriptSession
 from ur_energy_model.simulation.commands import ProgramState
@@ -64,18 +63,6 @@ def test_script_streams_the_series():
     np.testing.assert_allclose(streamed[1:], expected, atol=1e-6)
 
 
-def test_table_holds_the_motion(tmp_path):
-    trajectory = random_trajectory(repetitions=1)
-    export_trajectory(tmp_path / "t.csv", trajectory, rate=50.0)
-    with (tmp_path / "t.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    time = np.array([float(row["time"]) for row in rows])
-    assert (time[0], time[-1], len(time)) == (0.0, trajectory.duration, 401)
-    for name, values in zip(("q", "qd", "qdd"), trajectory.sample(time), strict=True):
-        read = np.array([[float(row[f"{name}_{j}"]) for j in range(6)] for row in rows])
-        np.testing.assert_allclose(read, values, rtol=1e-7, atol=1e-7)
-
-
 OPTIMIZED = hand_made_cycle()
 MOTION = new_motion(OPTIMIZED)
 MODEL = known_model()
@@ -86,7 +73,7 @@ ENERGY = predict_energy(MODEL, plan_at(MOTION, ROBOT.rate, "truth")).total
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exports") / "made"
     files = export_cycle(OPTIMIZED, ROBOT, folder)
-    assert all(file.path.is_file() and file.purpose for file in files)
+    assert all(path.is_file() and purpose for path, purpose in files.items())
     return folder
 
 

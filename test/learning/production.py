@@ -11,7 +11,6 @@ from ur_energy_model.identification.recording_reader import FIELDS
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import commands
-from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain, Hold, Segment
@@ -63,28 +62,13 @@ def cycle(robot_name: str, seed: int, moves: int = 24) -> Chain:
     return Chain(segments)
 
 
-def production(
-    robot_name: str, seed: int, seconds: float, session: int = 0, ambient: float = 25.0
-) -> Iterator[Piece]:
-    """Samples of an arm that starts with a standstill and then works.
-
-    Args:
-        robot_name: such as "ur5e".
-        seed: of the arm, its work and its noise.
-        seconds: in all.
-        session: number of the session.
-        ambient: temperature [degC].
-    """
+def production(robot_name: str, seed: int, seconds: float) -> Iterator[Piece]:
+    """Samples of an arm that starts with a standstill and then works for some seconds in all."""
     robot = load_robot(robot_name)
     work = cycle(robot_name, seed)
-    random = np.random.default_rng([seed, 1617, session])
-    arm = SimulatedArm(
-        robot,
-        motion=Hold(work.points[0]),
-        seed=seed,
-        setup=Setup(payload=GRIPPER),
-        options=ArmOptions(session=session, ambient=ambient),
-    )
+    random = np.random.default_rng([seed, 1617, 0])
+    hold = Hold(work.points[0])
+    arm = SimulatedArm(robot, motion=hold, seed=seed, setup=Setup(payload=GRIPPER))
     done, loaded = 0.0, False
     while done < seconds:
         length = STANDSTILL if not done else min(PIECE, seconds - done)
@@ -97,7 +81,7 @@ def production(
         samples = record_arm(arm, length, FIELDS)
         after = arm.energies()
         electrical = after.mechanical + after.copper - before.mechanical - before.copper
-        info = replace(samples.info, source=f"{robot_name}-{seed}-{session}", serial=str(seed))
+        info = replace(samples.info, source=f"{robot_name}-{seed}", serial=str(seed))
         yield Piece(replace(samples, info=info), electrical, after.bus - before.bus)
         done += length
 

@@ -308,16 +308,6 @@ def begin(run: int = 1, state: bytes | None = None) -> BeginLearning:
     return BeginLearning(run, ROBOT, MODEL, state)
 
 
-def test_the_budget_grows_with_time() -> None:
-    used = Used()
-    budget = used.budget()
-    used.seconds = CPU_RESERVE + 1.0
-    assert budget.left == pytest.approx(-1.0)
-    used.now = 100.0
-    assert budget.left == pytest.approx(4.0)
-    assert budget.mean_share == pytest.approx((CPU_RESERVE + 1.0) / 100.0)
-
-
 def test_samples_beyond_the_budget_are_left_out_and_counted() -> None:
     *found, state = reports(begin(), batch(samples=7), batch(samples=5), busy=3.0 * CPU_RESERVE)
     assert [each.left_out for each in found if isinstance(each, Progress)][-1] == 12

@@ -147,16 +147,6 @@ def window(time: float, temperature: Array) -> Telemetry:
     return Telemetry(np.array([time, time + 1.0]), columns)
 
 
-def test_friction_that_was_never_measured_is_that_of_the_model():
-    model = generic()
-    friction = ChangeMonitor(model).friction_now()
-    assert np.isnan(friction.scale).all()
-    session = friction.applied_to(model.session)
-    np.testing.assert_array_equal(session.friction_scale, 1.0)
-    np.testing.assert_array_equal(session.friction_std, model.session.friction_std)
-    assert session.moving_seconds == 0.0
-
-
 def test_a_cold_start_is_expected_from_earlier_sessions_until_it_is_measured(known):
     """In sessions kept apart from those that were followed, against the surrogate's friction."""
     arm = SurrogateWork(SEED)
@@ -180,15 +170,6 @@ def test_a_cold_start_is_expected_from_earlier_sessions_until_it_is_measured(kno
     assert first > 0.05
     assert WITHIN_SESSION < last < 0.05
     assert np.mean(np.abs(errors) < 1.96) > 0.9
-
-
-def test_after_a_restart_a_session_counts_as_measured_only_with_its_samples(known):
-    again = ChangeMonitor(generic())
-    again.restore(known.saved())
-    assert again.friction_now().moving_seconds == 0.0
-    assert again.friction_now().std.min() > 0.05
-    usual = known.friction.usual_scale(np.full(N, np.nan))[0]
-    np.testing.assert_allclose(again.friction_now().scale, usual)
 
 
 def scaled(factor: float) -> EnergyModel:

@@ -51,21 +51,6 @@ def test_a_minute_of_work_brings_joint_energies_near_the_truth(
     assert abs(learner.model.bus.standby - arm.standby) < 0.5
 
 
-def test_attempts_have_error_and_intervals(learned: Learned) -> None:
-    learner, attempts = learned
-    assert attempts
-    for attempt in attempts:
-        assert attempt.supply_energy_error_percent is not None
-        assert len(attempt.joint_energy_interval_percent) == 6
-        assert attempt.reason
-    last = attempts[-1]
-    assert abs(last.supply_energy_error_percent or 0.0) < 1.0
-    assert np.mean(last.joint_energy_interval_percent) < np.mean(
-        attempts[0].joint_energy_interval_percent
-    )
-    assert learner.model.provenance["origin"] == "learned"
-
-
 def test_batches_do_not_matter(
     arm: ExactArm, work: Telemetry, generic: EnergyModel, learned: Learned
 ) -> None:
@@ -142,16 +127,6 @@ def test_impossible_samples_are_left_out(
     assert error < 0.03 * np.abs(truth).sum()
 
 
-@pytest.mark.parametrize("missing", ["actual_current", "actual_qd", "actual_q"])
-def test_without_the_fields_it_needs_nothing_is_learned(
-    arm: ExactArm, work: Telemetry, generic: EnergyModel, missing: str
-) -> None:
-    columns = {name: values for name, values in work.columns.items() if name != missing}
-    learner = Learner(arm.robot, generic)
-    fed(learner, replace(work, columns=columns), 500)
-    assert learner.version == 0
-
-
 def test_currents_decide_where_bus_power_is_missing(
     arm: ExactArm, work: Telemetry, generic: EnergyModel
 ) -> None:
@@ -161,28 +136,6 @@ def test_currents_decide_where_bus_power_is_missing(
     assert all(attempt.supply_energy_error_percent is None for attempt in attempts)
     assert learner.version >= 1
     assert any("currents" in attempt.reason for attempt in attempts if attempt.accepted)
-
-
-def test_a_clock_that_starts_again_begins_a_session(
-    arm: ExactArm, work: Telemetry, generic: EnergyModel
-) -> None:
-    learner = Learner(arm.robot, generic)
-    half = work.cut(slice(0, 2000))
-    fed(learner, half, 500)
-    fed(learner, replace(half, time=half.time - half.time[0] + 1.0), 500)
-    assert len(learner.information.powers) == 2
-    assert learner.learned_minutes > 0.5
-
-
-def test_a_worse_model_is_never_taken_over(arm: ExactArm, learned: Learned) -> None:
-    """Ten more seconds of the same arm cannot replace a model of a minute by chance."""
-    learner = Learner(arm.robot, learned[0].model)
-    later = arm.record(40.0, seed=55)
-    truth = true_energies(arm, later)
-    before = np.abs(joint_energies(learner.model, arm, later) - truth).sum()
-    fed(learner, arm.record(25.0, seed=56), 500)
-    after = np.abs(joint_energies(learner.model, arm, later) - truth).sum()
-    assert after < max(1.5 * before, 0.01 * np.abs(truth).sum())
 
 
 def test_a_tilted_arm_is_learned_as_mounted(generic: EnergyModel) -> None:

@@ -56,19 +56,6 @@ def test_batches_do_not_matter():
         np.testing.assert_allclose(one.setup, other.setup, atol=2e-2)
 
 
-def test_joints_at_rest_say_nothing():
-    still = motion(70.0)
-    for channel in (still.q, still.qd, still.qdd):
-        channel[:, 2] = 0.0
-    (first, *_) = minutes(still)
-    assert np.isnan(first.level[2])
-    assert np.isfinite(np.delete(first.level, 2)).all()
-    for channel in (still.qd, still.qdd):
-        channel[:] = 0.0
-    assert minutes(still) == []
-    assert len(first.level) == N
-
-
 def samples(time: np.ndarray) -> Telemetry:
     return Telemetry(time, {"actual_q": np.zeros((len(time), 6))})
 
@@ -96,11 +83,6 @@ def test_a_restarted_clock_ends_a_window(size: int) -> None:
     np.testing.assert_array_equal(np.concatenate(found), time)
     assert all((np.diff(window) > 0).all() for window in found)
     assert [window[0] for window in found] == pytest.approx([500.0, 505.0, 0.0, 5.0, 10.0])
-
-
-def test_a_gap_ends_a_window() -> None:
-    time = np.concatenate([0.01 * np.arange(100), 1000.0 + 0.01 * np.arange(100)])
-    assert [len(window) for window in cut(time, 40)] == [100, 100]
 
 
 def test_standby_minutes():

@@ -48,11 +48,6 @@ def test_nothing_is_asked_for_when_all_is_known():
     assert next_needed(found) == "nothing"
 
 
-def test_the_slower_the_more():
-    shares = [needs(certain(), work({0: top}))[0].energy_share_percent for top in (0.1, 0.4, 1.0)]
-    assert shares[0] > shares[1] > shares[2]
-
-
 def with_variance(joint: int, place: int, variance: float) -> EnergyModel:
     """A certain model but for one coefficient of a joint's current: 0 is that of its load."""
     model = certain()

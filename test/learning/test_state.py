@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.identification.exact_arm import ExactArm
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.learning.information import TorqueRows
 from ur_energy_model.learning.state import (
@@ -99,24 +98,9 @@ def test_rows_are_bounded_and_spread_over_all_time(work: Telemetry) -> None:
     assert (np.diff(time) > 0).all()
 
 
-def test_measured_motion_is_kept_without_holes(arm: ExactArm) -> None:
-    measured = arm.record(60.0, seed=58)
-    columns = {name: v for name, v in measured.columns.items() if name != "target_qdd"}
-    rows = filled(replace(measured, columns=columns), 2)
-    assert not rows.from_targets
-    assert np.diff(rows.columns["time"]).max() < 0.015
-
-
 def test_fields_that_appear_later_do_not_mix(work: Telemetry) -> None:
     rows = filled(work, 1)
     count = rows.samples
     payload = {"payload": np.ones(len(work)), "payload_cog": np.zeros((len(work), 3))}
     rows.append(replace(work, columns={**work.columns, **payload}))
     assert rows.samples == count
-
-
-def test_a_session_that_is_over_keeps_a_part(work: Telemetry) -> None:
-    rows = filled(work, 3)
-    short = rows.shortened()
-    assert 400 < short.samples <= 800
-    assert short.columns["time"][0] == rows.columns["time"][0]

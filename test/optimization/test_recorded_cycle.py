@@ -40,15 +40,6 @@ def test_repetition_is_found_at_any_rate_of_samples(tmp_path: Path, rate: float)
     assert np.diff(starts) == pytest.approx(chain.duration, abs=2.0 / rate)
 
 
-def test_a_partial_cycle_at_the_beginning_is_left_out(tmp_path: Path) -> None:
-    chain = pick_and_place()
-    begin = 0.5 * chain.segments[0].duration
-    motion, cycles = found(tmp_path, recorded(chain, 3.2 * chain.duration, lead=0.0, begin=begin))
-    assert len(cycles.moves) == 3
-    assert len(cycles.moves[0]) == 6
-    assert np.abs(motion.qd[cycles.moves[0][0].first]).max() < 1e-3
-
-
 def test_approach_and_retreat_do_not_hide_the_cycle(tmp_path: Path) -> None:
     chain = pick_and_place()
     middle = recorded(chain, 3.1 * chain.duration)
@@ -70,15 +61,6 @@ def test_a_single_cycle_is_the_whole_motion(tmp_path: Path) -> None:
     _, cycles = found(tmp_path, recorded(chain, chain.duration + 0.2))
     assert cycles.found_by == "whole"
     assert cycles.closed
-    assert len(cycles.moves[0]) == 6
-
-
-def test_a_register_that_counts_cycles_shows_them(tmp_path: Path) -> None:
-    chain = pick_and_place()
-    telemetry = recorded(chain, 3.3 * chain.duration)
-    count = np.floor((telemetry.time - 60.0 - 0.4 + 1e-6) / chain.duration)
-    _, cycles = found(tmp_path, telemetry, output_int_register_0=np.maximum(count, -1.0))
-    assert cycles.found_by == "int_register"
     assert len(cycles.moves[0]) == 6
 
 
@@ -146,13 +128,6 @@ def recording(pose: np.ndarray) -> Telemetry:
 def test_the_tool_is_that_of_the_standing_arm() -> None:
     pose = ArmKinematics(ROBOT).forward(HOME, TOOL)
     assert recorded_tool(recording(pose), ROBOT) == pytest.approx(TOOL, abs=1e-9)
-
-
-def test_without_the_field_it_is_unknown() -> None:
-    whole = recording(np.zeros(6))
-    assert recorded_tool(whole.select(np.ones(2, dtype=bool)), ROBOT) is not None
-    assert recorded_tool(Telemetry(whole.time, {"actual_q": whole["actual_q"]}), ROBOT) is None
-    assert recorded_tool(recording(np.full(6, np.nan)), ROBOT) is None
 
 
 def switched(bus: bool = True, back: bool = True) -> Telemetry:

@@ -37,13 +37,6 @@ def test_velocity_and_acceleration_are_derivatives():
     np.testing.assert_allclose(trajectory.sample(time)[2], qd, rtol=1e-6, atol=1e-7)
 
 
-def test_stands_still_outside():
-    trajectory = random_trajectory()
-    for values in trajectory.sample(np.array([-1.0, trajectory.duration + 5.0]))[1:]:
-        assert not values.any()
-    np.testing.assert_allclose(trajectory.sample(-1.0)[0][0], trajectory.start)
-
-
 def test_file_keeps_every_digit(tmp_path):
     trajectory = random_trajectory(harmonics=4)
     save_trajectory(tmp_path / "t.yaml", trajectory)

@@ -7,16 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
-from ur_energy_model.model.robots import available_robots, load_robot
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.trajectory.fourier import FourierTrajectory, save_trajectory
 from ur_energy_model.trajectory.motions import (
     Chain,
     Sampled,
-    Sinusoids,
     Trapezoid,
     move,
     repeats,
@@ -124,29 +121,6 @@ def test_arms_without_geometry_are_clear_of_table_and_column():
     assert planner.is_clear(planner.random_points(5))
 
 
-def test_chain_joins_segments_and_rests_between_them():
-    points = np.array([[0.0, 0.0], [1.0, 0.5], [0.0, 0.0]])
-    chain = Chain([move(points[i], points[i + 1], 1.0, 2.0, rest=0.5) for i in range(2)])
-    q, qd, _ = chain.sample(np.array([chain.segments[0].profile.duration + 0.25]))
-    assert np.allclose(q[0], points[1])
-    assert not qd.any()
-    after, qd, qdd = chain.sample(np.array([chain.duration + 1.0]))
-    assert np.allclose(after[0], points[2])
-    assert not qd.any()
-    assert not qdd.any()
-
-
-def test_sinusoids_begin_and_end_at_rest_at_their_centre():
-    motion = Sinusoids(np.array([0.3]), np.array([0.5]), np.array([0.2]), duration=20.0)
-    q, qd, qdd = motion.sample(np.array([0.0, 20.0]))
-    assert np.allclose(q, 0.3)
-    assert np.allclose(qd, 0.0)
-    assert np.allclose(qdd, 0.0)
-    assert np.abs(motion.sample(np.linspace(0.0, 20.0, 500))[0] - 0.3).max() == pytest.approx(
-        0.5, rel=0.05
-    )
-
-
 def test_a_sampled_motion_passes_through_its_samples():
     original = named_motion("sinusoids", load_robot("ur5e"))
     t = np.arange(0.0, 20.0, 0.02)
@@ -158,27 +132,6 @@ def test_a_sampled_motion_passes_through_its_samples():
     _, qd, qdd = motion.sample(np.array([motion.duration + 1.0]))
     assert not qd.any()
     assert not qdd.any()
-
-
-def test_a_fourier_trajectory_is_a_motion(tmp_path):
-    robot = load_robot("ur5e")
-    a = np.zeros((6, 5))
-    a[:, 0], a[:, 1] = 0.2, -0.1
-    home = named_motion("hold", robot).sample(np.zeros(1))[0][0]
-    path = tmp_path / "excitation.yaml"
-    save_trajectory(path, FourierTrajectory("ur5e", 10.0, 2, home, a, np.zeros((6, 5))))
-    motion = named_motion(path, robot)
-    assert motion.duration == 20.0
-    assert repeats(motion)
-    with pytest.raises(InputError, match="moves 6 joints"):
-        named_motion(path, replace(robot, joint_names=robot.joint_names[:5]))
-
-
-def test_every_arm_has_every_motion():
-    for name in available_robots():
-        robot = load_robot(name)
-        for motion in ("trajectory_a", "trajectory_b", "pick_and_place"):
-            assert repeats(named_motion(motion, robot)), (name, motion)
 
 
 @pytest.mark.parametrize(

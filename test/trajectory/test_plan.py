@@ -13,7 +13,6 @@ from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.trajectory.plan import (
-    CHUNK,
     LONGEST,
     Plan,
     read_plan,
@@ -45,15 +44,6 @@ def test_the_motion_is_the_polynomial_of_the_points(points: int) -> None:
         assert motion.qd == pytest.approx(curve.derivative(1)(motion.time), abs=1e-9)
         inner = slice(0, -1)  # scipy extrapolates at the very last point
         assert motion.qdd[inner] == pytest.approx(curve.derivative(2)(motion.time[inner]), abs=1e-7)
-
-
-def test_a_long_motion_comes_in_parts_without_seams() -> None:
-    plan = Plan(np.array([0.0, 30.0, 60.0]), np.outer([0.0, 1.0, 0.0], np.ones(6)))
-    parts = list(plan.motion())
-    assert len(parts) > 1
-    assert max(len(part.time) for part in parts) == CHUNK
-    time = np.concatenate([part.time for part in parts])
-    assert np.allclose(np.diff(time), time[-1] / (len(time) - 1))
 
 
 @pytest.mark.parametrize(
@@ -169,14 +159,6 @@ def test_measured_positions_are_smoothed_with_a_warning(rate, noise, jitter):
     assert abs(predict_energy(model, measured).total / TRUE - 1) > abs(
         predict_energy(model, plan).total / TRUE - 1
     )
-
-
-def test_measured_velocities_are_replaced_by_derivatives():
-    plan, warning = smooth_plan(swing(500.0, velocities=0.01), LIMIT)
-    assert warning is not None
-    assert "velocities look measured" in warning
-    assert plan.qd is None
-    assert predict_energy(known_model(), plan).total == pytest.approx(TRUE, rel=0.01)
 
 
 def test_a_trapezoid_is_not_taken_for_noise():

@@ -187,8 +187,8 @@ def run(options: argparse.Namespace) -> None:
         optimized = optimize_cycle(model, options.bag, wanted, progress=report)
     robot = model.description()
     if options.output is not None:
-        for file in export_cycle(optimized, robot, options.output):
-            note(f"wrote {file.path}: {file.purpose}")
+        for path, purpose in export_cycle(optimized, robot, options.output).items():
+            note(f"wrote {path}: {purpose}")
     if options.execute:
         optimized = replace(optimized, measured=_measured(optimized, model, robot, options))
         export_cycle(optimized, robot, options.output)  # with the measured saving

@@ -16,7 +16,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.robot_modes import POWER_OFF, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.trajectory.plan import SHORTEST_STEP, Motion
+from ur_energy_model.trajectory.plan import SHORTEST_STEP, MotionSamples
 from ur_energy_model.typing import Array, Mask
 
 # Joint speeds at the instants of the currents in the same packets.
@@ -359,7 +359,7 @@ class PlanPowers:
         out._direction, out._supply = self._direction, self._supply
         return out
 
-    def __call__(self, motion: Motion, dynamics: ArmDynamics) -> tuple[DrivePowers, Array]:
+    def __call__(self, motion: MotionSamples, dynamics: ArmDynamics) -> tuple[DrivePowers, Array]:
         """Powers of the motors, and power at the supply [samples], W.
 
         Args:

@@ -15,7 +15,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.trajectory.plan import Motion, Plan
+from ur_energy_model.trajectory.plan import MotionSamples, Plan
 from ur_energy_model.typing import Array
 
 
@@ -86,7 +86,7 @@ def predict_energy(
     for motion in plan.motion():
         _check_limits(plan.source, robot, motion.q, motion.qd, motion.qdd)
         time, qd = motion.time / speed_scaling, motion.qd * speed_scaling
-        scaled = Motion(time, motion.q, qd, motion.qdd * speed_scaling**2)
+        scaled = MotionSamples(time, motion.q, qd, motion.qdd * speed_scaling**2)
         split, total = powers_of(scaled, dynamics)
         powers = np.column_stack(
             [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +25,6 @@ from ur_energy_model.optimization.plan_optimization import TimedMoves, new_motio
 from ur_energy_model.trajectory.plan import Plan, csv_text
 from ur_energy_model.typing import Array
 
-# A motion as a trajectory_msgs/JointTrajectory in YAML.
-
 STEPS = (0.08, 0.04, 0.02, 0.01, 0.005)
 """Times between points that are tried, largest first [s]."""
 POSITION_ERROR = 1.5e-4
@@ -41,19 +38,13 @@ def trajectory_points(motion: TimedMoves) -> Plan:
 
     Two points stand at each end of a move, as its acceleration may start with a step.
     """
-    plan = Plan(np.array([0.0, motion.duration]), np.zeros((2, 1)))
-    fine = np.arange(0.0, motion.duration, 0.004)
-    truth = motion.sample(fine)[0]
+    truth = motion.sample(np.arange(0.0, motion.duration, 0.004))[0]
     for step in STEPS:
         plan = _points(motion, step)
-        parts = list(plan.motion(0.004))
-        time = np.concatenate([part.time for part in parts])
-        q = np.concatenate([part.q for part in parts])
-        error = max(
-            float(np.abs(np.interp(fine, time, column) - truth[:, j]).max())
-            for j, column in enumerate(q.T)
-        )
-        if error < POSITION_ERROR:
+        time, q, _, _ = plan.sampled(0.004)
+        fine = np.arange(0.0, motion.duration, 0.004)
+        found = np.stack([np.interp(fine, time, column) for column in q.T], axis=1)
+        if np.abs(found - truth).max() < POSITION_ERROR:
             break
     return plan
 
@@ -64,12 +55,12 @@ def trajectory_yaml(motion: TimedMoves, robot: RobotDescription) -> str:
     assert plan.qd is not None
     assert plan.qdd is not None
     lines = [f"joint_names: [{', '.join(robot.joint_names)}]", "points:"]
-    for time, *values in zip(plan.time, plan.q, plan.qd, plan.qdd, strict=True):
+    for time, q, qd, qdd in zip(plan.time, plan.q, plan.qd, plan.qdd, strict=True):
         nanoseconds = round(float(time) * 1e9)
         lines += [
-            f"- positions: {_numbers(values[0])}",
-            f"  velocities: {_numbers(values[1])}",
-            f"  accelerations: {_numbers(values[2])}",
+            f"- positions: {_numbers(q)}",
+            f"  velocities: {_numbers(qd)}",
+            f"  accelerations: {_numbers(qdd)}",
             f"  time_from_start: {{sec: {nanoseconds // 10**9}, nanosec: {nanoseconds % 10**9}}}",
         ]
     return "\n".join(lines) + "\n"
@@ -93,10 +84,6 @@ def _points(motion: TimedMoves, step: float) -> Plan:
 def _numbers(values: Array) -> str:
     return "[" + ", ".join(f"{round(float(value), 7) + 0.0:.7f}" for value in values) + "]"
 
-
-# URScript program of an optimized cycle: moves with what to type, waits between them.
-#
-# Every line is a plain call with literal arguments, which real and simulated controllers run.
 
 MOST_SET_POINTS = 4000
 """Set points of all such moves together; simulated controllers run 5000 lines."""
@@ -161,43 +148,36 @@ PREDICTION = "cycle.csv"
 RESULT = "result.json"
 
 
-@dataclass(frozen=True)
-class ExportedFile:
-    """A written file and what it is for."""
-
-    path: Path
-    purpose: str
-
-
 def export_cycle(
     optimized: OptimizedCycle, robot: RobotDescription, folder: str | Path
-) -> tuple[ExportedFile, ...]:
-    """Write all files of an optimized cycle.
+) -> dict[Path, str]:
+    """Write all files of an optimized cycle; returns them in the order of use, and their purpose.
 
     Args:
         optimized: with what to type.
         robot: the arm; gives joint names and the rate of its controller.
         folder: created if necessary; files of the same names are replaced.
 
-    Returns:
-        The files, in the order of their use.
-
     Raises:
         InputError: a file cannot be written, or the moves of the cycle do not follow each other.
     """
     motion = new_motion(optimized)
+    set_points = plan_at(motion, robot.rate, SET_POINTS)
     texts = {
         SHEET: (sheet_csv(optimized.sheet), "what to type, step by step"),
         PROGRAM: (urscript_of(optimized, robot), "URScript program: moves and waits"),
         SET_POINTS: (
-            set_points(motion, robot.rate),
+            csv_text(set_points.time, set_points.q),
             f"servoJ set points at the controller's {robot.rate:g} Hz: time, joint positions",
         ),
         TRAJECTORY: (
             trajectory_yaml(motion, robot),
             "trajectory_msgs/JointTrajectory for `ros2 topic pub`",
         ),
-        PREDICTION: (prediction_csv(motion, robot.rate), "motion for `ur_energy predict`"),
+        PREDICTION: (
+            csv_text(set_points.time, *motion.sample(set_points.time)),
+            "motion for `ur_energy predict`",
+        ),
         RESULT: (json.dumps(plain(optimized.as_json()), indent=1) + "\n", "all figures"),
     }
     target = Path(folder)
@@ -205,22 +185,6 @@ def export_cycle(
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(target, f"cannot be made ({error})", "name another folder") from error
-    out = []
-    for name, (text, purpose) in texts.items():
+    for name, (text, _) in texts.items():
         write_text(target / name, text)
-        out.append(ExportedFile(target / name, purpose))
-    return tuple(out)
-
-
-def set_points(motion: TimedMoves, rate: float) -> str:
-    """CSV of joint positions, one row per cycle of the controller, for servoJ."""
-    plan = plan_at(motion, rate, SET_POINTS)
-    return csv_text(plan.time, plan.q)
-
-
-def prediction_csv(motion: TimedMoves, rate: float) -> str:
-    """CSV of positions, velocities and accelerations for `ur_energy predict`."""
-    plan = plan_at(motion, rate, PREDICTION)
-    assert plan.qd is not None
-    assert plan.qdd is not None
-    return csv_text(plan.time, plan.q, plan.qd, plan.qdd)
+    return {target / name: purpose for name, (_, purpose) in texts.items()}

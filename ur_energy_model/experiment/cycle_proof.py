@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from ur_energy_model.optimization.plan_optimization import (
 )
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
 FIELDS = ("target_q", "actual_robot_voltage", "actual_robot_current", "joint_temperatures")
 """RTDE fields that the saving is computed from."""
@@ -104,7 +103,9 @@ class Proof:
 
     def motion(self) -> RepeatedMotion:
         """The whole run, which ends exactly where it starts."""
-        part = self._in_turns(self.pattern)
+        cycles = [self.after if new else self.before for new in self.pattern]
+        ends = np.cumsum([0.0, *(cycle.duration for cycle in cycles)]).tolist()
+        part = TimedMoves(tuple(ends[:-1]), tuple(cycles), ends[-1])
         return RepeatedMotion(self.robot, part, len(self.order) // len(self.pattern))
 
     def limits(self, usual: SafetyLimits) -> SafetyLimits:
@@ -130,27 +131,6 @@ class Proof:
             tool_speed=max(usual.tool_speed, MARGIN * float(usual.speeds(q, qd).max())),
         )
 
-    def _in_turns(self, order: Sequence[bool]) -> TimedMoves:
-        cycles = [self.after if new else self.before for new in order]
-        ends = np.cumsum([cycle.duration for cycle in cycles])
-        starts = (0.0, *(float(end) for end in ends[:-1]))
-        return TimedMoves(starts, tuple(cycles), float(ends[-1]))
-
-
-@dataclass(frozen=True)
-class CycleEnergies:
-    """Energies of the cycles of a run.
-
-    Attributes:
-        energy: measured at the bus [2 cycles], J; NaN where samples are missing.
-        new: which are the new cycle [2 cycles].
-        temperature: mean of the joints [2 cycles, n], degC; None if not recorded.
-    """
-
-    energy: Array
-    new: Array
-    temperature: Array | None
-
 
 def measured_saving(bag: str | Path, proof: Proof) -> MeasuredSaving:
     """Saving of a recorded run, with its 95 % interval from pairs of consecutive cycles.
@@ -158,18 +138,24 @@ def measured_saving(bag: str | Path, proof: Proof) -> MeasuredSaving:
     Raises:
         RecordingError: the bag has no voltage or current of the bus, or not the whole run.
     """
-    return saving_of(cycle_energies(read_bag(bag, FIELDS), proof), str(bag))
+    energy, temperature = run_energies(read_bag(bag, FIELDS), proof)
+    return saving_of(energy, np.array(proof.order), temperature, str(bag))
 
 
-def saving_of(cycles: CycleEnergies, source: str) -> MeasuredSaving:
+def saving_of(energy: Array, new: Mask, temperature: Array | None, source: str) -> MeasuredSaving:
     """Mean saving over pairs of a cycle before and one after (Student's t for its interval).
+
+    Args:
+        energy: of the cycles in turns [2 cycles], J; NaN where samples are missing.
+        new: which are the new cycle [2 cycles].
+        temperature: mean of the joints [2 cycles, n], degC; None if not recorded.
+        source: the recording, for the error.
 
     Raises:
         RecordingError: no complete pair.
     """
-    pairs = cycles.energy.reshape(-1, 2)
-    first_new = cycles.new.reshape(-1, 2)[:, 0].astype(bool)
-    pairs = np.where(first_new[:, None], pairs[:, ::-1], pairs)
+    pairs = energy.reshape(-1, 2)
+    pairs = np.where(new.reshape(-1, 2)[:, :1], pairs[:, ::-1], pairs)
     pairs = pairs[np.isfinite(pairs).all(axis=1)]
     if not len(pairs):
         raise RecordingError(source, "has no complete pair of cycles", "run it again")
@@ -179,10 +165,8 @@ def saving_of(cycles: CycleEnergies, source: str) -> MeasuredSaving:
     if len(pairs) > 1:
         spread = float((pairs[:, 0] - pairs[:, 1]).std(ddof=1)) / len(pairs) ** 0.5
         half = 100.0 * student.ppf(0.5 + CONFIDENCE / 2, len(pairs) - 1) * spread / before
-    temperature = None
-    if cycles.temperature is not None:
-        new = cycles.new.astype(bool)
-        temperature = np.stack([cycles.temperature[~new].mean(0), cycles.temperature[new].mean(0)])
+    if temperature is not None:
+        temperature = np.stack([temperature[~new].mean(0), temperature[new].mean(0)])
     return MeasuredSaving(
         before, after, saving, (saving - half, saving + half), len(pairs), temperature
     )
@@ -197,16 +181,11 @@ def require_predicted(
         RecordingError: they are far from it: it was another arm, load or state.
     """
     recorded = optimized.cycle.measured_energy
+    first, second = "the recorded cycle", "the typed cycle"
     compared = (
-        (
-            "the recorded cycle",
-            measured.energy,
-            recorded,
-            FAR_FROM_RECORDED,
-            "measured in the recording",
-        ),
-        ("the recorded cycle", measured.energy, optimized.energy, FAR, "predicted"),
-        ("the typed cycle", measured.new_energy, optimized.typed_energy, FAR, "predicted"),
+        (first, measured.energy, recorded, FAR_FROM_RECORDED, "measured in the recording"),
+        (first, measured.energy, optimized.energy, FAR, "predicted"),
+        (second, measured.new_energy, optimized.typed_energy, FAR, "predicted"),
     )
     for name, energy, expected, limit, origin in compared:
         if expected is not None and not abs(energy - expected) <= limit * abs(expected):
@@ -219,8 +198,11 @@ def require_predicted(
     return measured
 
 
-def cycle_energies(telemetry: Telemetry, proof: Proof) -> CycleEnergies:
-    """Measured bus energy of every cycle of a run, found by its motion.
+def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | None]:
+    """Measured bus energy of every cycle of a run, found by its motion [2 cycles], J.
+
+    NaN where samples are missing; with the mean temperatures of the joints [2 cycles, n], degC,
+    None where they were not recorded.
 
     Args:
         telemetry: `FIELDS` of the run.
@@ -249,7 +231,7 @@ def cycle_energies(telemetry: Telemetry, proof: Proof) -> CycleEnergies:
         each.append(float(gain) if full else np.nan)
         if temperatures is not None:
             warm.append(np.nanmean(temperatures[inside], axis=0))
-    return CycleEnergies(np.array(each), np.array(order), np.array(warm) if warm else None)
+    return np.array(each), np.array(warm) if warm else None
 
 
 def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:

@@ -106,7 +106,7 @@ def genetic_search(
     of one tenth.
 
     Args:
-        request: the wanted trajectory.
+        request: what the trajectory must be.
         population: number of individuals.
         generations: number of generations.
         time_limit: wall time after which no individual and no generation is added [s]; the last
@@ -186,7 +186,7 @@ def design_trajectory(
     one near the best so far; its result is kept if it passes every check.
 
     Args:
-        request: the wanted trajectory.
+        request: what the trajectory must be.
         time_limit: wall time of the search, including start of the processes and checks [s]; twice
             as long if no descent has ended by then.
         starts: descents per worker, for results that do not depend on the speed of the machine;

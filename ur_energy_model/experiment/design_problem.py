@@ -35,8 +35,6 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import FourierTrajectory, rest_basis, series
 from ur_energy_model.typing import Array
 
-# Gaps that a trajectory can close: joints and speeds that ordinary work has not shown.
-
 _RATE = 100.0
 _OF_A_JOINT = ("speed", "load", "acceleration")
 
@@ -70,14 +68,14 @@ def needs_of(model: EnergyModel, path: str | Path) -> tuple[Need, ...]:
         path: of its file, for the error.
 
     Raises:
-        InputError: the model does not say it.
+        InputError: it states nothing.
     """
     try:
         return tuple(built(list[Need], model.provenance[NEEDS]))
     except (KeyError, ValueError) as error:
         raise InputError(
             path,
-            "does not say what it lacks",
+            "has no list of what it lacks",
             "give a model that was learned (ur_energy learn, or the estimator with learn:=on)",
         ) from error
 

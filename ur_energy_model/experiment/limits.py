@@ -191,11 +191,8 @@ class SafetyLimits:
         value += self._collision_penalty(q, gradient[0])
         value += self._speed_penalty(q, qd, gradient)
         value += self._torque_penalty(q, qd, qdd, gradient)
-        return value / samples, (
-            gradient[0] / samples,
-            gradient[1] / samples,
-            gradient[2] / samples,
-        )
+        by_q, by_qd, by_qdd = (each / samples for each in gradient)
+        return value / samples, (by_q, by_qd, by_qdd)
 
     def _collision_penalty(self, q: Array, by_q: Array) -> float:
         distance, slope = self.geometry.gradients(q)

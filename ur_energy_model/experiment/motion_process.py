@@ -27,8 +27,6 @@ from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.trajectory.plan import csv_text
 from ur_energy_model.typing import Array
 
-# Export of trajectories as URScript programs and CSV tables.
-
 LOOKAHEAD_TIME = 0.03
 """servoj look-ahead [s] (Raviola et al. 2021)."""
 GAIN = 500
@@ -282,9 +280,7 @@ def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | N
         clock = _ControllerClock(RTDEReceiveInterface(host, rate, ["timestamp"]))
         control.setWatchdog(WATCHDOG)
     except Exception as error:
-        pipe.send(
-            MotionReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
-        )
+        pipe.send(_failure(error))
         return
     try:
         pipe.send(MotionReport("idle"))
@@ -301,11 +297,13 @@ def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | N
     except (EOFError, BrokenPipeError):  # the parent has ended
         pass
     except Exception as error:
-        pipe.send(
-            MotionReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
-        )
+        pipe.send(_failure(error))
     finally:
         control.stopScript()
+
+
+def _failure(error: Exception) -> MotionReport:
+    return MotionReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
 
 
 def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
@@ -314,7 +312,7 @@ def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
         return MotionReport("failed", reason="the controller refused the move")
     began = time.monotonic()
     while control.getAsyncOperationProgress() >= 0 or time.monotonic() - began < 0.2:
-        if _stop_wanted(pipe):
+        if _stop_requested(pipe):
             control.stopJ(JOINT_STOP)
             return MotionReport("stopped")
         if not control.isConnected() or not control.isProgramRunning():
@@ -347,7 +345,7 @@ def _follow(
         if not control.servoJ(q, 0.0, 0.0, period, LOOKAHEAD_TIME, GAIN):
             return MotionReport("failed", path_time, "the controller does not accept set points")
         if not stopping:
-            stopping = _stop_wanted(pipe)
+            stopping = _stop_requested(pipe)
         if time.monotonic() - reported > _REPORT_SECONDS:
             reported = time.monotonic()
             if not control.isConnected() or not control.isProgramRunning():
@@ -358,7 +356,7 @@ def _follow(
     return MotionReport("stopped" if stopping else "finished", path_time)
 
 
-def _stop_wanted(pipe: Connection) -> bool:
+def _stop_requested(pipe: Connection) -> bool:
     """Whether the parent sent a message, which means stop while moving, or has ended."""
     try:
         if not pipe.poll():

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from multiprocessing.connection import Connection
 
@@ -64,19 +64,15 @@ class LearningUpdate:
 
 @dataclass
 class _Run:
-    """Learning about one arm from one first model.
+    """Learning about one arm from one first model: its number, and the last state of the learner.
 
-    Attributes:
-        number: of the run.
-        serial: of the arm, None where unknown.
-        models: see `KeptState.models`.
-        state: the last one.
+    The serial number is None where it is unknown; see `KeptState.models` for the models.
     """
 
     number: int
     serial: str | None
     models: tuple[str, ...]
-    state: KeptState | None = None
+    content: bytes | None = None
 
 
 class BackgroundLearning:
@@ -177,7 +173,7 @@ class BackgroundLearning:
             update.other_arm = self._run.number > 0
             update.model = None  # of the arm before
             run = _Run(self._run.number + 1, self._serial, self._run.models[:1])
-            run.state = self._load(run, update)
+            self._load(run, update)
             self._switch(run)
         if self._process is None and self._now() >= self._due:
             self._start(update)
@@ -191,11 +187,8 @@ class BackgroundLearning:
 
     def note_written(self, model: EnergyModel) -> None:
         """A learned model was written to the model file; the state continues with it, too."""
-        run = self._run
-        run.models = (run.models[0], fingerprint(model))
-        if run.state is not None and self._store is not None:
-            run.state = replace(run.state, models=run.models)
-            self._store.save(run.state)
+        self._run.models = (self._run.models[0], fingerprint(model))
+        self._save(self._run)
 
     def stop(self) -> None:
         """End the process and save the state."""
@@ -225,25 +218,30 @@ class BackgroundLearning:
                 self._process.begin(self._order(run))
 
     def _order(self, run: _Run) -> BeginLearning:
-        content = None if run.state is None else run.state.content
-        return BeginLearning(run.number, self._robot, self._model, content)
+        return BeginLearning(run.number, self._robot, self._model, run.content)
 
-    def _load(self, run: _Run, update: LearningUpdate) -> KeptState | None:
+    def _load(self, run: _Run, update: LearningUpdate) -> None:
+        """Continue from the state on the disk, if it is one of this arm and model."""
         if self._store is None:
-            return None
+            return
         try:
             kept = self._store.load(run.serial)
         except ValueError as error:
             update.troubles.append(f"learning begins anew: {error}")
-            return None
+            return
         if kept is None:
-            return None
-        if not kept.suits(self._robot.name, run.serial, run.models[0]):
+            return
+        arm, first = (kept.robot, kept.serial), run.models[0]
+        if arm != (self._robot.name, run.serial) or first not in kept.models:
             path = self._store.path(run.serial)
             update.troubles.append(f"learning begins anew: {path} continues another model")
-            return None
-        run.models = (run.models[0], *(each for each in kept.models if each != run.models[0]))
-        return kept
+            return
+        run.content = kept.content
+        run.models = (first, *(each for each in kept.models if each != first))
+
+    def _save(self, run: _Run) -> None:
+        if self._store is not None and run.content is not None:
+            self._store.save(KeptState(self._robot.name, run.serial, run.models, run.content))
 
     def _take(self, reports: list[_Report], update: LearningUpdate) -> None:
         for report in reports:
@@ -260,9 +258,8 @@ class BackgroundLearning:
         for run in (self._run, self._before):
             if run is None or run.number != report.run:
                 continue
-            run.state = KeptState(self._robot.name, run.serial, run.models, report.content)
-            if self._store is not None:
-                self._store.save(run.state)
+            run.content = report.content
+            self._save(run)
             if run is self._run:
                 self._failures_with_state = 0
 
@@ -290,8 +287,8 @@ class BackgroundLearning:
         self._failures_with_state += 1
         reason, self._fatal = self._fatal or _words(code), None
         text = f"the process that learns has ended ({reason}) and is started again"
-        if self._run.state is not None and self._failures_with_state >= MOST_FAILURES:
-            self._run.state, self._failures_with_state = None, 0
+        if self._run.content is not None and self._failures_with_state >= MOST_FAILURES:
+            self._run.content, self._failures_with_state = None, 0
             if self._store is not None:
                 self._store.set_aside(self._run.serial)
             text += "; learning begins anew"
@@ -305,12 +302,8 @@ class BackgroundLearning:
 
 
 def _words(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
+    names = {-number: number.name for number in signal.Signals}
+    return names.get(code, f"exit code {code}" if code >= 0 else f"signal {-code}")
 
 
 _Report = Progress | LearnerState | LearnerError

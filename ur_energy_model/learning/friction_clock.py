@@ -285,7 +285,7 @@ class FrictionClock:
         return _scales(*self.detector.filter.level(temperature))
 
     def usual_scale(self, temperature: Array) -> tuple[Array, Array]:
-        """The same for a session that has not begun: a cold start at this temperature, say."""
+        """The same for a session that has not begun, such as a cold start at this temperature."""
         return _scales(*self.detector.filter.usual_level(temperature))
 
     def session_friction(

@@ -41,7 +41,7 @@ from ur_energy_model.learning.state import (
     restored_samples,
     saved_samples,
 )
-from ur_energy_model.learning.trial import Trial
+from ur_energy_model.learning.trial import ModelRecord, Trial
 from ur_energy_model.model.document import document
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, generic_models
@@ -289,7 +289,7 @@ class Learner:
         self.serial = serial if self.serial is None else self.serial
 
     def _of_this_arm(self, batch: Telemetry) -> bool:
-        """Whether samples are of this arm, as far as they say; the first serial number binds."""
+        """Whether samples are of this arm, as far as they state one; the first serial binds."""
         info = batch.info
         if info.robot is not None and info.robot != self.robot.name:
             return False
@@ -372,7 +372,8 @@ class Learner:
         if candidate is None or self._last_time is None:
             return
         self._fitted_until = self._last_time
-        self._trial = Trial(self.model, self._with_provenance(candidate), self.robot)
+        both = (self.model, self._with_provenance(candidate))
+        self._trial = Trial(*(ModelRecord(model, self.robot) for model in both))
 
     def _with_provenance(self, candidate: EnergyModel) -> EnergyModel:
         learned, previous = self.learned, self.model

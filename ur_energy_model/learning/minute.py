@@ -39,7 +39,7 @@ _MASS, _MOMENT, _TILT = 3.0, 0.5, 0.3
 _LEAST_GAIN = 0.01
 """Relative standard deviation of a joint's torque per ampere, at least."""
 _LEAST_SHARE = 1e-3
-"""Least precision of what data say of a torque per ampere, over that of the model's value."""
+"""Least precision of a torque per ampere from data alone, over that of the model's value."""
 _NOISE_SHARE = 0.02
 """Least error of a current, as a share of the RMS current."""
 _ROUNDS = 2
@@ -198,7 +198,7 @@ class MinuteMeter:
 
 
 def _without_prior(value: Array, variance: Array, prior: Array) -> tuple[Array, Array]:
-    """What the data alone say of normal quantities with prior mean 0, and its deviation [n] each.
+    """Normal quantities with prior mean 0 from the data alone, and their deviations [n] each.
 
     Args:
         value: mean of the posterior [n].

@@ -105,7 +105,7 @@ _COLD = 10.0
 _WARM_RANGE = 6.0
 """Range of temperatures that shows their effect [K]."""
 _EVEN_LOAD = 0.2
-"""Share of gravity in the range of a joint's load from which changing loads can be asked for."""
+"""Share of gravity in the range of a joint's load from which changing loads are listed."""
 _RATE = 50.0
 
 

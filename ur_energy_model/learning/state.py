@@ -10,6 +10,7 @@ import shutil
 import zipfile
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -49,10 +50,6 @@ class KeptState:
     serial: str | None
     models: tuple[str, ...]
     content: bytes
-
-    def suits(self, robot: str, serial: str | None, model: str) -> bool:
-        """Whether the state is of this arm and continues from a model with this fingerprint."""
-        return (self.robot, self.serial) == (robot, serial) and model in self.models
 
 
 class StateStore:
@@ -140,8 +137,6 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-# Plain values and arrays as bytes that are checked when they are read.
-
 _MAGIC = b"ur_energy_model learning 1\n"
 LARGEST = 64 << 20
 """Largest content that is read, unpacked [bytes]."""
@@ -201,9 +196,6 @@ def _values(value: Any, arrays: Any) -> Any:
     return [_values(entry, arrays) for entry in value] if isinstance(value, list) else value
 
 
-# Telemetry as plain values for the state of learning.
-
-
 def saved_samples(samples: Telemetry) -> dict[str, Any]:
     """Samples as arrays and plain values, without their gaps, which follow from the clock."""
     return {name: getattr(samples, name) for name in ("time", "columns", "info", "stamp")}
@@ -219,8 +211,6 @@ def restored_samples(saved: Mapping[str, Any]) -> Telemetry:
     return Telemetry(time, saved["columns"], info, gaps, stamp)
 
 
-# Learned models on disk: written whole or not at all, the previous ones kept beside them.
-
 ORIGIN = "learned"
 """`origin` in the provenance of a learned model."""
 HEADER = """\
@@ -234,7 +224,7 @@ FIRST = "original"
 
 
 def save_learned(model: EnergyModel, path: str | Path) -> None:
-    """Write a model whole or not at all; the model of the file so far is kept beside it.
+    """Write a learned model whole or not at all; that of the file so far is kept beside it.
 
     At any time `path` is either the old or the new model.
 
@@ -299,7 +289,6 @@ def _copy(path: Path, to: Path) -> None:
 
 
 def _was_learned(path: Path) -> bool:
-    try:
+    with suppress(ModelFileError):
         return load_model(path).provenance.get("origin") == ORIGIN
-    except ModelFileError:
-        return False
+    return False

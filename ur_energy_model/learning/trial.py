@@ -22,8 +22,6 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
 from ur_energy_model.typing import Array
 
-# ModelRecord: how well a model predicts time that it was not fitted to.
-
 CELL = 1.0
 """Errors are means over cells of this length [s]."""
 _LEAST_STILL = 0.5
@@ -31,7 +29,7 @@ _LEAST_STILL = 0.5
 
 
 class ModelRecord:
-    """Errors of one model over held-out time.
+    """How well a model predicts time that it was not fitted to: errors over cells.
 
     Args:
         model: compared with what is measured.
@@ -54,7 +52,7 @@ class ModelRecord:
         self._arms: dict[tuple[float, ...], ArmDynamics] = {}
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, see `restored`."""
+        """Everything needed to continue."""
         return {
             "model": document(self.model),
             "supply": self.supply,
@@ -68,8 +66,7 @@ class ModelRecord:
     def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> ModelRecord:
         """The record that `saved` describes."""
         out = cls(model_from_document(saved["model"], "state"), robot)
-        out.supply = list(saved["supply"])
-        out.currents = list(np.array(saved["currents"], dtype=float))
+        out.supply, out.currents = saved["supply"], list(saved["currents"])
         out.bus_energy, out.energy_error, *out._sums = saved["sums"]
         out._channels, out._moving = saved["channels"], saved["moving"]
         return out
@@ -95,9 +92,7 @@ class ModelRecord:
         time, still_time, still_error = self._sums
         if self.bus_energy <= 0.0 or time <= still_time:
             return None
-        shift = 0.0
-        if still_time >= _LEAST_STILL:
-            shift = still_error / still_time
+        shift = still_error / still_time if still_time >= _LEAST_STILL else 0.0
         return (self.energy_error - shift * time) / self.bus_energy
 
     @property
@@ -194,28 +189,24 @@ class Trial:
     """A candidate and the model in use over the same held-out time.
 
     Args:
-        present: model in use.
-        candidate: model that may replace it.
-        robot: their arm.
+        present: record of the model in use.
+        candidate: that of the model that may replace it.
     """
 
-    def __init__(
-        self, present: EnergyModel, candidate: EnergyModel, robot: RobotDescription
-    ) -> None:
-        self.present = ModelRecord(present, robot)
-        self.candidate = ModelRecord(candidate, robot)
+    def __init__(self, present: ModelRecord, candidate: ModelRecord) -> None:
+        self.present, self.candidate = present, candidate
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, see `restored`."""
+        """Everything needed to continue."""
         return {"present": self.present.saved(), "candidate": self.candidate.saved()}
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> Trial:
         """The trial that `saved` describes."""
-        records = [ModelRecord.restored(saved[key], robot) for key in ("present", "candidate")]
-        out = cls(records[0].model, records[1].model, robot)
-        out.present, out.candidate = records
-        return out
+        present, candidate = (
+            ModelRecord.restored(saved[key], robot) for key in ("present", "candidate")
+        )
+        return cls(present, candidate)
 
     def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
         """Compare both with a window and its motions."""

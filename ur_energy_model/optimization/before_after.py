@@ -1,9 +1,9 @@
 """The saving of a changed program from ordinary production: cycles before and after the change.
 
 Energies are those measured at the bus. Cycles of one recording (or of one day of a history store)
-have standby power and friction of one session in common, so the recordings count, not the cycles
-alone. Standby that differs is corrected where both stand at the same points; what friction and
-temperature may differ by widens the interval.
+have standby power and friction in common, so the recordings count, not the cycles alone. Standby
+that differs is corrected where both stand at the same points; what friction and temperature may
+differ by widens the interval.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array
 
 STANDBY_SPREAD = 2.0
-"""Standard deviation of standby between sessions of one arm [W], where it cannot be corrected."""
+"""Standard deviation of standby between recordings of one arm [W], where it cannot be corrected."""
 FRICTION_SPREAD = 0.06
-"""Standard deviation of the energy of motion between sessions, relative."""
+"""Standard deviation of the energy of motion between recordings, relative."""
 WARMTH = 0.006
 """Relative change of the energy of motion per kelvin of the joints."""
 PRIOR = 8.0
@@ -52,7 +52,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Production:
-    """Cycles of one session: of a recording, or of a day of a history store.
+    """Cycles of a recording, or of a day of a history store.
 
     Attributes:
         source: recording or day.
@@ -86,7 +86,7 @@ class Comparison:
     """Saving per cycle from before to after a change.
 
     Attributes:
-        before, after: sessions.
+        before, after: recordings or days.
         energy, new_energy: mean of a cycle [J]; the new one with standby as before.
         interval: 95 % interval of the saving (low, high) [J].
         standby_corrected: whether different standby was taken out.
@@ -115,8 +115,8 @@ class Comparison:
             "saving": self.saving,
             "saving_percent": 100.0 * self.saving / self.energy,
             "saving_percent_interval": [100.0 * end / self.energy for end in self.interval],
-            "before": [_session_json(each) for each in self.before],
-            "after": [_session_json(each) for each in self.after],
+            "before": [_production_json(each) for each in self.before],
+            "after": [_production_json(each) for each in self.after],
         }
 
 
@@ -225,8 +225,8 @@ def stored_production(
                 None if value is None else float(value)
                 for value in state.get((later, each), (None, None))
             )
-            session = Production(str(each), energy[here], duration[here], arms[0], usual)
-            sides[later].append(replace(session, temperature=warmth, scaling=scaling))
+            production = Production(str(each), energy[here], duration[here], arms[0], usual)
+            sides[later].append(replace(production, temperature=warmth, scaling=scaling))
         if not sides[later]:
             raise InputError(
                 "--changed",
@@ -240,8 +240,8 @@ def stored_production(
 def compare(before: Sequence[Production], after: Sequence[Production]) -> Comparison:
     """The saving per cycle, with its 95 % interval.
 
-    Each session has an error of its own: its scatter is estimated from the sessions, together with
-    the known spread of arms between sessions (`PRIOR`), and the interval is that of Student's t.
+    Each recording has an error of its own: its scatter is estimated from the recordings, together
+    with the known spread of arms between them (`PRIOR`); the interval is that of Student's t.
     """
     sides = (tuple(before), tuple(after))
     shifts = _standby_shifts(sides)
@@ -258,8 +258,8 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
     variance, freedom = 0.0, PRIOR
     for mean, spread, count in zip(means, spreads, counts, strict=True):
         squares = float(np.sum((mean - mean.mean()) ** 2))
-        session = (PRIOR * spread**2 + squares) / (PRIOR + len(mean) - 1)
-        variance += session / len(mean) + cycle_variance * float(np.sum(1 / count)) / len(mean) ** 2
+        own = (PRIOR * spread**2 + squares) / (PRIOR + len(mean) - 1)
+        variance += own / len(mean) + cycle_variance * float(np.sum(1 / count)) / len(mean) ** 2
         freedom += len(mean) - 1
     warmer = _difference(sides, "temperature")
     motion = max(_motion_energy(each) for side in sides for each in side)
@@ -283,9 +283,9 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
 def _standby_shifts(
     sides: tuple[tuple[Production, ...], ...],
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Power at rest of each session over that of the first one, at the same points [W].
+    """Power at rest of each recording over that of the first one, at the same points [W].
 
-    None where a session has no rest at a point of the first one.
+    None where a recording has no rest at a point of the first one.
     """
     first, out = sides[0][0], []
     for side in sides:
@@ -304,18 +304,18 @@ def _standby_shifts(
     return out[0], out[1]
 
 
-def _motion_energy(session: Production) -> float:
+def _motion_energy(production: Production) -> float:
     """Energy of a cycle above that of resting as long; half of it all where that is unknown [J]."""
-    energy = float(session.energy.mean())
-    if session.idle is None:
+    energy = float(production.energy.mean())
+    if production.idle is None:
         return 0.5 * energy
-    return max(energy - session.idle * float(session.duration.mean()), 0.0)
+    return max(energy - production.idle * float(production.duration.mean()), 0.0)
 
 
-def _prior(session: Production, *, corrected: bool) -> float:
-    """Standard deviation of a cycle's energy between sessions [J]."""
-    standby = 0.0 if corrected else STANDBY_SPREAD * float(session.duration.mean())
-    return float(np.hypot(standby, FRICTION_SPREAD * _motion_energy(session)))
+def _prior(production: Production, *, corrected: bool) -> float:
+    """Standard deviation of a cycle's energy between recordings [J]."""
+    standby = 0.0 if corrected else STANDBY_SPREAD * float(production.duration.mean())
+    return float(np.hypot(standby, FRICTION_SPREAD * _motion_energy(production)))
 
 
 def _mean(side: Sequence[Production], name: str) -> float | None:
@@ -384,17 +384,17 @@ def _list(numbers: set[int]) -> str:
     return " or ".join(str(number) for number in sorted(numbers))
 
 
-def _session_json(session: Production) -> dict[str, Any]:
+def _production_json(production: Production) -> dict[str, Any]:
     return {
-        "source": session.source,
-        "cycles": len(session.energy),
-        "energies": session.energy.tolist(),
-        "durations": session.duration.tolist(),
-        "serial": session.serial,
-        "program": session.program,
-        "moves": None if session.points is None else len(session.points),
-        "idle_power": session.idle,
-        "payload": None if session.payload is None else list(session.payload),
-        "temperature": session.temperature,
-        "speed_scaling": session.scaling,
+        "source": production.source,
+        "cycles": len(production.energy),
+        "energies": production.energy.tolist(),
+        "durations": production.duration.tolist(),
+        "serial": production.serial,
+        "program": production.program,
+        "moves": None if production.points is None else len(production.points),
+        "idle_power": production.idle,
+        "payload": None if production.payload is None else list(production.payload),
+        "temperature": production.temperature,
+        "speed_scaling": production.scaling,
     }

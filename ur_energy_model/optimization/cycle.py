@@ -16,8 +16,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.robot_modes import BACKDRIVE, BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import Telemetry, equal_runs
-from ur_energy_model.trajectory import motions as moving
-from ur_energy_model.trajectory.plan import Motion, Plan
+from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.trajectory.plan import MotionSamples, Plan
 from ur_energy_model.typing import Array
 
 
@@ -307,11 +307,11 @@ class CycleEnergies:
 
     def _motions(
         self, stretches: Sequence[Stretch], start: float
-    ) -> Iterator[tuple[Motion, ArmDynamics]]:
+    ) -> Iterator[tuple[MotionSamples, ArmDynamics]]:
         for stretch in stretches:
             for motion in stretch.plan.motion():
                 yield (
-                    Motion(motion.time + start, motion.q, motion.qd, motion.qdd),
+                    MotionSamples(motion.time + start, motion.q, motion.qd, motion.qdd),
                     self.dynamics(stretch.payload),
                 )
             start += stretch.plan.duration
@@ -358,7 +358,7 @@ def recorded_stretches(cycle: WorkCycle, *, stretch: float = 1.0) -> list[Stretc
     return out
 
 
-def sampled_stretch(motion: moving.Motion, payload: Payload | None) -> Stretch:
+def sampled_stretch(motion: Motion, payload: Payload | None) -> Stretch:
     """A move from rest to rest as it is run."""
     samples = max(2, round(motion.duration / PERIOD) + 1)
     time = np.linspace(0.0, motion.duration, samples)

@@ -145,8 +145,8 @@ class OptimizedCycle:
         scaled_energy: the recorded cycle slowed by speed scaling to the same duration, without
             slack.
         bound_gap: how far new_energy may be above the optimum of the allocation [J].
-        pareto: cycle time [s] and energy [J] pairs [k, 2]; None if not asked for.
-        notes: what the result rests on and what it does not know, one sentence each.
+        pareto: cycle time [s] and energy [J] pairs [k, 2]; None without the option.
+        notes: what the result rests on and what it leaves out, one sentence each.
         sheet: what to type.
         typed_energy, typed_duration: of one cycle when exactly the sheet is typed [J, s].
         typed_interval: 95 % interval of the saving then (low, high), percent of energy.

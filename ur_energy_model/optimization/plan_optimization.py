@@ -69,13 +69,13 @@ def optimize_plan(
         torque = model.from_link_torque(link, qd, qdd, temperature=temperature, std=False)
         shown = reached(q, qd, qdd, torque.motor_torque * ratio, dynamics)
         limits = PathLimits.of_robot(dynamics.robot).at_least(shown)
-    wanted = plan.duration if duration is None else duration
+    length = plan.duration if duration is None else duration
     arm = PathDynamics(model, dynamics, JointPath(time, q, qd), temperature)
     fastest = with_jerk_limit(fastest_law(arm, limits, plan.source), limits.jerk)
-    if wanted < fastest.duration:
+    if length < fastest.duration:
         raise InputError(
             plan.source,
-            f"takes at least {fastest.duration:.3f} s within the limits, not {wanted:.3f} s",
+            f"takes at least {fastest.duration:.3f} s within the limits, not {length:.3f} s",
             "give it more time",
         )
     ends, zero = q[[0, -1]], np.zeros_like(q[[0, -1]])
@@ -83,10 +83,10 @@ def optimize_plan(
         dynamics.gravity_torque(ends), zero, zero, temperature=temperature, std=False
     ).total_power
     allocator = Allocator([EnergyLaws(arm, limits)], float(holding.min()), [fastest], limits.jerk)
-    found = allocator.allocate(wanted)
+    found = allocator.allocate(length)
     new = _waiting(
         Plan(*found.laws[0].sample(PERIOD), source=plan.source),
-        wanted,
+        length,
         first=bool(holding[0] < holding[1]),
     )
     if duration is not None and duration != plan.duration:

@@ -11,8 +11,6 @@ from scipy.interpolate import CubicHermiteSpline, make_interp_spline
 
 from ur_energy_model.typing import Array
 
-# Speed profiles of moves from rest to rest along a line: trapezoid and cycloid.
-
 
 @dataclass(frozen=True)
 class Trapezoid:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,6 @@ from ur_energy_model.trajectory.motions import (
     move,
 )
 from ur_energy_model.typing import Array
-
-# Moves of an arm, planned within its limits.
 
 TEST_SPEED, TEST_ACCELERATION = 3.0, 6.0
 """Of the test trajectories A and B (Clochiatti et al. 2024), rad/s and rad/s^2."""
@@ -214,7 +213,7 @@ def _range(robot: RobotDescription) -> tuple[Array, Array]:
     return centre - width, centre + width
 
 
-_SEEDS = {"trajectory_a": 1, "trajectory_b": 36}
+_SEED_A, _SEED_B = 1, 36
 """Seeds of the random points; with these a UR5e's joints reach 2 to 3 rad/s in both."""
 
 
@@ -252,14 +251,6 @@ def named_motion(
             f"design one for this arm with 'ur_energy excite --robot {robot.name}'",
         )
     return trajectory
-
-
-def _trajectory(name: str) -> Callable[[Planner], Motion]:
-    return lambda planner: planner.chain_through(planner.random_points(_SEEDS[name]))
-
-
-def _hold(planner: Planner) -> Motion:
-    return Hold(home_position(planner.robot))
 
 
 def _sinusoids(planner: Planner) -> Motion:
@@ -314,19 +305,15 @@ def _warm_up(planner: Planner) -> Motion:
             straight_line(home - stroke, home + stroke)
         ):
             stroke = 0.85 * stroke
-        for start, end in (
-            (home, home + stroke),
-            (home + stroke, home - stroke),
-            (home - stroke, home),
-        ):
-            segments.append(planner.move(start, end))
+        points = (home, home + stroke, home - stroke, home)
+        segments += [planner.move(start, end) for start, end in pairwise(points)]
     return Chain(segments)
 
 
 MOTIONS: dict[str, Callable[[Planner], Motion]] = {
-    "trajectory_a": _trajectory("trajectory_a"),
-    "trajectory_b": _trajectory("trajectory_b"),
-    "hold": _hold,
+    "trajectory_a": lambda planner: planner.chain_through(planner.random_points(_SEED_A)),
+    "trajectory_b": lambda planner: planner.chain_through(planner.random_points(_SEED_B)),
+    "hold": lambda planner: Hold(home_position(planner.robot)),
     "sinusoids": _sinusoids,
     "pick_and_place": _pick_and_place,
     "warm_up": _warm_up,

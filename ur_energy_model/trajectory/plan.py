@@ -31,7 +31,7 @@ CHUNK = 2048
 
 
 @dataclass(frozen=True)
-class Motion:
+class MotionSamples:
     """Consecutive samples of a plan.
 
     Attributes:
@@ -98,7 +98,7 @@ class Plan:
         """From the first to the last point [s]."""
         return float(self.time[-1] - self.time[0])
 
-    def motion(self, period: float = SAMPLE_PERIOD) -> Iterator[Motion]:
+    def motion(self, period: float = SAMPLE_PERIOD) -> Iterator[MotionSamples]:
         """The motion at even times, CHUNK samples at a time.
 
         Quintic between points with accelerations, cubic between points with velocities; a cubic
@@ -130,7 +130,7 @@ class Plan:
         qd, qdd = (None if each is None else each[rows] for each in (self.qd, self.qdd))
         return Plan(self.time[rows] - self.time[first], self.q[rows], qd, qdd, self.source)
 
-    def _between_points(self, time: Array, knots: Array, qd: Array) -> Motion:
+    def _between_points(self, time: Array, knots: Array, qd: Array) -> MotionSamples:
         """The motion at times [m], s, as Hermite polynomials of the points beside them.
 
         Args:
@@ -146,7 +146,7 @@ class Plan:
         by_position = self.q[i + 1] - q0 - v0 * h
         if a0 is None or self.qdd is None:
             c2, c3 = 3 * by_position - by_velocity, by_velocity - 2 * by_position
-            return Motion(
+            return MotionSamples(
                 time,
                 q0 + v0 * s + (c2 + c3 * u) * u**2,
                 v0 + (2 * c2 + 3 * c3 * u) * u / h,
@@ -158,7 +158,7 @@ class Plan:
         c3 = 10 * by_position - 4 * by_velocity + 0.5 * by_acceleration
         c4 = -15 * by_position + 7 * by_velocity - by_acceleration
         c5 = 6 * by_position - 3 * by_velocity + 0.5 * by_acceleration
-        return Motion(
+        return MotionSamples(
             time,
             q0 + v0 * s + 0.5 * a0 * s**2 + (c3 + (c4 + c5 * u) * u) * u**3,
             v0 + a0 * s + (3 * c3 + (4 * c4 + 5 * c5 * u) * u) * u**2 / h,
@@ -167,11 +167,7 @@ class Plan:
 
 
 def check_points(source: object, points: int) -> None:
-    """Refuse a number of points that no plan has.
-
-    Raises:
-        InputError: fewer than two, or more than MOST_POINTS.
-    """
+    """Refuse fewer than two points, or more than MOST_POINTS."""
     if points < 2:
         raise InputError(str(source), "has fewer than two points", "give a whole trajectory")
     if points > MOST_POINTS:
@@ -197,10 +193,7 @@ def _spline_slopes(knots: Array, q: Array) -> Array:
     return slopes
 
 
-# Reads and writes planned trajectories as CSV.
-
 _TIME_NAMES = ("time", "t", "timestamp", "time_from_start")
-_MOTIONS = ("q", "qd", "qdd")
 
 
 def csv_text(time: Array, *motions: Array) -> str:
@@ -210,11 +203,8 @@ def csv_text(time: Array, *motions: Array) -> str:
         time: [k], s.
         motions: positions [k, n], rad; then velocities and accelerations [k, n].
     """
-    names = [
-        f"{name}_{joint}"
-        for name, values in zip(_MOTIONS, motions, strict=False)
-        for joint in range(values.shape[1])
-    ]
+    stems = zip(("q", "qd", "qdd"), motions, strict=False)
+    names = [f"{stem}_{joint}" for stem, values in stems for joint in range(values.shape[1])]
     lines = [",".join(["time", *names])]
     rows = np.hstack([time[:, None], *motions])
     lines += [",".join(f"{value:.9g}" for value in row) for row in rows]
@@ -275,21 +265,14 @@ def _joint_columns(
     header: Mapping[str, int], stems: Sequence[str], joints: int
 ) -> list[str] | None:
     """Names of the columns of the first stem that has one for each joint."""
-    for stem in stems:
-        names = [f"{stem}_{i}" for i in range(joints)]
-        if all(name in header for name in names):
-            return names
-    return None
+    found = ([f"{stem}_{i}" for i in range(joints)] for stem in stems)
+    return next((names for names in found if all(name in header for name in names)), None)
 
 
 def _numbers(
     path: str | Path, rows: Iterator[list[str]], header: Mapping[str, int], names: Sequence[str]
 ) -> Array:
-    """Columns as numbers [rows, names]; reads no more rows than a plan may have points.
-
-    Raises:
-        InputError: a row of another length, text that is no number, or too many rows.
-    """
+    """Columns as numbers [rows, names]; reads no more rows than a plan may have points."""
     places = [header[name] for name in names]
     width = max(header.values()) + 1
     numbers = array("d")
@@ -302,9 +285,8 @@ def _numbers(
                 f"line {count + 1} has {len(row)} columns, the header {width}",
                 "correct that line",
             )
-        numbers.extend(
-            _number(path, name, row[place]) for place, name in zip(places, names, strict=True)
-        )
+        cells = zip(names, places, strict=True)
+        numbers.extend(_number(path, name, row[place]) for name, place in cells)
     return np.array(numbers).reshape(count, len(names))
 
 
@@ -312,12 +294,8 @@ def _number(path: str | Path, name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise InputError(
-            path,
-            f"holds something that is not a number ({error})",
-            "correct that line",
-            field=name,
-        ) from error
+        problem = f"holds something that is not a number ({error})"
+        raise InputError(path, problem, "correct that line", field=name) from error
 
 
 # Smoothing of planned trajectories that were measured.
