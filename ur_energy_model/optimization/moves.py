@@ -139,14 +139,14 @@ def _typical(
         with_recorded_values(_move(motion, stretch, start, payloads), robot, tool)
         for stretch in group
     ]
-    untils = [*(stretch.first for stretch in group[1:]), found.ends[chosen]]
+    ends = [*(stretch.first for stretch in group[1:]), found.ends[chosen]]
     rested = [
         float(motion.time[until] - motion.time[stretch.last])
-        for stretch, until in zip(group, untils, strict=True)
+        for stretch, until in zip(group, ends, strict=True)
     ]
     kinds = [move.kind for move in (*moves[1:], moves[0])]
     longest = keep_dwell + SAME_LINE + motion.period
-    for k, (stretch, until, duration) in enumerate(zip(group, untils, rested, strict=True)):
+    for k, (stretch, until, duration) in enumerate(zip(group, ends, rested, strict=True)):
         waits: Waits | None = []
         if duration > 0.0:
             waits = _waits_by_line(motion, stretch.last, until, moves[k].line)
