@@ -1,0 +1,258 @@
+"""Plans: conversions of trajectories, hostile ones, and the answer with less energy."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Duration, Time
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from test.energy.known_arm import ROBOT, known_model, motion
+from test.nodes.conftest import Cell
+from test.optimization.hand_made import HOME, sampled
+from test.optimization.simulated_cycle import arm_model
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.nodes import ros as convert
+from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.plan_predictions import LARGEST_MESSAGE
+from ur_energy_model.nodes.ros import duration_message, plan_of, seconds_of
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.trajectory.motions import move
+
+NAMES = ("a", "b")
+
+
+def test_times_keep_their_nanoseconds() -> None:
+    stamp = convert.time_message(1_700_000_000_123_456_789)
+    assert (stamp.sec, stamp.nanosec) == (1_700_000_000, 123_456_789)
+    assert convert.seconds_of(Duration(sec=2, nanosec=500_000_000)) == 2.5
+
+
+@pytest.mark.parametrize("names", [("a",), ("shoulder_pan_joint", "wrist", "total")])
+def test_serialized_messages_are_the_messages(names: tuple[str, ...]) -> None:
+    write = convert.SerializedJointStates(names)
+    for turn in range(3):
+        stamp, values = (
+            Time(sec=turn, nanosec=7),
+            np.random.default_rng(turn).random((3, len(names))),
+        )
+        read = deserialize_message(write(stamp, values), JointState)
+        assert read == convert.joint_state(names, stamp, *values)
+    assert deserialize_message(convert.serialized_number(-2.5), Float64) == Float64(data=-2.5)
+
+
+def trajectory(*points: tuple[int, list[float], list[float]]) -> JointTrajectory:
+    return JointTrajectory(
+        joint_names=["b", "a"],
+        points=[
+            JointTrajectoryPoint(time_from_start=Duration(sec=second), positions=q, velocities=qd)
+            for second, q, qd in points
+        ],
+    )
+
+
+def test_a_trajectory_becomes_a_plan() -> None:
+    message = trajectory((0, [2.0, 1.0], [0.0, 0.0]), (2, [4.0, 3.0], [0.0, 0.0]))
+    plan = convert.plan_of(message, NAMES, None)
+    assert plan.time.tolist() == [0.0, 2.0]
+    assert plan.q.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert plan.qd is not None
+    assert plan.qdd is None
+
+
+def test_a_trajectory_that_begins_later_starts_at_the_present_position() -> None:
+    plan = convert.plan_of(trajectory((3, [2.0, 1.0], [])), NAMES, np.array([0.5, 0.6]))
+    assert plan.time.tolist() == [0.0, 3.0]
+    assert plan.q.tolist() == [[0.5, 0.6], [1.0, 2.0]]
+    assert plan.qd is None
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        (JointTrajectory(joint_names=["a"]), "lacks b"),
+        (trajectory(), "no points"),
+        (trajectory((0, [1.0], []), (1, [2.0], [])), "without a value"),
+        (trajectory((0, [1.0, 1.0], [0.1]), (1, [2.0, 2.0], [0.1])), "without a value"),
+    ],
+)
+def test_trajectories_that_cannot_be_used_are_refused(
+    message: JointTrajectory, problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem):
+        convert.plan_of(message, NAMES, None)
+
+
+JOINTS = ROBOT.joint_names
+
+
+def plan(*times: tuple[int, int], place: float = 0.1) -> JointTrajectory:
+    """Points at (seconds, nanoseconds), the first at zero and the others at `place`."""
+    made = JointTrajectory(joint_names=list(JOINTS))
+    for k, (seconds, nanoseconds) in enumerate(times):
+        point = JointTrajectoryPoint(positions=[place if k else 0.0] * 6, velocities=[0.0] * 6)
+        point.time_from_start.sec, point.time_from_start.nanosec = seconds, nanoseconds
+        made.points.append(point)
+    return made
+
+
+def stamped(message: JointTrajectory, seconds: int) -> JointTrajectory:
+    message.header.stamp.sec, message.header.stamp.nanosec = seconds, 25
+    return message
+
+
+def twice() -> JointTrajectory:
+    made = plan((0, 0), (1, 0))
+    made.joint_names = [JOINTS[0], *JOINTS[:5]]
+    return made
+
+
+def too_large() -> JointTrajectory:
+    made = plan((0, 0), (1, 0))
+    made.points[0].effort = [0.0] * (LARGEST_MESSAGE // 8)
+    return made
+
+
+HOSTILE = {
+    "longer than 3600 s": plan((0, 0), (2147483647, 0)),
+    "does not increase": plan((0, 0), (-2147483648, 0)),
+    "does not increase at point 2": plan((0, 0), (1, 0), (1, 0)),
+    "not finite": plan((0, 0), (1, 0), place=math.nan),
+    "impossible": plan((0, 0), (1, 0), place=1e300),
+    "lacks": JointTrajectory(),
+    "lacks wrist_3_joint": twice(),
+    "beyond the joint's limit": plan((0, 0), (60, 0), place=7.0),
+    "above the joint's limit": plan((0, 0), (1, 0), place=5.0),
+    "has no points": JointTrajectory(joint_names=list(JOINTS)),
+    "fewer than two": plan((0, 0)),
+    "larger than 8 MB": too_large(),
+}
+
+
+def test_every_plan_is_answered(cell: Cell, tmp_path: Path) -> None:
+    model = tmp_path / "model.yaml"
+    save_model(known_model(), model)
+    telemetry = motion(20.0)
+    with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns)) as bag:
+        bag.write(telemetry)
+    observer = cell.observer
+    observer.subscribe("/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True)
+    observer.subscribe("/energy/total/energy", "std_msgs/Float64")
+    cell.start_node(
+        EstimatorNode, source="bag", bag=str(tmp_path / "bag"), loop=True, model_file=str(model)
+    )
+    publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
+    observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
+    for number, (problem, message) in enumerate(HOSTILE.items()):
+        publisher.publish(stamped(message, number))
+        observer.next_message("/energy/prediction")
+        (status,) = observer.latest["/energy/prediction"].status
+        values = {each.key: each.value for each in status.values}
+        assert (status.name, status.level) == ("prediction: total", DiagnosticStatus.ERROR)
+        assert values["plan_stamp"] == f"{number}.000000025"
+        assert problem in values["refused"]
+        observer.next_message("/energy/total/energy")
+    count = 8  # of the 10 that the topic keeps
+    for number in range(100, 100 + count):
+        publisher.publish(stamped(plan((0, 0), (2, 0)), number))
+    stamps: dict[str, dict[str, str]] = {}
+
+    def answered() -> bool:
+        for each in observer.history["/energy/prediction"]:
+            values = {value.key: value.value for value in each.status[-1].values}
+            stamps.setdefault(values["plan_stamp"], {}).update(values)
+        last = [stamps.get(f"{number}.000000025", {}) for number in range(100, 100 + count)]
+        return all({"refused", "optimized_energy_J", "not_optimized"} & set(each) for each in last)
+
+    observer.wait(answered, "an answer to every plan")
+    assert sum("duration_s" in each for each in stamps.values()) == count
+
+
+ORDER = [3, 4, 5, 0, 1, 2]
+"""Of the joints in the request."""
+
+
+AWAY = HOME + np.array([0.9, -0.2, 0.3, 0.1, 0.0, 0.8])
+
+
+def request(last_speed: float = 0.0) -> JointTrajectory:
+    """A move with triangular speed, joints in another order than the arm's."""
+    time, q, qd, _ = sampled(move(HOME, AWAY, 3.0, 2.5))
+    made = JointTrajectory(joint_names=[ROBOT.joint_names[i] for i in ORDER])
+    made.header.frame_id = "base"
+    chosen = np.unique(np.append(np.arange(0, len(time), 20), len(time) - 1))
+    for k in chosen:
+        point = JointTrajectoryPoint(
+            positions=q[k, ORDER].tolist(), velocities=qd[k, ORDER].tolist()
+        )
+        point.time_from_start = duration_message(float(time[k]))
+        made.points.append(point)
+    made.points[-1].velocities = [last_speed] * 6
+    return made
+
+
+def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(
+    cell: Cell, tmp_path: Path
+) -> None:
+    model = tmp_path / "model.yaml"
+    save_model(arm_model(), model)
+    telemetry = motion(20.0)
+    with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns)) as bag:
+        bag.write(telemetry)
+    observer = cell.observer
+    observer.subscribe("/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True)
+    observer.subscribe(
+        "/energy/optimized_trajectory", "trajectory_msgs/JointTrajectory", latched=True
+    )
+    cell.start_node(
+        EstimatorNode, source="bag", bag=str(tmp_path / "bag"), loop=True, model_file=str(model)
+    )
+    publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
+    observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
+
+    publisher.publish(request(last_speed=0.3))  # not at rest: predicted, but not optimized
+    observer.wait(lambda: "/energy/prediction" in observer.latest, "the prediction")
+    observer.wait(
+        lambda: "not_optimized" in observer.status("/energy/prediction", "total"), "the reason"
+    )
+    assert "at rest" in observer.status("/energy/prediction", "total")["not_optimized"]
+    wanted = request()
+    publisher.publish(wanted)
+    observer.wait(
+        lambda: "optimized_energy_J" in observer.status("/energy/prediction", "total"),
+        "the energies of both",
+    )
+    observer.wait(lambda: "/energy/optimized_trajectory" in observer.latest, "the trajectory")
+    answer = observer.latest["/energy/optimized_trajectory"]
+    assert list(answer.joint_names) == list(wanted.joint_names)
+    assert answer.header.frame_id == "base"
+    ends = [seconds_of(each.points[-1].time_from_start) for each in (answer, wanted)]
+    assert abs(ends[0] - ends[1]) < 1e-6
+    plan = plan_of(answer, ROBOT.joint_names, None)
+    np.testing.assert_allclose(plan.q[[0, -1]], [HOME, AWAY], atol=1e-6)
+    figures = observer.status("/energy/prediction", "total")
+    assert float(figures["optimized_energy_J"]) < float(figures["energy_J"])
+    assert 0.0 < float(figures["optimized_saving_percent"]) < 50.0
+    for key in ("peak_power_W", "optimized_peak_power_W"):
+        assert 20.0 < float(figures[key]) < 1000.0
+
+    # The trajectory does not stand for a plan that is refused.
+    bad = request()
+    bad.header.stamp.sec, bad.points[3].positions[0] = 77, math.nan
+    publisher.publish(bad)
+    observer.wait(
+        lambda: not observer.latest["/energy/optimized_trajectory"].points, "the empty trajectory"
+    )
+    assert observer.latest["/energy/optimized_trajectory"].header.stamp.sec == 77
+    observer.wait(
+        lambda: "refused" in observer.status("/energy/prediction", "total"), "the refusal"
+    )
+    assert observer.status("/energy/prediction", "total")["plan_stamp"] == "77.000000000"
