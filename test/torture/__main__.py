@@ -16,7 +16,8 @@ FAMILIES = (
 
 def load(name: str) -> Family:
     """A family of faults, from the module of its name."""
-    family = importlib.import_module(f"test.torture.{name}").FAMILY
+    module = importlib.import_module(f"test.torture.{'files' if name == 'bags' else name}")
+    family = module.BAGS if name == "bags" else module.FAMILY
     assert isinstance(family, Family)
     return family
 

@@ -1,4 +1,4 @@
-"""Files that a user may be handed: bombs, nonsense numbers and shifted columns."""
+"""Files that a user may be handed: damage, bombs, nonsense numbers and shifted columns."""
 
 from __future__ import annotations
 
@@ -8,18 +8,99 @@ import re
 import shutil
 import struct
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from test.telemetry.bag.bag_files import record, text
-from test.test_hostile_files import valid
-from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op
+import zstandard
 
+from test.model.made_up import with_tensors
+from test.telemetry.bag.bag_files import chunk_record, record, text
+from ur_energy_model.files import config_file
+from ur_energy_model.model.geometry import read_capsules
+from ur_energy_model.model.model_file import load_model, save_model
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.simulation.parameters import read_constants
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Channel, Op, Schema, pack
+from ur_energy_model.telemetry.bag.metadata import GAP_RECORD_NAME, RECORD_NAME
+from ur_energy_model.trajectory.fourier import load_trajectory
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "robot": load_robot,
+    "seven": load_robot,
+    "model": load_model,
+    "trajectory": load_trajectory,
+    "geometry": lambda path: read_capsules(path, "ur5e"),
+    "simulation": read_constants,
+}
+"""Of the YAML files that people edit."""
+SHIPPED = {
+    "robot": "robots/ur5e.yaml",
+    "seven": "robots/gen3.yaml",
+    "trajectory": "excitation/ur5e.yaml",
+    "geometry": "geometry/ur5e.yaml",
+    "simulation": "simulation/arm.yaml",
+}
 NUMBERS = (
     "nan", ".nan", ".inf", "-1", "0", "1e300", "1e999", "null", "true", "[]", "{}", "'1'", "1:30",
     "9" * 400, "!!python/object:os.system x", "*a", "\\x1b[2J",
 )  # fmt: skip
 HEADER = ["timestamp", *(f"{name}_{i}" for name in ("actual_q", "actual_qd") for i in range(6))]
+
+
+@cache
+def valid(kind: str) -> str:
+    """Text of a valid file."""
+    if kind != "model":
+        return config_file(*SHIPPED[kind].split("/")).read_text(encoding="utf-8")
+    with TemporaryDirectory() as folder:
+        save_model(with_tensors(), Path(folder) / "model.yaml")
+        return (Path(folder) / "model.yaml").read_text(encoding="utf-8")
+
+
+KINDS = ("flip", "cut", "swap", "duplicate", "erase", "overwrite")
+
+
+def damaged(data: bytes, random: Random, kind: str | None = None) -> bytes:
+    """The data with damage that depends on the random numbers alone; never unchanged.
+
+    Args:
+        data: at least two bytes.
+        random: random numbers.
+        kind: one of KINDS; any of them if None.
+    """
+    for _ in range(100):
+        changed = _damage(data, random, kind or random.choice(KINDS))
+        if changed != data:
+            return changed
+    return data[:-1]  # such as a swap in equal bytes
+
+
+def _damage(data: bytes, random: Random, kind: str) -> bytes:
+    size = len(data)
+    first, second = sorted(random.sample(range(size + 1), 2))
+    if random.random() < 0.7:  # most damage is small
+        second = min(second, first + random.choice((1, 8, 64, 4096)))
+    match kind:
+        case "flip":
+            body = bytearray(data)
+            for _ in range(random.choice((1, 1, 5, 50))):
+                body[random.randrange(size)] ^= 1 << random.randrange(8)
+            return bytes(body)
+        case "cut":
+            return data[:first]
+        case "swap":
+            middle = random.randint(first, second)
+            return data[:first] + data[middle:second] + data[first:middle] + data[second:]
+        case "duplicate":
+            return data[:second] + data[first:second] + data[second:]
+        case "erase":
+            return data[:first] + data[second:]
+        case "overwrite":
+            return data[:first] + random.randbytes(second - first) + data[second:]
+    raise ValueError(f"{kind} is not a kind of damage")
 
 
 def alias_bomb(levels: int = 9, width: int = 9) -> str:
@@ -145,22 +226,53 @@ def _bomb(pattern: bytes, size: int = 300 << 20) -> bytes:
     return packed.getvalue()
 
 
+SMALL = record(Op.MESSAGE, bytes(22))
+GAP = {"index": "3", "start": "1.5", "end": "2.5", "missing": "4", "cause": "x"}
+
+
+def packed(body: bytes, times: int = 1) -> bytes:
+    """Chunks of these records."""
+    return chunk_record(len(body), zstandard.ZstdCompressor().compress(body)) * times
+
+
+MCAP_BOMBS: dict[str, Callable[[], bytes]] = {
+    "gaps": lambda: pack(Op.METADATA, GAP_RECORD_NAME, GAP) * 100_000,
+    "provenance": lambda: pack(Op.METADATA, RECORD_NAME, {"rate": "500"}) * 200_000,
+    "schemas": lambda: b"".join(
+        pack(Op.SCHEMA, *Schema(i, "a", "b", b"c" * 1000)) for i in range(65535)
+    ),
+    "channels": lambda: b"".join(
+        pack(Op.CHANNEL, *Channel(i, 1, "a" * 900, "b", {"k": "v" * 100})) for i in range(65535)
+    ),
+    "metadata": lambda: pack(Op.METADATA, "m", {}) * 3_000_000,
+    "a large attachment": lambda: record(Op.ATTACHMENT, bytes(150 << 20)),
+    "a large message": lambda: record(Op.MESSAGE, bytes(150 << 20)),
+    "a large chunk": lambda: packed(SMALL * 3_000_000),
+    "chunks that unpack to gigabytes": lambda: packed(bytes(60 << 20), 100),
+    "a chunk larger than it says": lambda: chunk_record(
+        1000, zstandard.ZstdCompressor(write_content_size=False).compress(bytes(200 << 20))
+    ),
+    "empty chunks": lambda: chunk_record(0, b"", "") * 20_000,
+    "small messages": lambda: SMALL * 50_000,
+    "marks of chunks": lambda: (
+        b"\xff" + (struct.pack("<BQ", Op.CHUNK, 60 << 20) + bytes(28) + b"\x04\0\0\0zstd") * 200_000
+    ),
+    "wrong checksums": lambda: b"\xff" + chunk_record(1 << 20, packed(bytes(1 << 20))) * 500,
+}
+
+
 def mcap_file(folder: Path, random: Random) -> tuple[str, Path]:
     """An MCAP file of countless or lying records."""
     header = MAGIC + record(Op.HEADER, text("ros2") + text("x"))
-    metadata = record(Op.METADATA, text("m") + struct.pack("<I", 0))
     lying = struct.pack("<BQ", random.choice([int(op) for op in Op]), 1 << random.randint(20, 62))
     make: list[Callable[[], bytes]] = [
-        lambda: header + metadata * 3_000_000,
-        lambda: header + record(Op.CHANNEL, bytes(22)) * 500_000,
-        lambda: header + record(Op.SCHEMA, struct.pack("<H", 1) + text("a") * 2) * 300_000,
-        lambda: header + lying + bytes(100),
-        lambda: header + random.randbytes(3000),
-        lambda: header + record(Op.METADATA, text("m") + struct.pack("<I", 0xFFFFFFFF)),
-        lambda: MAGIC,
+        *MCAP_BOMBS.values(),
+        lambda: lying + bytes(100),
+        lambda: random.randbytes(3000),
+        lambda: record(Op.METADATA, text("m") + struct.pack("<I", 0xFFFFFFFF)),
     ]
     path = folder / "file.mcap"
-    path.write_bytes(random.choice(make)())
+    path.write_bytes(header + random.choice(make)())
     return random.choice(("bag", "events", "recover")), path
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos
 
-from ur_energy_model.telemetry.bag.mcap_format import PREFIX
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op, pack
 from ur_energy_model.telemetry.bag.writer import BagWriter
 
 
@@ -37,3 +37,14 @@ def text(value: str | bytes) -> bytes:
 def record(op: int, content: bytes) -> bytes:
     """An MCAP record."""
     return PREFIX.pack(op, len(content)) + content
+
+
+def chunk_record(size: int, packed: bytes, compression: str = "zstd", checksum: int = 0) -> bytes:
+    """A chunk that claims to unpack to so many bytes."""
+    return pack(Op.CHUNK, 0, 0, size, checksum, compression, packed)
+
+
+def write_file(path: Path, *records: bytes) -> Path:
+    """An MCAP file of these records."""
+    path.write_bytes(MAGIC + pack(Op.HEADER, "ros2", "x") + b"".join(records))
+    return path

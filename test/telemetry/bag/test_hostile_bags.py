@@ -1,25 +1,19 @@
 """Bags that are damaged or malicious: refused in one line, in bounded time and memory."""
 
 import os
-import resource
 import shutil
 import struct
-import time
 import zlib
-from contextlib import suppress
 
-import numpy as np
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from test.telemetry.bag.bag_files import record, text, write_bag
+from test.telemetry.bag.bag_files import chunk_record, write_bag, write_file
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Op
+from ur_energy_model.telemetry.bag.mcap_format import Op
 from ur_energy_model.telemetry.bag.metadata import gap_of_custom, info_of_custom, read_metadata
-from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 
@@ -69,33 +63,6 @@ def test_a_flipped_bit_in_the_samples_is_noticed(bag):
         read_bag(bag)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(flips=st.lists(st.tuples(st.floats(0, 0.9999), st.integers(0, 7)), min_size=1, max_size=8))
-def test_any_flipped_bits_are_refused_or_harmless(intact, tmp_path_factory, flips):
-    path = tmp_path_factory.mktemp("flipped") / "bag"
-    shutil.copytree(intact, path)
-    file = path / "bag_0.mcap"
-    data = bytearray(file.read_bytes())
-    for place, bit in flips:
-        data[int(place * len(data))] ^= 1 << bit
-    file.write_bytes(data)
-    with suppress(RecordingError):
-        telemetry = read_bag(path)
-        assert np.array_equal(telemetry["actual_q"], read_bag(intact)["actual_q"])
-        read_events(path)
-    with suppress(RecordingError):
-        assert len(read_bag(path)) == recover_bag(path).samples
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(content=st.binary(max_size=600))
-def test_any_bytes_for_a_file_are_refused(tmp_path_factory, content):
-    path = tmp_path_factory.mktemp("bytes") / "x.mcap"
-    path.write_bytes(MAGIC + content)
-    with pytest.raises(RecordingError):
-        read_bag(path)
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -135,27 +102,6 @@ def test_malformed_metadata_is_refused_with_its_line(bag, old, new, problem):
     with pytest.raises(RecordingError, match=rf"metadata.yaml: line \d+: .*{problem}") as refusal:
         read_bag(bag)
     assert "\n" not in str(refusal.value)
-
-
-BOMBS = {
-    "values": "a: [" + "1, " * 5_000_000 + "1]",
-    "levels": "a: " + "[" * 5_000_000,
-    "directives": "".join(f"%TAG !{i}! tag:x,2000:\n" for i in range(300_000)) + "---\na: 1",
-    "laughs": "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30)),
-    "size": "#" * 17_000_000,
-}
-
-
-@pytest.mark.parametrize("name", BOMBS)
-def test_bombs_in_metadata_are_refused_and_recovered_from(bag, name):
-    (bag / METADATA).write_text(BOMBS[name])
-    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-    with pytest.raises(RecordingError, match=METADATA):
-        read_bag(bag)
-    assert recover_bag(bag).samples == 1000
-    assert time.process_time() - start < 30  # unbounded, some of them take an hour
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600 << 10  # kB
-    assert len(read_bag(bag)) == 1000
 
 
 def test_what_other_writers_add_to_metadata_does_no_harm(bag):
@@ -269,30 +215,6 @@ def test_what_is_not_a_bag_is_refused(tmp_path, what):
         os.mkfifo(path)
     with pytest.raises(RecordingError, match=str(path)):
         read_bag(path)
-
-
-def chunk_record(size, packed, compression="zstd", checksum=0):
-    head = struct.pack("<3QI", 0, 0, size, checksum)
-    content = head + text(compression) + struct.pack("<Q", len(packed)) + packed
-    return record(Op.CHUNK, content)
-
-
-def write_file(path, *records):
-    path.write_bytes(MAGIC + record(Op.HEADER, text("ros2") + text("x")) + b"".join(records))
-    return path
-
-
-@pytest.mark.parametrize("declared", [1000, 255 << 20, 1 << 40])
-def test_a_zip_bomb_is_refused_before_it_unpacks(tmp_path, declared):
-    bomb = zstandard.ZstdCompressor(level=19).compress(bytes(200 << 20))
-    headless = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(200 << 20))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for packed in (bomb, headless):
-        path = write_file(tmp_path / "bomb.mcap", chunk_record(declared, packed))
-        with pytest.raises(RecordingError):
-            read_bag(path)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 600 << 10  # kB; the fixture's own zeros included
 
 
 def test_lying_lengths_are_refused(tmp_path):
