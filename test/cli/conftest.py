@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,28 +16,48 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="session")
-def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return ExactArm().bag(tmp_path_factory.mktemp("cli"), seed=31, seconds=30)
+def bag(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """30 s; beside it stands `model.yaml`."""
+
+    def make(folder: Path) -> None:
+        made = ExactArm().bag(folder, seed=31, seconds=30)
+        words = ["identify", str(made), "--robot", "ur5e", "-o", str(folder / "model.yaml")]
+        assert main(words) == DONE
+
+    return made_once("cli", make) / "bag"
 
 
 @pytest.fixture(scope="session")
 def model(bag: Path) -> Path:
-    path = bag.parent / "model.yaml"
-    assert main(["identify", str(bag), "--robot", "ur5e", "-o", str(path)]) == DONE
-    return path
+    return bag.parent / "model.yaml"
 
 
-def printed(capsys: Capture) -> dict[str, object]:
+def printed(capsys: Capture) -> dict[str, Any]:
     return dict(json.loads(capsys.readouterr().out))
+
+
+def answer(capsys: Capture, *words: object, code: int = DONE) -> dict[str, Any]:
+    """JSON of a command."""
+    capsys.readouterr()
+    assert main([*map(str, words), "--json"]) == code
+    return dict(json.loads(capsys.readouterr().out.splitlines()[-1]))
+
+
+def end_of(words: list[str], capsys: Capture) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command."""
+    capsys.readouterr()
+    try:
+        code = main(words)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    return (code, *capsys.readouterr())
 
 
 def refused(arguments: list[str], capsys: Capture, *words: str) -> None:
     """One line on stderr with these words, nothing on stdout, exit code 1."""
-    capsys.readouterr()
-    assert main(arguments) == REFUSED
-    out, err = capsys.readouterr()
+    code, out, err = end_of(arguments, capsys)
     lines = [line for line in err.splitlines() if not line.endswith("...")]
+    assert (code, out) == (REFUSED, "")
     assert len(lines) == 1, err
-    assert out == ""
     for word in words:
         assert word in lines[0]

@@ -1,36 +1,34 @@
-"""`ur_energy identify`: its contract with scripts."""
+"""`ur_energy identify`: one arm from one recording or many, and many arms."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
 
-from test.cli.conftest import Capture, printed, refused
+from test.cli.conftest import Capture, answer, end_of, refused
+from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import ExactArm, write_bag
+from test.plant.fleet.recorded_fleet import record
 from ur_energy_model.cli.main import DONE, main
+from ur_energy_model.model.model_file import load_model
+from ur_energy_model.model.robots import load_robot
+
+PARTLY = 3
+INERTIA = np.linspace(0.6, 0.1, 7)
+"""Joint side, kg m^2: motors of arms with seven joints are not published."""
 
 
-def test_identify_prints_json_alone(bag: Path, tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "model.yaml"
-    arguments = ["identify", str(bag), "--robot", "ur5e", "--validate", str(bag), "-o", str(path)]
-    assert main([*arguments, "--friction", "power_flow", "--json"]) == DONE
-    content = printed(capsys)
-    assert content["robot"] == "ur5e"
-    joints = content["joints"]
-    assert isinstance(joints, list)
-    assert [joint["friction_law"] for joint in joints] == ["power_flow"] * 6
-    assert joints[0]["torque_constant"] == pytest.approx(0.105, rel=0.02)
-    assert joints[0]["std"]["torque_constant"] > 0
-    assert path.is_file()
-
-
-def test_identify_prints_tables(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_tables_name_what_was_identified(bag: Path, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "model.yaml"
     assert main(["identify", str(bag), "--robot", "ur5e", "-o", str(path)]) == DONE
     out, err = capsys.readouterr()
-    assert "shoulder" in out
     assert "k_t/k_b" in out
     assert str(path) in err.replace("\n", "")
 
@@ -42,11 +40,11 @@ def test_a_given_setup_is_used_where_target_moment_is_missing(
     keep = ("actual_q", "actual_qd", "actual_current")
     bare = replace(whole, columns={name: whole.columns[name] for name in keep})
     bag = write_bag(tmp_path / "bag", bare)
-    tail = ["--robot", "ur5e", "-o", str(tmp_path / "m.yaml"), "--json"]
-    stated = ["--gravity", "0", "0", "-9.81", "--payload", "1.5", "0", "0", "0.1"]
-    assert main(["identify", str(bag), *tail, *stated]) == DONE
-    content = printed(capsys)
+    stated = ["--gravity", 0, 0, -9.81, "--payload", 1.5, 0, 0, 0.1]
+    tail = ["--robot", "ur5e", "-o", tmp_path / "m.yaml", "--friction", "power_flow"]
+    content = answer(capsys, "identify", bag, *tail, *stated)
     assert content["setup_source"] == "given"
+    assert [joint["friction_law"] for joint in content["joints"]] == ["power_flow"] * 6
     assert content["setup"] == {
         "gravity": [0.0, 0.0, -9.81],
         "payload_mass": 1.5,
@@ -63,9 +61,101 @@ def test_refused_input_leaves_the_old_model(bag: Path, tmp_path: Path, capsys: C
     tail = ["-o", str(output), "--json"]
     refused(["identify", str(poor), "--robot", "ur5e", *tail], capsys, "actual_current", str(poor))
     refused(["identify", str(bag), "--robot", "ur3e", *tail], capsys, "ur5e", "ur3e")
-    refused(["identify", "nowhere", "--robot", "ur5e", *tail], capsys, "nowhere")
-    refused(["identify", str(bag), "--robot", "ur99", *tail], capsys, "ur99", "ur5e")
-    refused(
-        ["identify", str(bag), "--robot", "ur5e", "--friction", "no", *tail], capsys, "power_flow"
-    )
+    bad = ["identify", str(bag), "--robot", "ur5e", "--friction", "no", *tail]
+    refused(bad, capsys, "power_flow")
     assert output.read_text() == "old"
+
+
+def test_a_model_depends_on_neither_order_nor_workers_nor_bad_bags(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    bags = [ExactArm().bag(tmp_path / str(seed), seed=seed, seconds=15) for seed in (41, 42)]
+    truncated = shutil.copytree(bags[0], tmp_path / "truncated")
+    (data,) = truncated.glob("*.mcap")
+    data.write_bytes(data.read_bytes()[: data.stat().st_size // 3])
+
+    def identified(*words: object, code: int) -> dict[str, Any]:
+        output = ("--robot", "ur5e", "--friction", "coulomb_viscous", "-o", tmp_path / "model.yaml")
+        return answer(capsys, "identify", *words, *output, code=code)
+
+    first = identified(bags[0], bags[1], code=DONE)
+    second = identified(bags[1], truncated, bags[0], "--workers", 2, code=PARTLY)
+    assert first["failed"] == []
+    assert [entry["bag"] for entry in second["failed"]] == [str(truncated)]
+    for joint in second["joints"]:  # a scale for each bag, in the order of the bags
+        joint["friction_session_scales"].reverse()
+    assert [entry["bag"] for entry in second["fits"]] == [str(bags[1]), str(bags[0])]
+    second["fits"].reverse()
+    for key in ("joints", "bus_power", "setup", "fits"):
+        assert close(first[key], second[key]), key
+    useless = ["identify", str(truncated), "nothing", "--robot", "ur5e"]
+    refused([*useless, "-o", str(tmp_path / "new.yaml")], capsys, "no bag can be used")
+    assert not (tmp_path / "new.yaml").exists()
+
+
+def close(first: object, second: object) -> bool:
+    """Whether two JSON values agree to 1e-9."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(close(first[k], second[k]) for k in first)
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(close, first, second))
+    if isinstance(first, float) and isinstance(second, float):
+        return first == pytest.approx(second, rel=1e-9, abs=1e-12)
+    return first == second
+
+
+def test_models_by_serial_number(tmp_path: Path, capsys: Capture) -> None:
+    bags = [record(tmp_path, f"a{k}", 2950, 1 + k, short=True) for k in range(2)]
+    folder = tmp_path / "arms"
+    words = ["identify", "--per-arm", *bags, tmp_path / "no", "-o", folder]
+    content = answer(capsys, *words, code=PARTLY)
+    assert [entry["arm"] for entry in content["arms"]] == ["a0", "a1"]
+    assert [entry["bag"] for entry in content["failed"]] == [str(tmp_path / "no")]
+    assert {entry["what"] for entry in content["fleet"]} == {"torque_constant", "reflected_inertia"}
+    for entry in content["arms"]:
+        joint = load_model(entry["model"]).joints[0]
+        found = entry["joints"][joint.name]["torque_constant"]
+        assert found == pytest.approx(joint.torque_constant, rel=1e-6)
+    # A later arm starts from those in the folder.
+    new = tmp_path / "new.yaml"
+    answer(capsys, "identify", bags[0], "--robot", "ur5e", "--fleet", folder, "-o", new)
+    assert load_model(new).dof == 6
+    for more, word in (
+        (["--payload", "1"], "--payload"),
+        (["--gravity", "0", "0", "-9.8"], "--gravity"),
+        (["--fleet", "/nowhere"], "not a folder with models"),
+        (["-o", "arm.yaml"], "name of a model file"),
+    ):
+        code, _, err = end_of([*map(str, words), *more], capsys)
+        assert code != DONE
+        assert word in err
+
+
+@pytest.mark.parametrize("name", ["gen3", "fr3"])
+def test_arms_with_seven_joints_from_csv_to_model(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """Torque constant 0.1 N m/A, friction 2 N m and 1.5 N m s/rad."""
+    robot = load_robot(name)
+    made = made_up_recording(robot, reflected_inertia=INERTIA, noise=0.05, coulomb=2.0, viscous=1.5)
+    names = ["timestamp", *(f"{each}_{j}" for each in made.columns for j in range(7))]
+    table = np.column_stack([made.time, *made.columns.values()])
+    csv, bag = tmp_path / "motion.csv", tmp_path / "bag"
+    np.savetxt(csv, table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
+    answer(capsys, "import", csv, "--robot", name, "-o", bag)
+    (file,) = bag.glob("*.mcap")
+    with file.open("rb") as stream:
+        reader = make_reader(stream, decoder_factories=[DecoderFactory()])
+        messages = reader.iter_decoded_messages(topics=["/rtde/joint_telemetry"])
+        message = next(iter(messages)).decoded_message
+    assert list(message.joint_names) == [*robot.joint_names, "robot"]
+    words = [bag, "--robot", name, "--friction", "coulomb_viscous", "-o", tmp_path / "m.yaml"]
+    joints = answer(capsys, "identify", *words)["joints"]
+    assert [joint["name"] for joint in joints] == list(robot.joint_names)
+    assert np.allclose([j["reflected_inertia"] for j in joints], INERTIA, rtol=0.01)
+    assert np.allclose([j["torque_constant"] for j in joints], 0.1, rtol=0.03)
+    assert np.allclose([j["coulomb_direct"] for j in joints], 2.0, rtol=0.06)
+    assert np.allclose([j["viscous"] for j in joints], 1.5, rtol=0.06)
+    assert len(answer(capsys, "inspect", bag)["joints"]) == 7
+    words = [bag, "--robot", name, "--from", "target_moment"]
+    assert answer(capsys, "base-parameters", *words)["rank"] == 48

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import math
+import random
 import shlex
 import socket
 import sys
@@ -11,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from test.cli.conftest import Capture, end_of
 from test.identification.exact_arm import ExactArm, write_bag
-from ur_energy_model.cli.main import main
+from ur_energy_model.cli.main import build_parser, main
 from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
 
@@ -24,12 +28,10 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     # words
     "identfy {bag}": ("identify",),
     "estmate {model} {bag}": ("estimate",),
-    "Identify {bag} -o m.yaml": ("identify",),
     "baseparameters {bag}": ("base-parameters",),
     "": ("COMMAND", "--help"),
     "history": ("COMMAND", "--help"),
     "history sumary {store}": ("summary",),
-    "history ad {store} {bag}": ("add",),
     "estimate {model} {bag} --wrokers 2": ("--workers",),
     "record --hots 127.0.0.1 -o new": ("--host",),
     "live --ip 127.0.0.1": ("--host",),
@@ -45,8 +47,6 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "import {csv} --robot ur5e --layout logg -o new": ("layout",),
     # order
     "estimate {bag} {model}": ("model comes first",),
-    "evaluate {bag} {model}": ("model comes first",),
-    "optimize {bag} {model}": ("model comes first",),
     "payload {bag} {model}": ("model comes first",),
     "report {bag} {model} -o r.html": ("model comes first",),
     "predict {csv} {model}": ("model comes first",),
@@ -73,29 +73,22 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "base-parameters {nameless}": ("--robot",),
     "live --bag {nameless}": ("--robot",),
     # files of another kind
-    "estimate {model} nowhere": ("nowhere", "check"),
     "evaluate {model} {bag}/metadata.yaml": ("folder of the bag: ",),
     "estimate {bag}/metadata.yaml": ("folder of the bag: ",),
-    "estimate {bag}/metadata.yaml {bag}": ("folder of the bag: ",),
-    "identify {bag}/metadata.yaml -o m.yaml": ("folder of the bag: ",),
     "live --bag {bag}/metadata.yaml": ("folder of the bag: ",),
     "history add {store} {bag}/metadata.yaml": ("folder of the bag: ",),
     "estimate nomodel.yaml {bag}": ("nomodel.yaml", "check"),
     "inspect {csv}": ("ur_energy import",),
-    "estimate {model} {csv}": ("ur_energy import",),
     "evaluate {model} {text}": ("text.txt",),
     "estimate {model} {model}": ("model", "recording"),
     "inspect {model}": ("model", "recording"),
-    "identify {model} -o m.yaml": ("model", "recording"),
     "inspect {text}": ("text.txt",),
-    "inspect {folder}": ("folder",),
     "recover {folder}": ("folder",),
     "evaluate {text} {bag}": ("text.txt",),
     "evaluate {bag} {bag}": ("MODEL.yaml",),
     "evaluate {robot} {bag}": ("model",),
     "predict {model} {bag}": ("TRAJECTORY.csv",),
     "import {bag} --robot ur5e -o new": ("bag",),
-    "import {bag} -o new": ("is a bag already",),
     "import nowhere.csv --robot ur5e -o new": ("nowhere.csv",),
     "import {text} --robot ur5e -o new": ("text.txt",),
     "excite --check {model}": ("trajectory",),
@@ -105,7 +98,6 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "live --bag {bag} --model {bag}": ("MODEL.yaml",),
     "simulate --robot ur5e --host {own} --motion nowhere": ("nowhere",),
     "history add {model} {bag}": ("store",),
-    "history summary nowhere": ("nowhere",),
     "history watch {store} nowhere": ("nowhere",),
     # outputs
     "identify {bag} -o {folder}": ("folder",),
@@ -120,7 +112,6 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "layouts -o {text}": ("not a folder", "check path"),
     "identify {bag} -o {text}/m.yaml": ("not a folder", "check path"),
     "report {model} {bag} -o {text}/r.html": ("not a folder", "check path"),
-    "excite --robot ur5e -o {text}/t.yaml": ("not a folder", "check path"),
     "optimize {model} {bag} -o {text}": ("not a folder", "check path"),
     "excite --export ur5e -o {folder}": (".script",),
     # robots
@@ -128,7 +119,6 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "estimate {model} {bag} --robot ur10e": ("ur5e", "--robot"),
     "evaluate {model} {other_bag}": ("ur10e",),
     "import {csv} --robot UR-5 -o new": ("ur5e",),
-    "simulate --robot ur55": ("ur5e",),
     "inspect {bag} --robot ur5ee": ("ur5e",),
     "base-parameters {bag} --robot ur10e": ("ur5e",),
     # addresses
@@ -136,13 +126,11 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "live --host {nobody} --duration 1": (NOBODY,),
     "excite --execute ur5e --host {nobody} -o new --yes": (NOBODY, "check"),
     "record --host 192.168.0 10 -o new": ("10",),
-    "record --host 'my robot' -o new": ("address",),
     "record --host http://127.0.0.1 -o new": ("address",),
     "simulate --robot ur5e --host 192.0.2.1": ("--allow-network",),
     "simulate --robot ur5e --host 300.1.2.3": ("address",),
     "simulate --robot ur5e --host {busy}": ("30004", "free address"),
     "live --bag {bag} --prometheus {taken}": ("port", "another"),
-    "live --bag {bag} --foxglove {taken}": ("port", "another"),
     "live --bag {bag} --opcua opc.tcp://{taken}": ("port", "another"),
     "live --bag {bag} --prometheus 9464": ("ADDRESS:PORT",),
     "live --bag {bag} --opcua 127.0.0.1:99999": ("--opcua", "65535"),
@@ -164,6 +152,7 @@ MISTAKES: dict[str, tuple[str, ...]] = {
     "optimize {model} {bag} --report r.html --tariff 28ct": ("--tariff", "number"),
     "simulate --robot ur5e --host {own} --mounting wall": ("degrees",),
     "simulate --robot ur5e --host {own} --payload 2kg": ("KG",),
+    "simulate --robot ur5e --controller-version five": ("5.11.1",),
     "simulate --robot ur5e --host {own} --fault lightning": ("lightning",),
     "excite --robot ur5e -o t.yaml --period 0": ("--period",),
     "excite --execute ur5e --host {nobody} -o new --speed-fraction 50": ("--speed-fraction",),
@@ -177,26 +166,21 @@ MISTAKES: dict[str, tuple[str, ...]] = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what a new user has, and a model of it."""
+def place(tmp_path_factory: pytest.TempPathFactory, bag: Path) -> Path:
+    """A folder with what a new user has."""
     place = tmp_path_factory.mktemp("mistakes")
     (place / "folder").mkdir()
     (place / "text.txt").write_text("speed = fast\n")
     (place / "log.csv").write_text("time,actual_q_0\n0.0,1.0\n0.1,1.0\n")
-    for robot, name, named in (
-        ("ur5e", "bag", "ur5e"),
-        ("ur5e", "nameless", None),
-        ("ur10e", "other_bag", "ur10e"),
-    ):
+    for robot, name, named in (("ur5e", "nameless", None), ("ur10e", "other_bag", "ur10e")):
         seen = ExactArm(load_robot(robot)).record(20.0, seed=31)
         write_bag(place / name, replace(seen, info=replace(seen.info, robot=named)))
-    assert main(["identify", str(place / "bag"), "-o", str(place / "model.yaml")]) == 0
-    assert main(["history", "add", str(place / "store"), str(place / "bag")]) == 0
+    assert main(["history", "add", str(place / "store"), str(bag)]) == 0
     return place
 
 
 @pytest.fixture(scope="module")
-def filled(place: Path, fresh_host) -> Iterator[Callable[[str], list[str]]]:
+def filled(place: Path, bag: Path, model: Path, fresh_host) -> Iterator[Callable[[str], list[str]]]:
     """Replaces the names in braces."""
     busy = fresh_host()
     with (
@@ -204,10 +188,10 @@ def filled(place: Path, fresh_host) -> Iterator[Callable[[str], list[str]]]:
         socket.create_server((busy, 30004)),
     ):
         given = {
-            "bag": place / "bag",
+            "bag": bag,
             "nameless": place / "nameless",
             "other_bag": place / "other_bag",
-            "model": place / "model.yaml",
+            "model": model,
             "csv": place / "log.csv",
             "text": place / "text.txt",
             "folder": place / "folder",
@@ -227,7 +211,7 @@ def test_a_mistake_is_one_line_with_a_remedy(
     filled: Callable[[str], list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, err = end_of(filled(command), capsys)
@@ -249,7 +233,7 @@ def test_a_mistake_is_one_line_with_a_remedy(
     ],
 )
 def test_text_in_place_of_a_payload_is_a_usage_error(
-    command: str, filled: Callable[[str], list[str]], capsys: pytest.CaptureFixture[str]
+    command: str, filled: Callable[[str], list[str]], capsys: Capture
 ) -> None:
     assert end_of(filled(f"{command} --payload x"), capsys)[0] == 2
 
@@ -268,7 +252,7 @@ def test_a_missing_package_is_named_with_its_extra(
     extra: str,
     filled: Callable[[str], list[str]],
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     for name in [each for each in sys.modules if each.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
@@ -280,11 +264,69 @@ def test_a_missing_package_is_named_with_its_extra(
     assert err.count(f"pip install '.[{extra}]'") == 1
 
 
-def end_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a command."""
-    capsys.readouterr()
-    try:
-        code = main(arguments)
-    except SystemExit as end:
-        code = int(end.code or 0)
-    return (code, *capsys.readouterr())
+# Any option of any command, also of those to come, with values that nobody expects.
+
+NUMBERS = (
+    "nan", "inf", "-inf", "-1", "0", "1e300", "-1e300", "1e-300", "5e-324", "1" + "0" * 400,
+    "0x10", "1_000", "1,5", "", " ", "x" * 100_000, "\udcff", "\x1b[2J", "\u0663",
+)  # fmt: skip
+TEXTS = (
+    "", ".", "-", "missing/folder/x", "n" * 300, "a/" * 3000, "\udcff\udcfe", "\x1b[2J",
+    "new\nline", "/proc/x", "*" * 100_000,
+)  # fmt: skip
+LONG = ("demo", "live", "simulate", "protocol", "history")
+"""Commands that run until they are stopped, and those with commands of their own."""
+ACTIONS = [
+    (name, parser, action)
+    for each in build_parser()._actions
+    if isinstance(each, argparse._SubParsersAction)
+    for name, parser in each.choices.items()
+    for action in parser._actions
+    if action.nargs != 0 and not isinstance(action, argparse._SubParsersAction)
+]
+
+
+def test_numbers_of_options_are_finite_or_refused() -> None:
+    for _, _, action in ACTIONS:
+        for text in NUMBERS if callable(action.type) and action.type is not Path else ():
+            try:
+                value = action.type(text)
+            except (argparse.ArgumentTypeError, ValueError):
+                continue
+            assert not isinstance(value, float) or math.isfinite(value), (action.dest, text)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_text_is_refused_in_one_line(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    chance = random.Random(seed)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").touch()
+    free = [each for each in ACTIONS if each[0] not in LONG and each[2].type in (None, Path)]
+    for name, parser, hostile in chance.sample(free, 25):
+        words = command_line(name, parser, hostile, chance)
+        code, _, err = end_of(words, capsys)
+        shown = f"{[word[:80] for word in words]}: {err[-2000:]}"
+        assert code in (0, 1, 2, 3), shown
+        assert "Traceback" not in err, shown
+        assert code == 0 or max(map(len, err.splitlines())) < 1500, shown
+
+
+def command_line(
+    name: str, parser: argparse.ArgumentParser, hostile: argparse.Action, chance: random.Random
+) -> list[str]:
+    """A command with any text for one argument, and an empty file for all others."""
+    line = [name]
+    needed = [action for action in parser._actions if action.required or action.dest == "robot"]
+    for action in dict.fromkeys([*needed, hostile]):
+        value = "127.1.2.3" if action.dest == "host" else "empty"  # nobody listens there
+        if action is hostile:
+            value = chance.choice(TEXTS)
+        elif action.choices is not None:
+            value = str(chance.choice(list(action.choices)))
+        if action.option_strings:
+            line.append(f"{action.option_strings[-1]}={value}")
+        else:
+            line.append(value if not value.startswith("-") else f"./{value}")
+    return line

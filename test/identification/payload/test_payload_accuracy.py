@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from test.cli.test_inspect import write_bag
 from test.identification import conftest
 from test.identification.conftest import made_up_recording, smooth_motion
+from test.identification.exact_arm import write_bag
 from test.identification.payload.test_payload_fit import (
     COULOMB,
     LOAD,

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.cli.test_inspect import write_bag
 from test.identification.conftest import made_up_recording
+from test.identification.exact_arm import write_bag
 from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS
 from ur_energy_model.cli.main import main
 from ur_energy_model.identification.payload_check import IDENTIFIED

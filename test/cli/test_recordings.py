@@ -1,0 +1,316 @@
+"""`ur_energy record` against the test peer; `import`, `inspect` and `recover`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from test.cli.conftest import answer, refused
+from test.identification.conftest import made_up_recording
+from test.identification.exact_arm import write_bag
+from test.telemetry.conftest import make_telemetry
+from test.telemetry.csv.test_reader import table, write
+from test.telemetry.rtde.rtde_peer import START_TIME, PeerBehaviour, RtdePeer, value_of
+from ur_energy_model.cli.main import main
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.rtde import connection as client
+from ur_energy_model.telemetry.samples import Telemetry
+
+FIELDS = "actual_q,payload,robot_mode"
+
+
+class PacedPeer(RtdePeer):
+    """Sends some 500 packets a second once a client has started."""
+
+    def __enter__(self):
+        super().__enter__()
+        self._over = threading.Event()
+        self._pacer = threading.Thread(target=self._pace, daemon=True)
+        self._pacer.start()
+        return self
+
+    def __exit__(self, *arguments):
+        self._over.set()
+        self._pacer.join(5.0)
+        super().__exit__(*arguments)
+
+    def _pace(self):
+        tick = 0
+        while not self._over.wait(0.02):
+            if self.started.is_set():
+                with suppress(OSError, AssertionError):  # the client left in between
+                    self.send_ticks(range(tick, tick + 10))
+                    tick += 10
+
+
+@pytest.fixture
+def host(fresh_host):
+    """An own address: `record` has no port option, since all controllers use the same port."""
+    return fresh_host()
+
+
+@pytest.fixture
+def peer(host):
+    with PacedPeer(host=host, port=client.PORT) as peer_:
+        yield peer_
+
+
+@pytest.fixture
+def record(host):
+    return lambda *arguments: main(
+        ["record", "--host", host, "--robot", "ur5e", "--fields", FIELDS, *arguments]
+    )
+
+
+def test_every_sample_of_the_duration_is_recorded(tmp_path, capsys, peer, record):
+    assert record("--duration", "1", "-o", str(tmp_path / "bag"), "--json") == 0
+    out = capsys.readouterr().out
+    result = json.loads(out.splitlines()[-1])
+    assert result["samples"] == 500
+    assert (result["lost"], result["duplicates"], result["gaps"]) == (0, 0, [])
+    assert result["seconds"] > 0
+    assert result["cpu_percent"] > 0
+    telemetry = read_bag(tmp_path / "bag")
+    assert set(telemetry.columns) == {"timestamp", *FIELDS.split(",")}
+    ticks = np.rint((telemetry.time - START_TIME) * 500).astype(int)
+    assert (np.diff(ticks) == 1).all()
+    expected = np.array([value_of("actual_q", tick) for tick in ticks])
+    assert np.array_equal(telemetry["actual_q"], expected)
+
+
+def gone(peer):
+    peer.refuse()
+    peer.disconnect()
+
+
+def without_a_field(peer):
+    peer.behaviours = [PeerBehaviour(missing=frozenset({"payload"}))]
+    peer.disconnect()
+
+
+def with_other_software(peer):
+    peer.behaviours = [PeerBehaviour(version=(5, 12, 0, 1))]
+    peer.disconnect()
+
+
+@pytest.mark.parametrize(
+    ("leave", "why"),
+    [
+        (gone, "connection refused"),
+        (without_a_field, "no longer offers payload"),
+        (with_other_software, "software changed"),
+    ],
+)
+def test_a_robot_that_stays_away_is_counted(tmp_path, capsys, peer, record, leave, why):
+    timer = threading.Timer(1.0, leave, [peer])
+    timer.start()
+    assert record("--duration", "2", "-o", str(tmp_path / "bag"), "--json") == 3
+    timer.join()
+    out, err = capsys.readouterr()
+    result = json.loads(out.splitlines()[-1])
+    telemetry = read_bag(tmp_path / "bag")
+    assert telemetry.time[0] == START_TIME  # the first packet that was sent
+    assert 0 < result["samples"] == len(telemetry) < 1000
+    assert result["samples"] + result["lost"] == 1000
+    assert result["lost_seconds"] == pytest.approx(result["lost"] / 500, abs=0.01)
+    (gap,) = result["gaps"]
+    assert why in gap["cause"]
+    assert gap["away"] == result["lost_seconds"]
+    assert [each.cause for each in telemetry.gaps] == [gap["cause"]]
+    assert "less was recorded than asked for" in err.splitlines()[-1]
+    assert main(["inspect", str(tmp_path / "bag")]) == 0
+    assert f"{result['lost']} lost in 1 gaps" in capsys.readouterr().out
+
+
+def test_a_bag_that_was_deleted_is_not_reported_as_recorded(tmp_path, capsys, peer, record):
+    timer = threading.Timer(1.0, lambda: (tmp_path / "bag" / "bag_0.mcap").unlink())
+    timer.start()
+    assert record("--duration", "3", "-o", str(tmp_path / "bag"), "--json") == 3
+    timer.join()
+    out, err = capsys.readouterr()
+    result = json.loads(out.splitlines()[-1])
+    assert result["samples"] == len(read_bag(tmp_path / "bag"))
+    assert result["samples"] + result["lost"] == 1500
+    assert result["unreadable"] == result["lost"] > 0
+    assert "can no longer be read" in result["gaps"][0]["cause"]
+    assert "cannot be read back" in err.splitlines()[-1]
+
+
+def test_splitting_makes_several_files(tmp_path, capsys, peer, record):
+    words = ["--duration", "2", "--split-minutes", "0.012", "--rate", "200"]
+    assert record(*words, "-o", str(tmp_path / "bag")) == 0
+    assert len(list((tmp_path / "bag").glob("*.mcap"))) >= 2
+    assert len(read_bag(tmp_path / "bag")) == 1000
+    out, err = capsys.readouterr()
+    assert "1000" in out
+    assert "recording at 500 Hz, not 200" in err
+
+
+def start(bag, peer):
+    """`ur_energy record` in a process of its own, once it has written samples."""
+    command = [sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", peer.host]
+    command += ["--robot", "ur5e", "--fields", FIELDS, "-o", str(bag), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30.0
+    while not (bag / "bag_0.mcap").exists() or (bag / "bag_0.mcap").stat().st_size < 20_000:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_finishes_the_bag(tmp_path, peer, number):
+    bag = tmp_path / "bag"
+    process = start(bag, peer)
+    os.kill(process.pid, number)
+    out, err = process.communicate(timeout=20.0)
+    assert process.returncode == 0, err.decode()
+    result = json.loads(out.decode().splitlines()[-1])
+    assert result["samples"] == len(read_bag(bag)) > 0
+
+
+def test_interrupting_in_an_outage_counts_it(tmp_path, peer):
+    process = start(tmp_path / "bag", peer)
+    peer.refuse()
+    peer.disconnect()
+    time.sleep(1.0)  # the outage that is counted
+    os.kill(process.pid, signal.SIGTERM)
+    out, err = process.communicate(timeout=20.0)
+    assert process.returncode == 0, err.decode()  # what was asked for
+    result = json.loads(out.decode().splitlines()[-1])
+    assert result["samples"] == len(read_bag(tmp_path / "bag")) > 0
+    assert result["lost"] > 400
+    assert result["lost_seconds"] > 0.8
+    assert b"connection refused" in err
+
+
+def test_requests_that_cannot_be_met_are_refused(tmp_path, capsys, host):
+    bag = tmp_path / "bag"
+    words = ["record", "--host", host, "-o", str(bag)]
+    refused([*words, "--robot", "ur5e"], capsys, f"{host}: no connection to port 30004")
+    unknown = "no_such_field: is not an RTDE field"
+    refused([*words, "--fields", "actual_q,no_such_field"], capsys, unknown)
+    refused([*words, "--robot", "ur99"], capsys, "ur99")
+    refused([*words, "--robot", "ur5e", "--rate", "9999"], capsys, "rate")
+    assert not bag.exists()
+    bag.mkdir()
+    refused([*words, "--robot", "ur5e"], capsys, "exists already")
+    assert list(bag.iterdir()) == []
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_import_makes_a_bag_and_keeps_the_old_one_until_it_is_whole(tmp_path, capsys):
+    csv, bad, bag = tmp_path / "x.csv", tmp_path / "bad.csv", tmp_path / "bag"
+    write(csv, table())
+    bad.write_text("timestamp\n1\nx\n")
+    words = ["--robot", "ur5e", "-o", str(bag)]
+    result = answer(capsys, "import", csv, *words)
+    assert (result["robot"], result["samples"], result["rate"]) == ("ur5e", 50, 50.0)
+    assert sorted(path.name for path in bag.iterdir()) == ["bag_0.mcap", "metadata.yaml"]
+    before = contents(tmp_path)
+    refused(["import", str(csv), *words], capsys, "--overwrite")
+    for files in ([bad], [csv, bad]):
+        assert main(["import", *map(str, files), *words, "--overwrite"]) == 1
+    assert contents(tmp_path) == before
+    assert main(["import", str(csv), *words, "--overwrite"]) == 0
+    assert len(read_bag(bag)) == 50
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.tex").write_text("words")
+    words = ["--robot", "ur5e", "-o", str(tmp_path / "thesis"), "--overwrite"]
+    capsys.readouterr()
+    assert main(["import", str(csv), *words]) == 1
+    assert "is not a bag" in capsys.readouterr().err
+    assert (tmp_path / "thesis" / "chapter1.tex").exists()
+
+
+def test_a_file_without_header_is_imported_with_columns_or_layout(tmp_path, capsys):
+    _, *rows = write(tmp_path / "x.csv", table()).read_text().splitlines()
+    (tmp_path / "bare.csv").write_text("\n".join(rows) + "\n")
+    arguments = ["import", str(tmp_path / "bare.csv"), "--robot", "ur5e"]
+    assert main([*arguments, "-o", str(tmp_path / "a")]) == 1
+    refused = capsys.readouterr().err
+    assert "no header line: 9 columns" in refused
+    assert "--columns timestamp," in refused
+    columns = ["--columns", "timestamp,actual_q,payload,robot_mode"]
+    assert main([*arguments, "-o", str(tmp_path / "a"), *columns]) == 0
+    assert read_bag(tmp_path / "a")["actual_q"].tobytes() == table()["actual_q"].tobytes()
+    assert main([*arguments, "-o", str(tmp_path / "b"), "--layout", "ur_rtde"]) == 1
+    assert "9 columns" in capsys.readouterr().err
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
+    evil = "\x1b[31mred\x1b]0;title\x07"
+    path = write(tmp_path / f"x{evil}.csv", table(), extra=(evil,))
+    bag = str(tmp_path / "bag")
+    assert main(["import", str(path), "--robot", "ur5e", "-o", bag]) == 0
+    assert main(["import", str(tmp_path / f"none{evil}"), "--robot", "ur5e", "-o", bag + "2"]) == 1
+    assert main(["inspect", str(tmp_path / f"none{evil}")]) == 1
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert "\x07" not in out + err
+    assert r"\x1b[31mred" in err
+
+
+@pytest.fixture(scope="module")
+def made() -> Telemetry:
+    return made_up_recording(load_robot("ur5e"), seconds=20, noise=0.5, coulomb=4.0, viscous=3.0)
+
+
+def test_inspect_gives_verdict_and_figures(made, tmp_path, capsys) -> None:
+    bag = write_bag(tmp_path / "bag", made)
+    out = answer(capsys, "inspect", bag)
+    assert out["samples"] == len(made)
+    assert out["rate"] == pytest.approx(100)
+    assert out["condition_number"] > 1
+    assert out["refusal"] is None
+    assert out["joints"][0]["travel"] == pytest.approx(float(np.ptp(made["actual_q"][:, 0])))
+    assert main(["inspect", str(bag)]) == 0
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert lines[-1].startswith("verdict: good for setup and inertia, friction")
+    assert max(map(len, lines[:-1])) <= 90
+    columns = {
+        **made.columns,
+        "target_current": made["actual_current"] / 1.1,
+        "actual_robot_voltage": np.full(len(made), 48.0),
+    }
+    offline = write_bag(tmp_path / "offline", Telemetry(made.time, columns, made.info))
+    assert main(["inspect", str(offline)]) == 0
+    assert "not usable: comes from the maker's offline simulator" in capsys.readouterr().out
+
+
+def test_an_impossible_value_is_named(tmp_path, capsys) -> None:
+    telemetry = make_telemetry(3000, fields=("actual_q", "actual_qd", "actual_current"))
+    current = telemetry["actual_current"].copy()
+    current[1000, 2] = 1e160
+    telemetry = replace(telemetry, columns={**telemetry.columns, "actual_current": current})
+    bag = write_bag(tmp_path / "bag", telemetry)
+    result = answer(capsys, "inspect", bag)
+    assert any("actual_current_2 = 1e+160" in line for line in result["warnings"])
+    assert main(["identify", str(bag), "--robot", "ur5e", "-o", str(tmp_path / "m.yaml")]) == 1
+    assert "impossible for any arm" in capsys.readouterr().err
+
+
+def test_recover_rebuilds_a_bag(tmp_path, capsys):
+    bag = write_bag(tmp_path / "bag", make_telemetry(6000, fields=("actual_q",)))
+    (bag / "metadata.yaml").unlink()
+    (file,) = bag.glob("*.mcap")
+    file.write_bytes(file.read_bytes()[: int(0.6 * file.stat().st_size)])
+    result = answer(capsys, "recover", bag)
+    assert 0 < result["samples"] == len(read_bag(bag)) < 6000
+    assert len(result["problems"]) == 2
+    refused(["recover", str(tmp_path / "none")], capsys, "no such bag")
