@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.launch_files import declared_arguments
 from ur_energy_model.cli.main import build_parser
+from ur_energy_model.nodes.launch_arguments import LAUNCH_FILES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -76,7 +76,7 @@ def test_launch_lines_name_files_and_arguments_that_exist() -> None:
         for line in lines_of(page.read_text(encoding="utf-8")):
             match = re.search(r"ros2 launch ur_energy_model (\w+)\.launch\.py(.*)", line)
             if match:
-                known = {argument.name for argument in declared_arguments(match.group(1))}
+                known = {argument.name for argument in LAUNCH_FILES[match.group(1)]}
                 assert set(re.findall(r"\s(\w+):=", match.group(2))) <= known, line
                 found += 1
     assert found >= 3

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools.launch_files import LAUNCH_FILES, declared_arguments
 from tools.parameter_files import markdown_table, parameter_file
 from ur_energy_model.files import share_directory
 from ur_energy_model.layouts.files import ArmTopics, layout_files
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.nodes.launch_arguments import LAUNCH_FILES
 from ur_energy_model.nodes.parameters import NODES
 from ur_energy_model.topics_and_services import SERVICES, TOPICS
 
@@ -69,21 +69,19 @@ def node_tables(node: str) -> Iterator[str]:
 def launch_table(name: str) -> Iterator[str]:
     """Arguments of a launch file; those that a table of parameters has are only named."""
     known = {entry.name for node in NODES for entry in NODES[node]}
-    arguments = declared_arguments(name)
+    arguments = LAUNCH_FILES[name]
     yield "| argument | default | description |"
     yield "|---|---|---|"
     for argument in arguments:
-        if argument.name in known and argument.default_value is not None:
+        if argument.name in known and argument.default is not None:
             continue
         default = "required"
-        if argument.default_value is not None:
-            default = f"`{argument.default_value}`" if argument.default_value else "empty"
+        if argument.default is not None:
+            default = f"`{argument.default}`" if argument.default else "empty"
         choices = f" ({', '.join(argument.choices)})" if argument.choices else ""
-        yield f"| `{argument.name}` | {default} | {argument.description}{choices} |"
+        yield f"| `{argument.name}` | {default} | {argument.help}{choices} |"
     names = [
-        f"`{each.name}`"
-        for each in arguments
-        if each.name in known and each.default_value is not None
+        f"`{each.name}`" for each in arguments if each.name in known and each.default is not None
     ]
     yield ""
     what = "Parameters of the nodes that are arguments, too (`--show-args` has the defaults)"

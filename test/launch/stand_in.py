@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from ur_energy_model.files import share_directory
+
 
 @dataclass(frozen=True)
 class Context:
@@ -101,6 +103,11 @@ class StartedNode:
     parameters: dict[str, Any]
     arguments: tuple[str, ...]
     ros_arguments: tuple[str, ...]
+
+
+def launch_file(name: str) -> Path:
+    """Path of launch/<name>.launch.py."""
+    return share_directory() / "launch" / f"{name}.launch.py"
 
 
 def launch_description(path: Path) -> LaunchDescription:

@@ -14,10 +14,11 @@ import yaml
 from rcl_interfaces.srv import GetParameters
 
 from test.energy.known_arm import ROBOT, known_model
+from test.launch.stand_in import launch_file
 from test.nodes.conftest import Cell
 from test.nodes.driver import Driver
-from tools.launch_files import LAUNCH_FILES, declared_arguments, launch_file
 from ur_energy_model.model.model_file import save_model
+from ur_energy_model.nodes.launch_arguments import LAUNCH_FILES
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
 
@@ -82,15 +83,15 @@ def ended(child: subprocess.Popen[str], timeout: float = 90.0) -> str:
 
 
 @pytest.mark.parametrize("name", LAUNCH_FILES)
-def test_declared_arguments_are_those_read_from_the_source(name: str) -> None:
+def test_declared_arguments_are_those_of_the_table(name: str) -> None:
     from launch.launch_description_sources import get_launch_description_from_python_launch_file
 
     description = get_launch_description_from_python_launch_file(str(launch_file(name)))
-    found, known = description.get_launch_arguments(), declared_arguments(name)
+    found, known = description.get_launch_arguments(), LAUNCH_FILES[name]
     assert [argument.name for argument in found] == [argument.name for argument in known]
     for argument, expected in zip(found, known, strict=True):
-        assert (argument.default_value is None) == (expected.default_value is None)
-        assert argument.description.startswith(expected.description)
+        assert (argument.default_value is None) == (expected.default is None)
+        assert argument.description.startswith(expected.help)
         assert tuple(argument.choices or ()) == expected.choices
 
 

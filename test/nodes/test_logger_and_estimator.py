@@ -25,14 +25,14 @@ from test.layouts.viewers import (
     plotjuggler_curves,
     plotjuggler_series,
 )
-from test.nodes.conftest import Cell, message_class
+from test.nodes.conftest import Cell
 from ur_energy_model.energy.topics import energy_names
 from ur_energy_model.files import config_file
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.ros import seconds_of
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.topics_and_services import SERVICES, live_topics
+from ur_energy_model.topics_and_services import live_topics
 
 JOINTS = ROBOT.joint_names
 
@@ -76,20 +76,6 @@ def figure(cell: Cell, name: str, key: str) -> float:
     return float(cell.observer.status("/energy/summary", name)[key])
 
 
-def test_topics_have_the_types_of_the_table(cell: Cell) -> None:
-    found = dict(cell.observer.node.get_topic_names_and_types())
-    for topic, kind in live_topics(JOINTS).items():
-        package, name = kind.split("/")
-        assert found[topic] == [f"{package}/msg/{name}"], topic
-
-
-def test_services_have_the_names_of_the_table(cell: Cell) -> None:
-    found = dict(cell.observer.node.get_service_names_and_types())
-    for node in ("logger", "estimator"):
-        for service in SERVICES[node]:
-            assert found[service.name.replace("~", f"/{node}")] == ["std_srvs/srv/Trigger"]
-
-
 def test_joint_states_come_at_the_publish_rate(cell: Cell) -> None:
     """By their stamps, since an observer of all topics may receive messages late or lose some."""
     cell.observer.wait_for_messages("/joint_states", 30)
@@ -124,15 +110,6 @@ def test_power_is_the_slope_of_energy(cell: Cell) -> None:
 
     (before, low, _), (after, high, power) = figures(), figures()
     assert power == pytest.approx((high - low) / (after - before), rel=1e-3)
-
-
-def test_summary_names_every_part(cell: Cell) -> None:
-    cell.observer.status("/energy/summary", "counters")
-    names = [s.name for s in cell.observer.latest["/energy/summary"].status]
-    parts = [*JOINTS, "total", "bus", "state", "counters"]
-    assert names == [f"energy: {part}" for part in parts]
-    assert float(cell.observer.status("/energy/summary", "total")["energy_std_J"]) > 0
-    assert cell.observer.status("/energy/summary", "state")["robot_mode"] == "running"
 
 
 def test_diagnostics_report_rates(cell: Cell) -> None:
@@ -239,12 +216,6 @@ def assert_energies_are_recorded(bag: Path, telemetry: Telemetry) -> None:
     assert f"/rtde/fields/actual_current/{JOINTS[0]}/position" in series
 
 
-def test_joint_states_name_the_joints(cell: Cell) -> None:
-    message = cell.observer.next_message("/joint_states")
-    assert tuple(message.name) == JOINTS
-    assert len(message.position) == len(message.velocity) == len(message.effort) == 6
-
-
 def test_the_layouts_show_live_topics(cell: Cell) -> None:
     cell.observer.wait(lambda: "/robot_description" in cell.observer.latest, "robot_description")
     for name in ("energy.xml", "energy_bag.xml"):
@@ -272,8 +243,3 @@ def test_every_topic_of_the_rviz_configuration_exists(cell: Cell) -> None:
     assert topics <= set(cell.observer.latest)
     frames = {m.header.frame_id for m in cell.observer.latest["/energy/markers"].markers}
     assert manager["Global Options"]["Fixed Frame"] in frames
-
-
-def test_message_classes_of_the_table_exist() -> None:
-    for kind in set(live_topics(JOINTS).values()):
-        assert message_class(kind) is not None

@@ -290,7 +290,7 @@ def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callabl
     assert counts["/energy"] > 10
 
 
-STARTS = 20
+STARTS = 8
 
 
 @pytest.mark.parametrize("own_start", [True, False])

@@ -1,8 +1,9 @@
-"""Launch actions that the launch files share; no other module imports launch and launch_ros."""
+"""What the launch files start; no other module imports launch and launch_ros."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from launch import LaunchContext, LaunchDescription
@@ -14,164 +15,172 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_arguments import (
     EXECUTABLES,
-    LaunchArgument,
+    LAUNCH_FILES,
+    changed_parameters,
+    check_address,
     check_names,
-    common,
+    check_packages,
     default_parameter_file,
+    described_robot,
     ignored_arguments,
-    of_parameters,
     parameters_of,
 )
+from ur_energy_model.options import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from launch.events.process import ProcessExited
 
-    from ur_energy_model.options import Value
+Arguments = Mapping[str, str]
+"""Text of all arguments of a launch file, by name."""
 
 
-def common_arguments(*names: str) -> list[DeclareLaunchArgument]:
-    """Declarations of arguments that mean the same in every launch file that has them."""
-    return [_declared(argument) for argument in common(*names)]
+def description(file: str) -> LaunchDescription:
+    """What launch/<file>.launch.py describes: its arguments, and what it starts with them."""
+    table = LAUNCH_FILES[file]
+
+    def start(context: LaunchContext) -> list[Any]:
+        check_names(file, sys.argv)
+        given = context.launch_configurations
+        return STARTED[file]({argument.name: given[argument.name] for argument in table})
+
+    declared = [
+        DeclareLaunchArgument(
+            argument.name,
+            default_value=argument.default,
+            description=argument.help,
+            choices=list(argument.choices) or None,
+        )
+        for argument in table
+    ]
+    return LaunchDescription([*declared, OpaqueFunction(function=start)])
 
 
-def parameter_arguments(node: str, *names: str) -> list[DeclareLaunchArgument]:
-    """Declarations of arguments that set parameters of a node, with the defaults of these."""
-    return [_declared(argument) for argument in of_parameters(node, *names)]
+def energy(arguments: Arguments) -> list[Any]:
+    """Estimator and logger, a robot model and rviz."""
+    check_packages(arguments)
+    check_address(arguments)
+    without = () if arguments["robot_ip"] else ("robot_ip",)
+    time = {"use_sim_time": True} if arguments["use_sim_time"] == "true" else {}
+    estimator = time | changed_parameters("estimator", arguments, without=without)
+    logger = time | changed_parameters("logger", arguments, without=without)
+    reason = "logger:=false" if arguments["logger"] == "false" else ""
+    if arguments["source"] != "rtde":
+        reason = f"source:={arguments['source']}"
+    composed = arguments["composed"] == "true"
+    actions = _estimator_and_logger(arguments, estimator, logger, reason, composed=composed)
+    if arguments["robot_description"] == "true":
+        robot = described_robot(arguments)
+        actions.append(_robot_state_publisher(arguments, robot, arguments["tf_prefix"]))
+    return [*actions, *_rviz(arguments)]
 
 
-def description(
-    file: str,
-    arguments: list[DeclareLaunchArgument],
-    setup: Callable[[LaunchContext], list[Any]],
-) -> LaunchDescription:
-    """A launch file: its arguments, and what it starts with them.
-
-    Args:
-        file: its path.
-        arguments: their declarations.
-        setup: returns the actions; not called if an argument is unknown.
-    """
-
-    def checked(context: LaunchContext) -> list[Any]:
-        check_names(file, [argument.name for argument in arguments], sys.argv)
-        return setup(context)
-
-    return LaunchDescription([*arguments, OpaqueFunction(function=checked)])
+def ur_driver(arguments: Arguments) -> list[Any]:
+    """Estimator and logger beside a driver, which publishes joint_states."""
+    check_packages(arguments, {"rviz": ("rviz2",)})
+    estimator = changed_parameters("estimator", arguments)
+    logger = {"publish_joint_states": False} | changed_parameters("logger", arguments)
+    reason = "logger:=false" if arguments["logger"] == "false" else ""
+    composed = arguments["source"] == "rtde"
+    actions = _estimator_and_logger(arguments, estimator, logger, reason, composed=composed)
+    return [*actions, *_rviz(arguments)]
 
 
-def package_node(
-    node: str,
-    arguments: Mapping[str, str],
-    parameters: Mapping[str, Value],
-    **options: Any,
-) -> Node:
-    """A node of this package.
-
-    Later sources of parameters win: defaults, params_file, `parameters`.
-
-    Args:
-        node: its name.
-        arguments: text of all launch arguments, by name: namespace, params_file, log_level, and
-            respawn and respawn_delay where the launch file has them.
-        parameters: launch arguments that differ from their default.
-        options: further ones of launch's Node.
-    """
-    return _process(
-        EXECUTABLES[node],
-        arguments,
-        [str(default_parameter_file(node)), *_params_file(arguments), dict(parameters)],
-        [node],
-        name=node,
-        **options,
-    )
+def demo(arguments: Arguments) -> list[Any]:
+    """A simulated arm, logger and estimator; the estimator finds out which arm it is."""
+    check_packages(arguments, {"rviz": ("rviz2", "robot_state_publisher")})
+    robot = changed_parameters("simulated_robot", arguments)
+    logger = changed_parameters("logger", arguments, without=["record"])
+    estimator = changed_parameters("estimator", arguments, without=["robot_model"])
+    address: dict[str, Value] = {"robot_ip": arguments["host"]}
+    record: dict[str, Value] = {"record": arguments["record"] == "true"}
+    actions = [
+        _node("simulated_robot", arguments, robot),
+        _node("logger", arguments, address | record | logger),
+        _node("estimator", arguments, address | estimator),
+    ]
+    if arguments["rviz"] == "true":
+        actions.append(_robot_state_publisher(arguments, arguments["robot_model"]))
+    return [*actions, *_rviz(arguments)]
 
 
-def cell_node(arguments: Mapping[str, str], parameters: Mapping[str, Value]) -> Node:
-    """Logger and estimator in one process.
-
-    The process gets no name, which would rename both nodes, and no default files, since the
-    defaults are built in.
-    """
-    return _process(
-        "cell_node",
-        arguments,
-        [*_params_file(arguments), dict(parameters)],
-        ["estimator", "logger"],
-    )
+def identify(arguments: Arguments) -> list[Any]:
+    """One identification."""
+    parameters = {"identify_on_start": True} | changed_parameters("identification", arguments)
+    return [_node("identification", arguments, parameters)]
 
 
-def estimator_and_logger(
-    arguments: Mapping[str, str],
+STARTED: dict[str, Callable[[Arguments], list[Any]]] = {
+    "energy": energy,
+    "ur_driver": ur_driver,
+    "demo": demo,
+    "identify": identify,
+}
+"""What each launch file starts."""
+
+
+def _node(node: str, arguments: Arguments, parameters: Mapping[str, Value]) -> Node:
+    """A node of this package; later sources of parameters win: defaults, params_file, these."""
+    files = [str(default_parameter_file(node)), *_params_file(arguments)]
+    return _process(EXECUTABLES[node], arguments, [*files, dict(parameters)], [node], name=node)
+
+
+def _estimator_and_logger(
+    arguments: Arguments,
     estimator: Mapping[str, Value],
     logger: Mapping[str, Value],
+    alone_because: str,
     *,
     composed: bool,
-    alone_because: str = "",
 ) -> list[Any]:
     """The nodes of a cell, and lines about arguments that have no effect.
 
     Args:
-        arguments: text of all launch arguments, by name.
+        arguments: of the launch file.
         estimator: parameters of the estimator.
         logger: parameters of the logger.
-        composed: start both in one process, on one connection.
         alone_because: argument because of which no logger is started; empty to start it.
+        composed: start both in one process, on one connection.
     """
     if alone_because:
-        lines = ignored_arguments(arguments, alone_because)
-        said = [LogInfo(msg=line) for line in lines]
-        return [*said, package_node("estimator", arguments, estimator)]
+        lines = [LogInfo(msg=line) for line in ignored_arguments(arguments, alone_because)]
+        return [*lines, _node("estimator", arguments, estimator)]
     if composed:
-        return [cell_node(arguments, {**estimator, **logger})]
-    return [
-        package_node("estimator", arguments, estimator),
-        package_node("logger", arguments, logger),
-    ]
+        # The process gets no name, which would rename both nodes, and no default files, since the
+        # defaults are built in.
+        files = [*_params_file(arguments), {**estimator, **logger}]
+        return [_process("cell_node", arguments, files, ["estimator", "logger"])]
+    return [_node("estimator", arguments, estimator), _node("logger", arguments, logger)]
 
 
-def robot_state_publisher(arguments: Mapping[str, str], robot: str, prefix: str = "") -> Node:
-    """robot_state_publisher with a simple model of a robot.
-
-    Args:
-        arguments: text of all launch arguments, by name: namespace.
-        robot: name of the robot or path of a robot file.
-        prefix: of the joint and frame names.
-    """
-    description = urdf(load_robot(robot), prefix=prefix)
+def _robot_state_publisher(arguments: Arguments, robot: str, prefix: str = "") -> Node:
+    """robot_state_publisher with a simple model of a robot."""
     return Node(
         package="robot_state_publisher",
         executable="robot_state_publisher",
         name="robot_state_publisher",
         namespace=arguments["namespace"],
-        parameters=[{"robot_description": description}],
+        parameters=[{"robot_description": urdf(load_robot(robot), prefix=prefix)}],
         output="screen",
     )
 
 
-def rviz(arguments: Mapping[str, str]) -> Node:
-    """Rviz with the markers and the robot model."""
-    return Node(
-        package="rviz2",
-        executable="rviz2",
-        name="rviz2",
-        namespace=arguments["namespace"],
-        arguments=["-d", str(config_file("rviz", "energy.rviz"))],
-        output="screen",
-    )
+def _rviz(arguments: Arguments) -> list[Node]:
+    """Rviz with the markers and the robot model, if it is asked for."""
+    if arguments["rviz"] != "true":
+        return []
+    return [
+        Node(
+            package="rviz2",
+            executable="rviz2",
+            name="rviz2",
+            namespace=arguments["namespace"],
+            arguments=["-d", str(config_file("rviz", "energy.rviz"))],
+            output="screen",
+        )
+    ]
 
 
-def _declared(argument: LaunchArgument) -> DeclareLaunchArgument:
-    return DeclareLaunchArgument(
-        argument.name,
-        default_value=argument.default_value,
-        description=argument.description,
-        choices=list(argument.choices) or None,
-    )
-
-
-def _params_file(arguments: Mapping[str, str]) -> list[str]:
+def _params_file(arguments: Arguments) -> list[str]:
     path = arguments["params_file"]
     parameters_of(arguments)  # nodes would fail one by one, with the words of a parser
     return [str(user_path(path))] if path else []
@@ -179,13 +188,17 @@ def _params_file(arguments: Mapping[str, str]) -> list[str]:
 
 def _process(
     executable: str,
-    arguments: Mapping[str, str],
+    arguments: Arguments,
     parameters: list[Any],
     loggers: list[str],
     **options: Any,
 ) -> Node:
-    level = arguments["log_level"]
-    respawn = arguments.get("respawn") == "true"
+    level, respawn = arguments["log_level"], arguments.get("respawn") == "true"
+    delay = arguments.get("respawn_delay", "0")
+    try:
+        seconds = float(delay)
+    except ValueError as error:
+        raise ValueError(f"respawn_delay:={delay} is not a number") from error
     return Node(
         package=PACKAGE,
         executable=executable,
@@ -194,7 +207,7 @@ def _process(
         ros_arguments=[word for name in loggers for word in ("--log-level", f"{name}:={level}")],
         output="screen",
         respawn=respawn,
-        respawn_delay=_seconds(arguments.get("respawn_delay", "0")),
+        respawn_delay=seconds,
         on_exit=None if respawn else _remember_failure,
         **options,
     )
@@ -205,10 +218,3 @@ def _remember_failure(event: ProcessExited, context: LaunchContext) -> None:
     if event.returncode:
         text = f"{event.process_name} ended with exit code {event.returncode}"
         context.asyncio_loop.call_exception_handler({"message": text})
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise ValueError(f"respawn_delay:={text} is not a number") from error

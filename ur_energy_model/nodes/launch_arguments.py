@@ -1,6 +1,7 @@
-"""Arguments that several launch files have, or that set a node parameter; does not import launch.
+"""The launch files: their arguments, and checks of these before anything is started.
 
-An argument of a parameter has its name, default, description and choices from the parameter table.
+Neither launch nor ROS is imported here, so that tools and tests read the same table as the files
+in launch/. An argument of a parameter has its name, default, help and choices from its table.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,6 @@ from ur_energy_model.nodes.parameters import NODES, parameter
 from ur_energy_model.options import Value
 
 SWITCH = ("true", "false")
-OUTLETS = tuple(entry.name for entry in NODES["estimator"] if entry.launch)
-"""Parameters of the estimator that say where the energies go besides ROS."""
-BUDGET = tuple(entry.name for entry in NODES["logger"] if entry.launch)
-"""Parameters of the logger that limit its bags."""
 
 
 @dataclass(frozen=True)
@@ -35,66 +32,144 @@ class LaunchArgument:
 
     Attributes:
         name: as typed after `ros2 launch ... name:=value`.
-        default_value: text; None if the user must give a value.
-        description: one sentence without a full stop.
+        default: text; None if the user must give a value.
+        help: one sentence without a full stop.
         choices: allowed values; empty for any.
     """
 
     name: str
-    default_value: str | None = None
-    description: str = ""
+    default: str | None
+    help: str
     choices: tuple[str, ...] = ()
 
 
-_COMMON = (
-    LaunchArgument("namespace", "", "namespace of all nodes, one per robot"),
-    LaunchArgument(
-        "params_file", "", "YAML file with node parameters; launch arguments override it"
-    ),
-    LaunchArgument(
-        "log_level",
-        "info",
-        "lowest severity of messages that are shown",
-        ("debug", "info", "warn", "error"),
-    ),
-    LaunchArgument("rviz", "false", "open rviz with markers and robot model", SWITCH),
-    LaunchArgument("respawn", "false", "start a node again when it has ended", SWITCH),
+def _of(node: str, *names: str) -> list[LaunchArgument]:
+    """Arguments that set parameters of a node, with the defaults of these."""
+    found = []
+    for entry in (parameter(node, name) for name in names):
+        value = entry.parameter
+        text = ",".join(value) if isinstance(value, list) else str(value)
+        if entry.kind is bool:
+            found.append(LaunchArgument(entry.name, text.lower(), entry.help, SWITCH))
+        else:
+            found.append(LaunchArgument(entry.name, text, entry.help, entry.choices))
+    return found
+
+
+def _switch(name: str, default: str, text: str) -> LaunchArgument:
+    return LaunchArgument(name, default, text, SWITCH)
+
+
+_SINKS = _of("estimator", *(entry.name for entry in NODES["estimator"] if entry.launch))
+_BUDGET = _of("logger", *(entry.name for entry in NODES["logger"] if entry.launch))
+_NAMESPACE = LaunchArgument("namespace", "", "namespace of all nodes, one per robot")
+_PARAMS_FILE = LaunchArgument(
+    "params_file", "", "YAML file with node parameters; launch arguments override it"
+)
+_LEVELS = ("debug", "info", "warn", "error")
+_LOG_LEVEL = LaunchArgument(
+    "log_level", "info", "lowest severity of messages that are shown", _LEVELS
+)
+_COMMON = (_NAMESPACE, _PARAMS_FILE, _LOG_LEVEL)
+_RVIZ = _switch("rviz", "false", "open rviz with markers and robot model")
+_RESPAWN = (
+    _switch("respawn", "false", "start a node again when it has ended"),
     LaunchArgument("respawn_delay", "5.0", "pause before a node is started again [s]"),
 )
+_ADDRESS = "address of the robot controller"
+
+LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
+    "energy": (
+        LaunchArgument(
+            "robot_ip",
+            "",
+            f"{_ADDRESS}; required with source:=rtde, unless params_file has it",
+        ),
+        *_of("estimator", "robot_model", "model_file", "learn"),
+        *_COMMON,
+        *_of("estimator", "source", "bag", "effort_unit", "tf_prefix", "publish_rate"),
+        *_of("estimator", "state_file"),
+        *_of("logger", "record", "bag_directory"),
+        *_BUDGET,
+        *_of("logger", "publish_joint_states"),
+        *_SINKS,
+        _switch("logger", "true", "start the logger too (source: rtde only)"),
+        _switch("composed", "false", "logger and estimator in one process, on one connection"),
+        _switch("use_sim_time", "false", "take the time from /clock"),
+        _switch(
+            "robot_description",
+            "false",
+            "publish a simple robot model and its frames; not needed with a driver",
+        ),
+        _RVIZ,
+        *_RESPAWN,
+    ),
+    "ur_driver": (
+        LaunchArgument("robot_ip", None, f"{_ADDRESS}, as given to the driver"),
+        *_of("estimator", "model_file", "learn"),
+        LaunchArgument(
+            "source",
+            "rtde",
+            "source of samples: a connection of its own to the controller, or the joint_states "
+            "topic of the driver",
+            ("rtde", "joint_states"),
+        ),
+        *_of("estimator", "effort_unit"),
+        _NAMESPACE,
+        *_of("estimator", "tf_prefix", "publish_rate", "robot_model"),
+        _switch("logger", "true", "start the logger too, on a connection to the controller"),
+        *_of("logger", "record", "bag_directory"),
+        *_BUDGET,
+        *_SINKS,
+        *_of("estimator", "state_file"),
+        _PARAMS_FILE,
+        _LOG_LEVEL,
+        replace(_RVIZ, help="open rviz with markers and the driver's robot model"),
+        *_RESPAWN,
+    ),
+    "demo": (
+        *_of("simulated_robot", "host", "robot_model", "motion", "seed"),
+        *_of("estimator", "model_file", "learn"),
+        *_COMMON,
+        _switch("record", "false", "record the simulated arm into bag_directory"),
+        *_of("logger", "bag_directory"),
+        _RVIZ,
+    ),
+    "identify": (
+        LaunchArgument("bags", None, "bags to identify the model from, separated by commas"),
+        LaunchArgument("validation_bags", "", "bags held out for validation, separated by commas"),
+        *_of("identification", "robot_model", "output", "friction"),
+        *_COMMON,
+        _switch("exit_when_done", "true", "end when the model file is written"),
+    ),
+}
+"""Arguments of launch/<name>.launch.py, in the order in which --show-args has them."""
 
 
-def common(*names: str) -> list[LaunchArgument]:
-    """Arguments that mean the same in every launch file that has them."""
-    known = {argument.name: argument for argument in _COMMON}
-    return [known[name] for name in names]
+def changed_parameters(
+    node: str, arguments: Mapping[str, str], *, without: Collection[str] = ()
+) -> dict[str, Value]:
+    """Values of launch arguments that differ from the default of the parameter of that name.
 
+    The others are left out, so that a parameter file given by the user can set them.
 
-def of_parameters(node: str, *names: str) -> list[LaunchArgument]:
-    """Arguments that set parameters of a node, with the defaults of these.
+    Args:
+        node: name of the node.
+        arguments: text of all launch arguments, by name.
+        without: arguments that mean something else to this node.
 
     Raises:
-        KeyError: the node has no such parameter.
+        ValueError: an argument is not a number, or its value is not allowed.
     """
-    entries = [parameter(node, name) for name in names]
-    return [
-        LaunchArgument(
-            entry.name,
-            _text_of(entry.parameter),
-            entry.help,
-            SWITCH if entry.kind is bool else entry.choices,
-        )
-        for entry in entries
+    values = [
+        (entry, entry.parse(arguments[entry.name]))
+        for entry in NODES[node]
+        if entry.name in arguments and entry.name not in without
     ]
+    return {entry.name: value for entry, value in values if value != entry.parameter}
 
 
-def _text_of(value: Value) -> str:
-    """A parameter's value as a launch argument, which `Option.parse` reads."""
-    if isinstance(value, list):
-        return ",".join(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# Checks of launch arguments before anything is started; does not import launch.
+# Checks of launch arguments before anything is started.
 
 VIEWERS: Mapping[str, tuple[str, ...]] = {
     "rviz": ("rviz2",),
@@ -102,37 +177,31 @@ VIEWERS: Mapping[str, tuple[str, ...]] = {
 }
 """Packages that launch arguments need, by argument."""
 
-_OF_LOGGER: Mapping[str, object] = {
-    "bag_directory": parameter("logger", "bag_directory").parameter,
-    "composed": "false",
-}
-"""Arguments that only a logger uses, with their defaults."""
 
-
-def check_names(file: str, declared: Collection[str], command: Sequence[str]) -> None:
+def check_names(file: str, command: Sequence[str]) -> None:
     """Check that a launch file has the arguments that it was given on the command line.
 
     Launch itself ignores the others. What another launch file includes is not checked: its command
     line has arguments of its own.
 
     Args:
-        file: path of the launch file.
-        declared: names of its arguments.
+        file: name of the launch file, key of LAUNCH_FILES.
         command: the command line.
 
     Raises:
         UrEnergyError: an argument is unknown.
     """
-    words = [Path(word).name for word in command]
-    if Path(file).name not in words:
+    words, name_of_file = [Path(word).name for word in command], f"{file}.launch.py"
+    if name_of_file not in words:
         return
-    given = command[words.index(Path(file).name) + 1 :]
+    declared = [argument.name for argument in LAUNCH_FILES[file]]
+    given = command[words.index(name_of_file) + 1 :]
     for name in (word.partition(":=")[0] for word in given if ":=" in word):
         if name not in declared:
             close = difflib.get_close_matches(name, declared, 1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise UrEnergyError(
-                f"nothing is started: {Path(file).name} has no argument {name}{hint}; --show-args "
+                f"nothing is started: {name_of_file} has no argument {name}{hint}; --show-args "
                 f"lists them, and other parameters belong into params_file"
             )
 
@@ -257,7 +326,10 @@ def ignored_arguments(arguments: Mapping[str, str], reason: str) -> Iterator[str
     """
     if arguments["record"] == "true":
         yield f"nothing is recorded: no logger is started with {reason}"
-    for name, default in _OF_LOGGER.items():
+    for name, default in (
+        ("bag_directory", str(parameter("logger", "bag_directory").parameter)),
+        ("composed", "false"),
+    ):
         value = arguments.get(name, default)
         if value != default:
             yield f"{name}:={value} has no effect: no logger is started with {reason}"
@@ -281,29 +353,6 @@ def described_robot(arguments: Mapping[str, str]) -> str:
         "nothing is started: robot_description:=true needs robot_model, such as "
         "robot_model:=ur5e, or model_file"
     )
-
-
-# Launch arguments as node parameters; imports neither ROS nor launch.
-
-
-def changed_parameters(
-    node: str, arguments: Mapping[str, str], names: Iterable[str]
-) -> dict[str, Value]:
-    """Values of launch arguments that differ from the default of the parameter of that name.
-
-    The others are left out, so that a parameter file given by the user can set them.
-
-    Args:
-        node: name of the node.
-        arguments: text of all launch arguments, by name.
-        names: arguments that are parameters of the node.
-
-    Raises:
-        ValueError: an argument is not a number, or its value is not allowed.
-    """
-    entries = [parameter(node, name) for name in names]
-    values = [(entry, entry.parse(arguments[entry.name])) for entry in entries]
-    return {entry.name: value for entry, value in values if value != entry.parameter}
 
 
 # Command lines that start nodes without launch; imports neither ROS nor launch.
