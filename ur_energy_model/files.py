@@ -299,5 +299,5 @@ class Budget:
         self.memory -= memory
         self.items -= items
         if self.exhausted:
-            problem = "holds more than any honest file of its kind"
-            raise self.error(self.source, problem, "use a file from a source you trust")
+            problem = "holds more than is read of one file"
+            raise self.error(self.source, problem, "split it, or take one of a source you trust")

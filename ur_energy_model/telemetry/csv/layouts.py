@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ur_energy_model.telemetry.fields import FIELDS, column_names
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
@@ -33,53 +30,24 @@ class Layout:
         return sum(len(column_names(FIELDS[name], joints)) for name in self.fields)
 
 
-_UR_CLIENT = (
-    "timestamp",
-    "target_q",
-    "target_qd",
-    "target_qdd",
-    "target_current",
-    "target_moment",
-    "actual_q",
-    "actual_qd",
-    "actual_current",
-    "joint_control_output",
-    "actual_TCP_pose",
-    "actual_TCP_speed",
-    "actual_TCP_force",
-    "target_TCP_pose",
-    "target_TCP_speed",
-    "actual_digital_input_bits",
-    "joint_temperatures",
-    "actual_execution_time",
-    "robot_mode",
-    "joint_mode",
-    "safety_mode",
-    "actual_tool_accelerometer",
-    "speed_scaling",
-    "target_speed_fraction",
-    "actual_momentum",
-    "actual_main_voltage",
-    "actual_robot_voltage",
-    "actual_robot_current",
-    "actual_joint_voltage",
-    "actual_digital_output_bits",
-    "runtime_state",
-)
-_UR_RTDE = (
-    *_UR_CLIENT,
-    "standard_analog_input0",
-    "standard_analog_input1",
-    "standard_analog_output0",
-    "standard_analog_output1",
-    "robot_status_bits",
-    "safety_status_bits",
-)
-_UR_RTDE_REGISTERS = (
+_UR_CLIENT = [
+    "timestamp", "target_q", "target_qd", "target_qdd", "target_current", "target_moment",
+    "actual_q", "actual_qd", "actual_current", "joint_control_output", "actual_TCP_pose",
+    "actual_TCP_speed", "actual_TCP_force", "target_TCP_pose", "target_TCP_speed",
+    "actual_digital_input_bits", "joint_temperatures", "actual_execution_time", "robot_mode",
+    "joint_mode", "safety_mode", "actual_tool_accelerometer", "speed_scaling",
+    "target_speed_fraction", "actual_momentum", "actual_main_voltage", "actual_robot_voltage",
+    "actual_robot_current", "actual_joint_voltage", "actual_digital_output_bits", "runtime_state",
+]  # fmt: skip
+_UR_RTDE = [
+    *_UR_CLIENT, "standard_analog_input0", "standard_analog_input1", "standard_analog_output0",
+    "standard_analog_output1", "robot_status_bits", "safety_status_bits",
+]  # fmt: skip
+_REGISTERS = [
     "output_int_register_2",
     *(f"output_int_register_{i}" for i in range(12, 20)),
     *(f"output_double_register_{i}" for i in range(12, 20)),
-)
+]
 _PAYLOAD = ("payload", "payload_cog")
 _RECORDER = "default variables of ur_rtde's recorder (startFileRecording)"
 
@@ -93,20 +61,20 @@ LAYOUTS: Mapping[str, Layout] = {
         "the oldest recordings of the same repository, without targets",
     ),
     "ur_client": Layout(
-        _UR_CLIENT, "default recipe of record.py in Universal Robots' RTDE Python client"
+        tuple(_UR_CLIENT), "default recipe of record.py in Universal Robots' RTDE Python client"
     ),
     "ur_rtde": Layout(
-        (*_UR_RTDE, "ft_raw_wrench", *_PAYLOAD, "payload_inertia", *_UR_RTDE_REGISTERS),
+        (*_UR_RTDE, "ft_raw_wrench", *_PAYLOAD, "payload_inertia", *_REGISTERS),
         f"{_RECORDER}, software 5.11 and later",
     ),
     "ur_rtde_5.9": Layout(
-        (*_UR_RTDE, "ft_raw_wrench", *_PAYLOAD, *_UR_RTDE_REGISTERS), f"{_RECORDER}, 5.9 and 5.10"
+        (*_UR_RTDE, "ft_raw_wrench", *_PAYLOAD, *_REGISTERS), f"{_RECORDER}, 5.9 and 5.10"
     ),
     "ur_rtde_5.5": Layout(
-        (*_UR_RTDE, *_PAYLOAD, *_UR_RTDE_REGISTERS), f"{_RECORDER}, 5.5 to 5.8 and 3.11 to 3.14"
+        (*_UR_RTDE, *_PAYLOAD, *_REGISTERS), f"{_RECORDER}, 5.5 to 5.8 and 3.11 to 3.14"
     ),
     "ur_rtde_3.15": Layout(
-        (*_UR_RTDE, *_PAYLOAD, "payload_inertia", *_UR_RTDE_REGISTERS), f"{_RECORDER}, 3.15"
+        (*_UR_RTDE, *_PAYLOAD, "payload_inertia", *_REGISTERS), f"{_RECORDER}, 3.15"
     ),
 }
 """Known layouts by name. Those of ur_rtde follow the list of variables in its sources."""

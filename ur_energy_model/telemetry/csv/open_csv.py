@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -50,89 +51,58 @@ def numbered(cells: Sequence[str]) -> bool:
     return len(cells) > 2 and list(cells) == [str(i) for i in range(len(cells))]
 
 
-@dataclass(frozen=True)
-class Shape:
-    """First rows of a table without names.
+def headerless(path: Path, dialect: Dialect, lines: Sequence[str], joints: int) -> RecordingError:
+    """The error for a file without a header: its shape, and how to name its columns."""
+    rows = [dialect.cells(line) for line in lines]
+    widths = [len(row) for row in rows]
+    width = max(set(widths), key=widths.count) if widths else 0
+    rows = [row for row in rows if len(row) == width]
+    dates = [i for i in range(width) if rows and is_date(rows[0][i])]
+    values = np.array(
+        [[dialect.number(x) if dialect.numeric(x) else np.nan for x in row] for row in rows]
+    ).reshape(len(rows), width)
+    values[:, dates] = 0.0
+    clocks = dates or [0]
+    if len(values) > 2:  # they rise in most rows and rarely fall
+        steps = np.diff(values, axis=0)
+        rising = ((steps >= 0).mean(axis=0) > _RISING_SHARE) & ((steps > 0).mean(axis=0) > 0.5)
+        clocks = [*dates, *np.flatnonzero(rising).tolist()]
+    finite = np.delete(values, clocks[:1], axis=1)[np.isfinite(values).all(axis=1)]
+    said = "no column rises steadily, as time does"
+    if clocks:
+        kind = "holds dates" if clocks[0] in dates else "rises steadily, as time does"
+        said = f"column {clocks[0] + 1} {kind}"
+    if finite.size:
+        said += f", the others lie between {finite.min():.4g} and {finite.max():.4g}"
+    remedy = f"name the columns, for example --columns {_guess(values, clocks, joints)}"
+    fitting = [name for name, each in LAYOUTS.items() if each.width(joints) == width]
+    if fitting and 0 in clocks:
+        sources = "; ".join(f"{name}: {LAYOUTS[name].source}" for name in fitting)
+        remedy = (
+            f"add --layout {' or '.join(fitting)} ({sources}), or name the columns with --columns"
+        )
+    return RecordingError(path, f"has no header line: {width} columns, {said}", remedy)
 
-    Attributes:
-        values: [rows, columns], NaN if a cell is no number.
-        dates: columns that hold dates and times.
+
+def _guess(values: Array, clocks: Sequence[int], joints: int) -> str:
+    """A value of `--columns` for a table [rows, columns], NAME for what is unknown.
+
+    Where a set of as many columns as the arm has joints has the slopes of another one, these are
+    positions and speeds.
     """
-
-    values: Array
-    dates: tuple[int, ...]
-
-    @property
-    def columns(self) -> int:
-        """Number of columns."""
-        return int(self.values.shape[1])
-
-    def clocks(self) -> list[int]:
-        """Columns that may be the time: they rise in most rows and rarely fall."""
-        if len(self.values) < 3:
-            return list(self.dates) or [0]
-        steps = np.diff(self.values, axis=0)
-        with np.errstate(invalid="ignore"):
-            rising = (steps >= 0).mean(axis=0) > _RISING_SHARE
-            moving = (steps > 0).mean(axis=0) > 0.5
-        found = [int(i) for i in np.flatnonzero(rising & moving)]
-        return [*self.dates, *found]
-
-    def describe(self) -> str:
-        """Short description with columns counted from 1."""
-        clocks = self.clocks()
-        finite = self.values[np.isfinite(self.values).all(axis=1)]
-        rest = [i for i in range(self.columns) if i not in clocks[:1]]
-        parts = []
-        if clocks:
-            kind = "holds dates" if clocks[0] in self.dates else "rises steadily, as time does"
-            parts.append(f"column {clocks[0] + 1} {kind}")
-        if len(finite) and rest:
-            low, high = finite[:, rest].min(), finite[:, rest].max()
-            parts.append(f"the others lie between {low:.4g} and {high:.4g}")
-        return ", ".join(parts) or "no column rises steadily, as time does"
-
-    def suggestion(self, joints: int) -> str:
-        """Values of `--layout` or `--columns` that fit."""
-        clocks = self.clocks()
-        fitting = [
-            name
-            for name, layout in LAYOUTS.items()
-            if layout.width(joints) == self.columns and 0 in clocks
-        ]
-        if fitting:
-            sources = "; ".join(f"{name}: {LAYOUTS[name].source}" for name in fitting)
-            return (
-                f"add --layout {' or '.join(fitting)} ({sources}), or name the columns with "
-                "--columns"
-            )
-        return f"name the columns, for example --columns {self._columns_guess(clocks, joints)}"
-
-    def _columns_guess(self, clocks: Sequence[int], joints: int) -> str:
-        clock = clocks[0] if clocks else None
-        before, after = (0, self.columns) if clock is None else (clock, self.columns - clock - 1)
-        sets, left = divmod(after, joints)
-        names = [*self._sets(self.columns - after, sets, joints, clock)]
-        start = [] if clock is None else ["timestamp"]
-        skip = ["-" if before == 1 else f"-[{before}]"] if before else []
-        end = ["-" if left == 1 else f"-[{left}]"] if left else []
-        return ",".join([*skip, *start, *names, *end])
-
-    def _sets(self, first: int, sets: int, joints: int, clock: int | None) -> list[str]:
-        """Names for sets of as many columns as the arm has joints; NAME if unknown."""
-        names = [f"NAME[{joints}]"] * sets
-        if clock is None or len(self.values) < 20 or not np.isfinite(self.values).all():
-            return names
-        time = self.values[:, clock]
-        blocks = [
-            self.values[:, first + k * joints : first + (k + 1) * joints] for k in range(sets)
-        ]
-        for i, block in enumerate(blocks[:_COMPARED]):
-            for k in range(min(sets, _COMPARED)):
-                if k != i and _is_derivative(time, block, blocks[k]):
-                    names[i], names[k] = "actual_q", "actual_qd"
-                    return names
-        return names
+    width = values.shape[1]
+    before = clocks[0] if clocks else 0
+    first = before + 1 if clocks else 0
+    sets, left = divmod(width - first, joints)
+    names = [f"NAME[{joints}]"] * sets
+    if clocks and len(values) >= 20 and np.isfinite(values).all():
+        blocks = np.split(values[:, first : first + sets * joints], sets, axis=1) if sets else []
+        for i, k in permutations(range(min(sets, _COMPARED)), 2):
+            if _is_derivative(values[:, clocks[0]], blocks[i], blocks[k]):
+                names[i], names[k] = "actual_q", "actual_qd"
+                break
+    skips = [["-" if n == 1 else f"-[{n}]"] if n else [] for n in (before, left)]
+    return ",".join([*skips[0], *(["timestamp"] if clocks else []), *names, *skips[1]])
 
 
 def _is_derivative(time: Array, values: Array, slopes: Array) -> bool:
@@ -150,39 +120,11 @@ def _is_derivative(time: Array, values: Array, slopes: Array) -> bool:
     return bool(np.corrcoef(change, middle)[0, 1] > _SLOPE_MATCH)
 
 
-def shape_of(dialect: Dialect, lines: Sequence[str]) -> Shape:
-    """Shape of a table from its first lines; rows of another width than most are left out."""
-    rows = [dialect.cells(line) for line in lines]
-    widths = [len(row) for row in rows]
-    width = max(set(widths), key=widths.count) if widths else 0
-    rows = [row for row in rows if len(row) == width]
-    dates = tuple(i for i in range(width) if rows and is_date(rows[0][i]))
-    values = np.full((len(rows), width), np.nan)
-    for r, row in enumerate(rows):
-        for c, cell in enumerate(row):
-            if dialect.numeric(cell):
-                values[r, c] = dialect.number(cell)
-    for c in dates:
-        values[:, c] = 0.0
-    return Shape(values, dates)
-
-
-def headerless(path: Path, shape: Shape, joints: int) -> RecordingError:
-    """The error for a file without a header: its shape, and how to name its columns."""
-    return RecordingError(
-        path,
-        f"has no header line: {shape.columns} columns, {shape.describe()}",
-        shape.suggestion(joints),
-    )
-
-
 HEAD = 200
 """Number of lines at the beginning of a file for the detection."""
 MAX_COLUMNS = 5000
 """Largest number of columns of a file; all that arms send is fewer than 600."""
 
-_SHOWN = 50
-"""Most columns that a remark lists."""
 MAX_NAME = 200
 """Longest name of a column in characters."""
 
@@ -220,39 +162,11 @@ class CsvOptions:
         return LAYOUTS[self.layout].columns
 
 
-@dataclass(frozen=True)
-class OpenedCsv:
-    """A file with known columns.
-
-    Attributes:
-        header: its columns.
-        reader: of its rows.
-        time_zone: of its dates, None if they have none.
-    """
-
-    header: CsvHeader
-    reader: RowReader
-    time_zone: str | None
-
-    def remarks(self) -> Iterator[str]:
-        """Remarks on ignored and interpreted columns, one line each."""
-        yield from self.header.remarks
-        if self.reader.dialect.decimal_comma:
-            yield "numbers are read with decimal commas"
-        if self.header.unknown:
-            yield f"ignored columns: {_listed(self.header.unknown)}"
-        if self.header.incomplete:
-            yield f"ignored fields that lack elements: {', '.join(self.header.incomplete)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first names and the number of the others."""
-    shown = ", ".join(name or "(empty)" for name in names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
-
-
-def open_csv(path: Path, options: CsvOptions) -> OpenedCsv:
+def open_csv(path: Path, options: CsvOptions) -> tuple[CsvHeader, RowReader, str | None]:
     """Detect the structure of a file from its first lines.
+
+    Returns:
+        Its columns, the reader of its rows, and the time zone of its dates, None without one.
 
     Raises:
         RecordingError: it cannot be read, or its columns are unknown.
@@ -273,7 +187,7 @@ def open_csv(path: Path, options: CsvOptions) -> OpenedCsv:
     zone = time_zone(first_row[time]) if dates else None
     width = len(header.names)
     ended = _open_ended(dialect, rows[:20], width)
-    return OpenedCsv(header, RowReader(text, dialect, start, width, dates, ended), zone)
+    return header, RowReader(text, dialect, start, width, dates, ended), zone
 
 
 def _open_ended(dialect: Dialect, rows: list[str], width: int) -> bool:
@@ -310,7 +224,7 @@ def _header(
         count = len(dialect.columns(rows[0] if rows else first or ""))
         header = parse_columns(path, names, count, joints)
     elif first is None:
-        raise headerless(path, shape_of(dialect, rows), joints)
+        raise headerless(path, dialect, rows, joints)
     else:
         header = parse_header(path, dialect.columns(first), joints)
     if len(header.places) == 1 and len(header.names) > 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +41,8 @@ from ur_energy_model.typing import Array, Mask
 # CsvFile: columns, clock and samples of one CSV recording.
 
 _EMPTY_SHARE = 0.5
+_SHOWN = 50
+"""Most columns that a remark lists."""
 _SORTED_ROWS = 4096
 MAX_SORTED = 10_000_000
 """Largest number of values of a file whose rows must be sorted, which is done in memory."""
@@ -68,11 +70,18 @@ class CsvFile:
     def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
         self.path, self.options = path, options
         self._note = note
-        opened = open_csv(path, options)
-        self.header, self._reader = opened.header, opened.reader
-        self.time_zone = opened.time_zone
-        for remark in opened.remarks():
+        self.header, self._reader, self.time_zone = open_csv(path, options)
+        for remark in self.header.remarks:
             note(f"{path}: {remark}")
+        if self._reader.dialect.decimal_comma:
+            note(f"{path}: numbers are read with decimal commas")
+        if self.header.unknown:
+            names = [name or "(empty)" for name in self.header.unknown]
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            note(f"{path}: ignored columns: {', '.join(names[:_SHOWN])}{more}")
+        if self.header.incomplete:
+            fields = ", ".join(self.header.incomplete)
+            note(f"{path}: ignored fields that lack elements: {fields}")
         self._drop_empty()
         self._factor = 1.0
         self.payload: float | None = None
@@ -307,22 +316,6 @@ def read_csv(
     return concatenate(list(CsvReader(paths, robot, options, note)))
 
 
-@dataclass
-class _Clock:
-    """Finds gaps in the consecutive batches of one file."""
-
-    period: float | None
-    typical: float
-    last: float | None = None
-
-    def gaps(self, time: Array) -> tuple[Gap, ...]:
-        """Gaps in and in front of the next samples [n], s."""
-        before = [] if self.last is None else [self.last]
-        found = find_gaps(np.array([*before, *time]), self.period, typical=self.typical)
-        self.last = float(time[-1])
-        return tuple(replace(gap, index=gap.index - len(before)) for gap in found)
-
-
 class CsvReader:
     """CSV recordings of one robot, one after the other, in batches.
 
@@ -380,8 +373,8 @@ class CsvReader:
         self.duration, self.repeated = 0.0, 0
         with closing(SeenSamples()) as seen:
             for file in self._files:
-                clock = _Clock(file.period, file.typical_step)
-                last, before = end, self.repeated
+                last: float | None = None
+                before = self.repeated
                 for columns in file.batches(list(self.fields)):
                     new = seen.are_new(_contents(columns), _order(columns[TIME]))
                     if not new.all():
@@ -390,15 +383,17 @@ class CsvReader:
                     time = columns[TIME]
                     if not len(time):
                         continue
-                    gaps = clock.gaps(time)
-                    if last is not None:
-                        gaps = (Gap(0, last, float(time[0]), 0, NEXT_FILE), *gaps)
-                        last = None
+                    edges = np.array([*([] if last is None else [last]), *time])
+                    found = find_gaps(edges, file.period, typical=file.typical_step)
+                    shift = len(edges) - len(time)
+                    gaps = tuple(replace(gap, index=gap.index - shift) for gap in found)
+                    if end is not None and last is None:
+                        gaps = (Gap(0, end, float(time[0]), 0, NEXT_FILE), *gaps)
                     batch = Telemetry(time, columns, self.info, gaps)
                     self.duration += batch.duration
                     if end is not None and not any(gap.index == 0 for gap in gaps):
                         self.duration += float(time[0]) - end
-                    end = float(time[-1])
+                    last = end = float(time[-1])
                     yield batch
                 if self.repeated > before:
                     self._note(

@@ -6,8 +6,9 @@ import csv
 import gzip
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from io import TextIOWrapper
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.files import open_regular
+from ur_energy_model.files import Budget, open_regular
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 from ur_energy_model.typing import Array, Indices, Mask
 
@@ -26,11 +27,10 @@ MAX_LINE = 1 << 20
 """Longest line in characters."""
 MAX_TEXT = 16 << 30
 """Largest unpacked size in characters: some hours of all that an arm sends at 500 Hz."""
-MAX_RATIO = 200
-"""Largest ratio of unpacked to packed size (that of recordings is 3 to 10)."""
-MAX_LINES = 10_000_000
-"""Largest number of lines."""
-_RATIO_FROM = 8 << 20
+MAX_RATIO, _FREE = 200, 8 << 20
+"""Largest ratio of unpacked to packed size of files beyond the free size (3 to 10 is usual)."""
+MAX_LINES = 6_000_000
+"""Largest number of lines: more than three hours at 500 Hz."""
 _HEAD_CHARACTERS = 4 << 20
 _DECIMAL_POINT = re.compile(r'\s*"?[+-]?\d+\.\d+(e[+-]?\d+)?"?\s*', re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
@@ -114,10 +114,10 @@ def _with_decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
 
 
 class CsvText:
-    """The lines of a file; every iteration reads it again.
+    """The lines of a file, plain or gzipped; every iteration reads it again.
 
     Args:
-        path: of a text file, plain or gzipped.
+        path: of the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -127,52 +127,30 @@ class CsvText:
         """Number (from 1) and text of each line that is not blank.
 
         Raises:
-            RecordingError: it cannot be read, is not text, or is too large.
+            RecordingError: it cannot be read, is not text, or is beyond the budget.
         """
         try:
-            yield from self._lines()
+            with self._open() as file:
+                size = max(self.path.stat().st_size, 1)
+                volume = min(MAX_TEXT, max(_FREE, MAX_RATIO * size))
+                budget = Budget(self.path, RecordingError, volume, 0, MAX_LINES)
+                number = 0
+                while line := file.readline(MAX_LINE):
+                    number += 1
+                    budget.spend(volume=len(line), items=1)
+                    if len(line) == MAX_LINE:
+                        problem = "has a line of a million characters"
+                        raise RecordingError(self.path, problem, "name a CSV recording")
+                    if number == 1 and "\0" in line:
+                        raise RecordingError(self.path, "is not text", "name a CSV recording")
+                    if not line.isspace():
+                        yield number, line
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise RecordingError(
-                self.path, f"cannot be read ({reason})", "check the path"
-            ) from None
+            problem = f"cannot be read ({error.strerror or error})"
+            raise RecordingError(self.path, problem, "check the path") from None
         except (EOFError, zlib.error):
-            raise RecordingError(
-                self.path, "ends in the middle of its gzip data", "copy it again"
-            ) from None
-
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        size = max(self.path.stat().st_size, 1)
-        read = number = 0
-        with self._open() as file:
-            while line := file.readline(MAX_LINE):
-                number += 1
-                read += len(line)
-                if len(line) == MAX_LINE:
-                    raise RecordingError(
-                        self.path, "has a line of a million characters", "name a CSV recording"
-                    )
-                if read > MAX_TEXT or (read > _RATIO_FROM and read > MAX_RATIO * size):
-                    raise self._too_much(read, size)
-                if number > MAX_LINES:
-                    raise RecordingError(
-                        self.path, f"has more than {MAX_LINES} lines", "import it in parts"
-                    )
-                if number == 1 and "\0" in line:
-                    raise RecordingError(self.path, "is not text", "name a CSV recording")
-                if not line.isspace():
-                    yield number, line
-
-    def _too_much(self, read: int, size: int) -> RecordingError:
-        if read > MAX_TEXT:
-            return RecordingError(
-                self.path, f"is longer than {MAX_TEXT >> 30} GiB of text", "import it in parts"
-            )
-        return RecordingError(
-            self.path,
-            f"unpacks to more than {MAX_RATIO} times its {size} bytes, which no recording does",
-            "name a CSV recording",
-        )
+            problem = "ends in the middle of its gzip data"
+            raise RecordingError(self.path, problem, "copy it again") from None
 
     @contextmanager
     def _open(self) -> Iterator[TextIO]:
@@ -226,22 +204,15 @@ def date_seconds(text: str) -> float:
     if match is None:
         raise ValueError(f"{text!r} is not a date and time")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
-    utc = f"{year}-{month}-{day}T{hour}:{minute}:{second or '00'}+00:00"
-    whole = datetime.fromisoformat(utc).timestamp()
-    return whole + float(f"0.{fraction or 0}") - _offset(zone)
+    zone = "+0000" if zone is None or zone in "Zz" else zone.replace(":", "")
+    whole = f"{year}-{month}-{day}T{hour}:{minute}:{second or '00'}{zone[:3]}:{zone[3:]}"
+    return datetime.fromisoformat(whole).timestamp() + float(f"0.{fraction or 0}")
 
 
 def time_zone(text: str) -> str | None:
     """Time zone of an ISO 8601 date and time, such as "+02:00"; None if it has none."""
     match = _DATE.fullmatch(text.strip().strip('"'))
     return None if match is None else match.group(8)
-
-
-def _offset(zone: str | None) -> float:
-    if zone is None or zone in "Zz":
-        return 0.0
-    hours, minutes = int(zone[1:3]), int(zone[-2:])
-    return (1 if zone[0] == "+" else -1) * (3600.0 * hours + 60.0 * minutes)
 
 
 def guessed_unit(time: Array) -> tuple[float, str]:
@@ -352,13 +323,10 @@ def _without_fragments(time: Array) -> Mask:
     return keep
 
 
-# RowReader: rows of a CSV recording as blocks of numbers; malformed rows are counted.
+# Rows as blocks of numbers; malformed rows are counted.
 
-MAX_ROWS = 6_000_000
-"""Largest number of rows of a file: more than three hours at 500 Hz."""
 _BLOCK_ROWS = 4096
 _BLOCK_CHARACTERS = 4 << 20
-_REMEDY = "correct or delete such lines"
 
 
 def is_comment(line: str) -> bool:
@@ -374,42 +342,33 @@ class RejectedRows:
         rows: number of all rows so far.
         counts: number of rows left out, by reason.
         first: line, column (or None) and problem of the first of them.
-        cut: number of last rows left out because they are cut off.
+        cut: number of last rows left out because they are cut off, which any file may have.
     """
 
     rows: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     first: tuple[int, str | None, str] | None = None
     cut: int = 0
 
     def reject(self, kind: str, count: int, line: int, column: str | None, problem: str) -> None:
         """Count rows; line, column and problem are those of the first one."""
-        self.counts[kind] = self.counts.get(kind, 0) + count
+        self.counts[kind] += count
         if self.first is None or line < self.first[0]:
             self.first = (line, column, problem)
 
-    def reject_last(self, kind: str, line: int, problem: str) -> None:
-        """Count a last row that is cut off, which any file may have."""
-        self.reject(kind, 1, line, None, problem)
-        self.cut += 1
-
-    @property
-    def total(self) -> int:
-        """Number of rows left out."""
-        return sum(self.counts.values())
-
-    def check(self, path: Path, remedy: str = _REMEDY) -> None:
+    def check(self, path: Path, remedy: str) -> None:
         """Refuse a file with too many malformed rows.
 
         Raises:
             RecordingError: more than IMPOSSIBLE_SHARE of all rows are left out.
         """
-        if self.first is None or self.total - self.cut <= IMPOSSIBLE_SHARE * self.rows:
+        total = sum(self.counts.values())
+        if self.first is None or total - self.cut <= IMPOSSIBLE_SHARE * self.rows:
             return
         line, column, problem = self.first
         raise RecordingError(
             path,
-            f"line {line} {problem}, the first of {self.total} bad rows among {self.rows} "
+            f"line {line} {problem}, the first of {total} bad rows among {self.rows} "
             f"(more than {100 * IMPOSSIBLE_SHARE:g} %)",
             remedy,
             field=column,
@@ -422,9 +381,9 @@ class RejectedRows:
         line, column, problem = self.first
         place = "" if column is None else f" {column}"
         kinds = ", ".join(f"{count} with {kind}" for kind, count in self.counts.items())
+        total = sum(self.counts.values())
         return (
-            f"left out {self.total} of {self.rows} rows ({kinds}); first: line {line}{place} "
-            f"{problem}"
+            f"left out {total} of {self.rows} rows ({kinds}); first: line {line}{place} {problem}"
         )
 
 
@@ -473,8 +432,8 @@ class RowReader:
             rejected: counts rows and faults.
 
         Raises:
-            RecordingError: the file cannot be read, has too many rows, or a row with another number
-                of columns, whose values may belong to others.
+            RecordingError: the file cannot be read, or has a row with another number of columns,
+                whose values may belong to others.
         """
         lines: list[int] = []
         texts: list[str] = []
@@ -484,10 +443,6 @@ class RowReader:
             if number < self.start or is_comment(line):
                 continue
             rejected.rows += 1
-            if rejected.rows > MAX_ROWS:
-                raise RecordingError(
-                    self.text.path, f"has more than {MAX_ROWS} rows", "import it in parts"
-                )
             if cut is not None:
                 raise self._refuse_width(*cut)
             count = self._count(line)
@@ -498,27 +453,26 @@ class RowReader:
             texts.append(line)
             size += len(line)
             if len(lines) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS:
-                yield self._block(done, lines, texts, wanted)
+                yield RowBlock(done, self._numbers(texts, wanted), np.array(lines), texts)
                 done += len(lines)
                 lines, texts, size = [], [], 0
         if lines:
-            yield self._block(done, lines, texts, wanted)
+            yield RowBlock(done, self._numbers(texts, wanted), np.array(lines), texts)
         if cut is not None:
             number, count = cut
             if count > self.width or not done + len(lines):
                 raise self._refuse_width(number, count)
             problem = f"ends after {count} columns instead of {self.width}"
-            rejected.reject_last("a last line that is cut off", number, problem)
+            rejected.reject("a last line that is cut off", 1, number, None, problem)
+            rejected.cut += 1
 
     def _refuse_width(self, line: int, count: int) -> RecordingError:
         """The error for a row with another number of cells: its values may have moved."""
-        more = f"line {line} has {count} columns instead of {self.width}"
-        less = f"line {line} ends after {count} columns instead of {self.width}"
+        verb = "has" if count > self.width else "ends after"
         commas = self.dialect.delimiter == "," and count > self.width
         hint = "; decimal commas need another delimiter, such as ;" if commas else ""
-        return RecordingError(
-            self.text.path, more if count > self.width else less, f"correct that line{hint}"
-        )
+        problem = f"line {line} {verb} {count} columns instead of {self.width}"
+        return RecordingError(self.text.path, problem, f"correct that line{hint}")
 
     def _count(self, line: str) -> int:
         """Number of columns of a row; a delimiter at its end ends the last one."""
@@ -530,11 +484,6 @@ class RowReader:
     def cell(self, text: str, column: int) -> str:
         """Text of one cell, at most 40 characters."""
         return self.dialect.cells(text)[column][:40]
-
-    def _block(
-        self, first: int, lines: list[int], texts: list[str], wanted: Sequence[int]
-    ) -> RowBlock:
-        return RowBlock(first, self._numbers(texts, wanted), np.array(lines, dtype=np.int64), texts)
 
     def _numbers(self, texts: Sequence[str], wanted: Sequence[int]) -> Array:
         dialect = self.dialect
@@ -551,14 +500,11 @@ class RowReader:
         return np.array([self._row(text, wanted) for text in texts], dtype=float)
 
     def _row(self, text: str, wanted: Sequence[int]) -> list[float]:
-        cells = self.dialect.cells(text)
-        return [
-            self._value(cells[column], column in self.dates) if column < len(cells) else np.nan
-            for column in wanted
-        ]
-
-    def _value(self, cell: str, date: bool) -> float:
-        try:
-            return date_seconds(cell) if date else self.dialect.number(cell)
-        except (ValueError, OverflowError):
-            return float("nan")
+        cells, out = self.dialect.cells(text), []
+        for column in wanted:
+            value = float("nan")
+            with suppress(ValueError, OverflowError, IndexError):
+                number = date_seconds if column in self.dates else self.dialect.number
+                value = number(cells[column])
+            out.append(value)
+        return out
