@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,11 +95,11 @@ class JointStateFormat:
         return stamp, position[:, order], velocity[:, order], effort[:, order]
 
 
-@dataclass
 class JointStateFormats:
-    """The formats seen on one topic."""
+    """The formats seen on one topic, by the size of their messages."""
 
-    _known: dict[int, list[JointStateFormat]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._known: dict[int, list[JointStateFormat]] = {}
 
     def run(self, messages: Sequence[bytes], start: int) -> tuple[JointStateFormat, int]:
         """Format of the message at `start`, and the index behind the last one of its format.
@@ -138,16 +139,12 @@ def _quoted(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else "")
 
 
-# JointStateRows: decoded JointState messages of one arm as arrays.
-
-
-@dataclass(frozen=True)
-class JointStateRows:
+class JointStateRows(NamedTuple):
     """Messages that name all joints, in order.
 
     Attributes:
         stamp: [n], ns since the epoch.
-        lost: messages lost so far, as the publisher's numbers tell [n].
+        lost: messages lost so far, by the publisher's numbers [n].
         era: [n]; `lost` can be compared within an era only; -1 where nothing is known.
         position, velocity, effort: [n, joints].
     """
@@ -159,25 +156,14 @@ class JointStateRows:
     velocity: Array
     effort: Array
 
-    def __len__(self) -> int:
-        return len(self.stamp)
-
     def select(self, keep: Mask) -> JointStateRows:
         """The rows with keep [n] True."""
-        return JointStateRows(*(getattr(self, each.name)[keep] for each in fields(self)))
+        return JointStateRows(*(column[keep] for column in self))  # type: ignore[arg-type]
 
     @classmethod
     def joined(cls, parts: Sequence[JointStateRows]) -> JointStateRows:
         """Rows of consecutive parts, at least one."""
-        columns = ([getattr(part, each.name) for part in parts] for each in fields(cls))
-        return cls(*map(np.concatenate, columns))
-
-
-def newer_than(before: int, stamp: NDArray[np.int64]) -> Mask:
-    """Stamps [n] (ns) that are later than `before` and than all before them."""
-    highest = np.maximum.accumulate(np.concatenate([[before], stamp]))
-    newer: Mask = stamp > highest[:-1]
-    return newer
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def missing_between(steps: Array) -> Indices:
@@ -308,7 +294,7 @@ class JointStateStream:
         if not parts:
             return []
         rows = self._usable(JointStateRows.joined(parts))
-        return self._samples(rows, arrival) if len(rows) else []
+        return self._samples(rows, arrival) if len(rows.stamp) else []
 
     def _refuse(self, reason: str, count: int) -> None:
         if count:
@@ -350,14 +336,18 @@ class JointStateStream:
     def _samples(self, rows: JointStateRows, arrival: float) -> list[Telemetry]:
         """Batches of the rows whose stamps advance."""
         last = self._last
-        before = int(rows.stamp[0]) - 1 if last is None else last.stamp
-        newer = newer_than(before, rows.stamp)
-        set_back = last is not None and int(rows.stamp.max()) < last.stamp
-        if last is None or (set_back and arrival - last.arrival > CLOCK_SET_AFTER):
-            before = int(rows.stamp[0]) - 1
-            newer = newer_than(before, rows.stamp)
+        # Stamps order the samples, not arrivals. Two drivers of one arm interleave: the one that
+        # is ahead advances the time, and the messages of the other one are older. A clock that
+        # was set back looks like that at first, but then nothing newer comes any more: after
+        # CLOCK_SET_AFTER without any, the older stamps are the new time.
+        set_back = (
+            last is not None
+            and int(rows.stamp.max()) < last.stamp
+            and arrival - last.arrival > CLOCK_SET_AFTER
+        )
+        before = int(rows.stamp[0]) - 1 if last is None or set_back else last.stamp
         highest = np.maximum.accumulate(np.concatenate([[before], rows.stamp]))[:-1]
-        same = rows.stamp == highest
+        newer, same = rows.stamp > highest, rows.stamp == highest
         if same.any():
             self.duplicates += int(np.count_nonzero(same))
             self.problem = _REPEATED
@@ -373,6 +363,9 @@ class JointStateStream:
         last = self._last
         if last is None:
             last = _Last(int(rows.stamp[0]), int(rows.stamp[0]), arrival, 0, -1)
+        # The time of the samples follows the stamps, which the driver made, except where these
+        # advance further than the host's own clock allows (or go back): there somebody set the
+        # driver's clock, and the host's clock bridges the step, so that the time goes on.
         steps = np.diff(rows.stamp, prepend=last.stamp)
         elapsed = arrival - last.arrival
         clock_set = steps > round((elapsed + AHEAD) * 1e9)
@@ -409,11 +402,13 @@ class JointStateStream:
         """Gaps in front of and between the rows; counts the losses."""
         steps = np.diff(time, prepend=last.time)
         period = self.period
-        estimated = np.zeros(len(rows), dtype=np.int64)
+        estimated = np.zeros(len(rows.stamp), dtype=np.int64)
         long = clock_set.copy()
         if period is not None:
             estimated = missing_between(1e-9 * steps / period)
             long |= 1e-9 * steps > 2.5 * period
+        # Numbers of a publisher count what the middleware lost; the period counts what the driver
+        # itself left out. A loss shows in both, so that the larger one holds.
         eras = np.diff(rows.era, prepend=last.era)
         known = (eras == 0) & (rows.era >= 0)
         missing = np.maximum(np.where(known, np.diff(rows.lost, prepend=last.lost), 0), estimated)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import tempfile
 import threading
 import time
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -257,13 +258,13 @@ class Command:
             self.result.set_exception(error)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Spilled:
-    """Samples whose values wait in the spill file."""
+    """Samples that wait in the spill file: their place in it, and what was dropped before them."""
 
     place: int
-    bare: Telemetry
-    layout: tuple[tuple[str, tuple[int, ...]], ...]
+    samples: int
+    dropped: DroppedSamples | None = None
 
 
 Item = Telemetry | Event | Command
@@ -343,7 +344,7 @@ class SampleQueue:
                 self._items[i] = dropped.in_front_of(item)
                 return
             if isinstance(item, _Spilled):
-                self._items[i] = replace(item, bare=dropped.in_front_of(item.bare))
+                item.dropped = dropped
                 return
         if self._dropped is not None:
             dropped.join(self._dropped)
@@ -386,43 +387,33 @@ class SampleQueue:
         self.samples += len(batch)
 
     def _spill(self, batch: Telemetry) -> bool:
-        """Write the values of samples to the file; False if that is not possible."""
-        values = np.hstack([each.reshape(len(batch), -1) for each in batch.columns.values()])
-        if self._file_end + values.nbytes > self._spill_bytes:
+        """Write samples to the file; False if that is not possible."""
+        data = pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
+        if self._file_end + len(data) > self._spill_bytes:
             return False
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="ur_energy_", buffering=0)  # noqa: SIM115 (open as long as the queue)
             self._file.seek(self._file_end)
-            if self._file.write(values.tobytes()) != values.nbytes:
+            if self._file.write(data) != len(data):
                 return False
         except OSError:
             return False
-        layout = tuple((name, each.shape[1:]) for name, each in batch.columns.items())
-        self._items.append(_Spilled(self._file_end, replace(batch, columns={}), layout))
-        self._file_end += values.nbytes
+        self._items.append(_Spilled(self._file_end, len(batch)))
+        self._file_end += len(data)
         self._in_file += 1
         self.spilled += len(batch)
         return True
 
     def _unspill(self, spilled: _Spilled) -> Telemetry:
-        bare, count = spilled.bare, len(spilled.bare)
-        widths = [int(np.prod(shape)) for _, shape in spilled.layout]
-        if self._file is None:
-            raise RuntimeError("the spill file is closed")
+        assert self._file is not None
         self._file.seek(spilled.place)
-        data = self._file.read(8 * count * sum(widths))
-        table = np.frombuffer(data, np.float64).reshape(count, -1)
-        columns, start = {}, 0
-        for (name, shape), width in zip(spilled.layout, widths, strict=True):
-            part = table[:, start : start + width]
-            columns[name] = np.ascontiguousarray(part).reshape(count, *shape)
-            start += width
+        batch: Telemetry = pickle.load(self._file)
         self._in_file -= 1
         if not self._in_file:
             self._file.truncate(0)
             self._file_end = 0
-        return replace(bare, columns=columns)
+        return batch if spilled.dropped is None else spilled.dropped.in_front_of(batch)
 
     def _take(self) -> Item:
         item = self._items.popleft()
@@ -438,5 +429,4 @@ class SampleQueue:
 
 
 def _bytes_of(batch: Telemetry) -> int:
-    arrays: list[Any] = [batch.time, *batch.columns.values()]
-    return sum(array.nbytes for array in arrays)
+    return sum(array.nbytes for array in (batch.time, *batch.columns.values()))

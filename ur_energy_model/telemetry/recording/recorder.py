@@ -113,6 +113,7 @@ class Recorder:
             return self._begin_bag(path)
 
     def _begin_bag(self, path: Path | str | None) -> Path:
+        """Begin a bag between two samples, without a pause in reading."""
         source, options = self._source, self._options
         with self._lock:
             if self._taking:
@@ -124,6 +125,11 @@ class Recorder:
                 path = self._folder / bag_name(options.name, source.info, self._folder, now)
             bag = Path(path)
             fields = source.fields if options.fields is None else options.fields
+            # Order makes the bag exact: what enters the queue from here on belongs to it. First the
+            # command that opens it, then the seconds before the start, then every sample that is
+            # read, as the reading thread waits for the lock in `_take`. Opening takes a while (a
+            # disk may be slow) and is waited for outside the lock; meanwhile samples queue up. If
+            # it fails, none are taken, and `status` reports the bag before as if nothing had been.
             command = Command(lambda: self._writing.open(bag, source.info, fields))
             self._writing.finished.clear()
             self._queue.put(command)

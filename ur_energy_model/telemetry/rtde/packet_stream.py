@@ -1,4 +1,15 @@
-"""PacketStream: data packages as telemetry without duplicates, with stamps, gaps and causes."""
+"""PacketStream: data packages as telemetry without duplicates, with stamps, gaps and causes.
+
+After a lost connection there are four hypotheses, and only clocks to tell them apart where the
+dashboard server gives no serial number:
+
+- the same controller ran on: its clock advanced like the host's;
+- the same controller stood still (suspended, overloaded): its clock is behind, but not younger
+  than the outage, and may catch up;
+- it restarted: its clock went back, or is behind and younger than the outage;
+- another controller is at this address: its clock is ahead of what the first one's can be. Only
+  this one is refused, as the samples of two arms must never be in one recording.
+"""
 
 from __future__ import annotations
 
@@ -139,10 +150,6 @@ class PacketStream:
 
     def _explain(self, gap: Gap, away: float, period: float, arrival: int) -> Gap:
         """A gap in front of packages, with its cause.
-
-        The controller restarted if its clock went back, or if it is behind after a lost
-        connection and has run for less time than that. A clock that is behind for other reasons
-        may catch up; one that is ahead is another controller's.
 
         Args:
             gap: found from the controller's clock.
