@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from test.plant.history.synthetic_plant import JOINTS, Arm, Work, write_plant
 from test.telemetry.bag.bag_files import write_bag, write_file
 from test.telemetry.conftest import make_telemetry
-from test.telemetry.rtde.fuzz import FIELDS, GREETING, KINDS, feed
+from test.telemetry.hostile_peer import FIELDS, GREETING, KINDS, feed
 from test.torture.case import Verdict
 from test.torture.hostile_files import (
     MCAP_BOMBS,

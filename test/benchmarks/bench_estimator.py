@@ -119,7 +119,7 @@ def learner() -> str:
 
 def send(ready: Connection, host: str) -> None:
     """A controller that sends the known arm's motion, over and over."""
-    from test.telemetry.rtde.rtde_peer import PeerBehaviour, RtdePeer, value_of
+    from test.telemetry.rtde_peer import PeerBehaviour, RtdePeer, value_of
 
     telemetry = motion(2.0)  # its period
     n = len(telemetry) - 1

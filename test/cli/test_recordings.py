@@ -20,7 +20,7 @@ from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import write_bag
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.csv.test_reader import table, write
-from test.telemetry.rtde.rtde_peer import START_TIME, PeerBehaviour, RtdePeer, value_of
+from test.telemetry.rtde_peer import START_TIME, PeerBehaviour, RtdePeer, value_of
 from ur_energy_model.cli.main import main
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import read_bag

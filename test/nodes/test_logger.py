@@ -22,7 +22,7 @@ from test.nodes.conftest import Cell, message_class
 from test.nodes.driver import Driver
 from test.nodes.test_estimator import ended
 from test.telemetry.bag.bag_files import offered_qos
-from test.telemetry.recording.scripted_source import ScriptedSource, batches, wait_for
+from test.telemetry.scripted_source import ScriptedSource, batches, wait_for
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.energy.topics import energy_names

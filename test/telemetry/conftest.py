@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from test.telemetry.rtde_peer import RtdePeer
+from test.telemetry.scripted_source import ScriptedSource
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 EPOCH = 1_700_000_000_000_000_000
@@ -50,3 +56,21 @@ def assert_same_samples(read: Telemetry, written: Telemetry) -> None:
 def telemetry() -> Telemetry:
     """Two seconds at 500 Hz."""
     return make_telemetry()
+
+
+@pytest.fixture
+def peer() -> Iterator[RtdePeer]:
+    with RtdePeer() as peer_:
+        yield peer_
+
+
+@pytest.fixture
+def source() -> ScriptedSource:
+    return ScriptedSource()
+
+
+@pytest.fixture
+def recorder(tmp_path: Path, source: ScriptedSource) -> Iterator[Recorder]:
+    """A recorder of the scripted source."""
+    with Recorder(source, tmp_path) as recorder_:
+        yield recorder_

@@ -1,27 +1,36 @@
-"""Host stamps: close to the truth, smooth, never decreasing, with any delay of the network."""
+"""Stamps of samples, the clock of the process, and checks of recorded times."""
+
+import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from ur_energy_model.telemetry.clock import ClockMap
+from test.telemetry.bag.bag_files import write_bag
+from test.telemetry.conftest import make_telemetry
+from test.telemetry.system_clock import SystemClock
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.clock import ClockCheck, ClockMap, HostClock, checked_clock
+from ur_energy_model.telemetry.samples import Telemetry
 
 PERIOD = 0.002
 START = 1_700_000_000_000_000_000
 
 
-def run(clock, *, seconds, drift=0.0, delays, batch=25, start=100.0, host=START):
+def run(clock, *, seconds, delays, drift=0.0, batch=25, start=100.0, host=0.0):
     """Feed a stream; returns stamps [ns] and what they should be."""
-    count = int(seconds / PERIOD)
-    time = start + np.arange(count) * PERIOD
-    true = host + np.rint((time - start) * (1.0 + drift) * 1e9).astype(np.int64)
+    times = start + np.arange(int(seconds / PERIOD)) * PERIOD
+    elapsed = np.rint((times - start) * (1.0 + drift) * 1e9).astype(np.int64)
+    true = START + int(host * 1e9) + elapsed
     stamps = []
-    for first in range(0, count, batch):
+    for first in range(0, len(times), batch):
         part = slice(first, first + batch)
-        arrival = int(true[part][-1] + 1e9 * delays(first // batch))
-        stamps.append(clock.stamp(time[part], arrival))
+        stamps.append(clock.stamp(times[part], int(true[part][-1] + 1e9 * delays(first // batch))))
     return np.concatenate(stamps), true
+
+
+def prompt(_):
+    return 0.0002
 
 
 def jitter(seed, scale):
@@ -29,102 +38,170 @@ def jitter(seed, scale):
     return lambda _: 0.0001 + rng.exponential(scale)
 
 
-@pytest.mark.parametrize("drift", [0.0, 30e-6, -80e-6, 200e-6])
-@pytest.mark.parametrize("batch", [1, 25])
+@pytest.mark.parametrize(("drift", "batch"), [(0.0, 25), (30e-6, 1), (-80e-6, 25), (200e-6, 25)])
 def test_stamps_follow_a_drifting_clock_under_jitter(drift, batch):
     clock = ClockMap()
     stamps, true = run(clock, seconds=60, drift=drift, delays=jitter(1, 0.002), batch=batch)
-    late = stamps[len(stamps) // 3 :] - true[len(true) // 3 :]
+    late = (stamps - true)[len(stamps) // 3 :]
     assert abs(late).max() < 1_000_000
     assert np.ptp(late) < 500_000
     assert clock.drift == pytest.approx(drift, abs=20e-6)
-
-
-def test_stamps_are_smooth_and_never_go_back():
-    stamps, _ = run(ClockMap(), seconds=40, drift=50e-6, delays=jitter(2, 0.01))
     steps = np.diff(stamps)
     assert (steps > 0).all()
-    assert abs(steps - PERIOD * 1e9).max() < 100_000
+    assert abs(steps[-5000:] - PERIOD * 1e9).max() < 100_000
 
 
-def test_late_packets_do_not_count():
-    def delays(i):
-        return 0.3 if i % 7 else 0.0002
-
-    stamps, true = run(ClockMap(), seconds=30, delays=delays)
-    assert abs(stamps[5000:] - true[5000:]).max() < 1_000_000
-
-
-def test_a_backlog_does_not_disturb():
-    """Five seconds are read at once after a stall of the reader."""
+@pytest.mark.parametrize(
+    ("seconds", "delays", "then"),
+    [
+        (30, lambda i: 0.3 if i % 7 else 0.0002, {}),  # most packets are late
+        (5, lambda i: 5.0 - i * 0.05, {}),  # read at once after a stall of the reader
+        (10, lambda i: min(0.02 * i, 1.5, 0.02 * (200 - i)) + 0.0002, {}),  # a busy controller
+        (5, jitter(3, 0.001), {"start": 160.0, "host": 60.0}),  # a connection made again
+        (5, prompt, {"start": 40.0, "host": 70.0}),  # a restarted controller
+    ],
+)
+def test_delays_reconnections_and_restarts_do_not_disturb(seconds, delays, then):
     clock = ClockMap()
-    first, _ = run(clock, seconds=20, delays=lambda _: 0.0002)
-    at = START + 20_000_000_000
-    backlog, true = run(clock, seconds=5, start=120.0, host=at, delays=lambda i: 5.0 - i * 0.05)
-    after, true_after = run(
-        clock, seconds=5, start=125.0, host=at + 5_000_000_000, delays=lambda _: 0.0002
-    )
-    assert abs(backlog - true).max() < 1_000_000
-    assert abs(after - true_after).max() < 1_000_000
-    assert (np.diff(np.concatenate([first, backlog, after])) > 0).all()
-
-
-def test_a_controller_that_lags_for_seconds_does_not_disturb():
-    """It lacks computing time for ten seconds and then catches up."""
-    clock = ClockMap()
-    run(clock, seconds=30, delays=jitter(4, 0.001))
-
-    def delays(i):
-        return min(0.02 * i, 1.5, 0.02 * (200 - i)) + 0.0002
-
-    at = START + 30_000_000_000
-    stamps, true = run(clock, seconds=10, start=130.0, host=at, delays=delays)
-    assert abs(stamps - true).max() < 1_000_000
-
-
-def test_a_connection_made_again_goes_on_where_it_was():
-    clock = ClockMap()
-    run(clock, seconds=20, delays=lambda _: 0.0002)
+    before, _ = run(clock, seconds=20, delays=prompt)
     stamps, true = run(
-        clock, seconds=5, start=150.0, host=START + 50_000_000_000, delays=jitter(3, 0.001)
+        clock, seconds=seconds, delays=delays, **{"start": 120.0, "host": 20.0, **then}
     )
     assert abs(stamps - true).max() < 1_000_000
-
-
-def test_a_restarted_controller_gets_a_new_map():
-    clock = ClockMap()
-    before, _ = run(clock, seconds=10, start=5000.0, delays=lambda _: 0.0002)
-    stamps, true = run(
-        clock, seconds=5, start=40.0, host=START + 70_000_000_000, delays=lambda _: 0.0002
-    )
-    assert abs(stamps - true).max() < 1_000_000
-    assert stamps[0] > before[-1]
+    assert (np.diff(np.concatenate([before, stamps])) > 0).all()
 
 
 def test_a_clock_that_stood_still_is_followed_after_a_while():
     """A suspended controller goes on later: its clock stays behind for good."""
     clock = ClockMap()
-    run(clock, seconds=10, delays=lambda _: 0.0002)
-    stamps, true = run(
-        clock, seconds=20, start=110.0, host=START + 40_000_000_000, delays=lambda _: 0.0002
-    )
+    run(clock, seconds=10, delays=prompt)
+    stamps, true = run(clock, seconds=20, start=110.0, host=40.0, delays=prompt)
     assert abs(stamps[-1000:] - true[-1000:]).max() < 1_000_000
     assert (np.diff(stamps) > 0).all()
 
 
-@settings(max_examples=60)
-@given(
-    st.lists(
-        st.tuples(st.lists(st.floats(0, 1e8), min_size=1, max_size=6), st.integers(0, 4 * 10**18)),
-        min_size=1,
-        max_size=20,
-    )
-)
-def test_stamps_never_decrease(batches):
-    clock, last = ClockMap(), 0
-    for times, arrival in batches:
-        stamps = clock.stamp(np.unique(times), arrival)
-        assert stamps.shape == np.unique(times).shape
+def test_stamps_never_decrease_whatever_arrives():
+    random, clock, last = np.random.default_rng(5), ClockMap(), 0
+    for _ in range(300):
+        times = np.unique(random.uniform(0, 10.0 ** random.integers(-3, 9), random.integers(1, 6)))
+        stamps = clock.stamp(times, int(random.integers(0, 4 * 10**18)))
         assert stamps[0] > last
         assert (np.diff(stamps) >= 0).all()
         last = stamps[-1]
+
+
+# The clock of a process: steps of the system's clock take effect between recordings.
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def system(monkeypatch):
+    return SystemClock(monkeypatch)
+
+
+def error(clock, system):
+    """Corrected time minus the system's clock [s]."""
+    return (clock.stamp() - system.time_ns()) * 1e-9
+
+
+@pytest.mark.parametrize("step", [HOUR, -HOUR])
+def test_a_step_takes_effect_where_nobody_holds_the_clock(system, step):
+    clock, batch = HostClock(), make_telemetry(5)
+    base = clock.now()
+    assert clock.corrected(batch) is batch
+    with clock.held(), clock.held():
+        system.step(step)
+        assert clock.check() == 1
+        assert clock.correction == 0
+        assert "next recording" in clock.describe_step()
+    clock.check()
+    assert abs(error(clock, system)) < 0.5
+    assert "next" not in clock.describe_step()
+    assert clock.last_step == pytest.approx(step, abs=0.5)
+    assert abs(clock.now() - base) < 10e9  # the uncorrected time never steps
+    shifted = np.diff(np.array([batch.stamp, clock.corrected(batch).stamp]), axis=0) * 1e-9
+    assert np.abs(shifted - step).max() < 0.5
+    system.step(-step)
+    with clock.held():  # holding begins with the present time
+        assert abs(error(clock, system)) < 0.5
+
+
+def test_small_steps_add_up_and_none_is_seen_without_one(system):
+    clock = HostClock()
+    assert not any(clock.check() for _ in range(1000))
+    assert abs(clock.stamp() - time.time_ns()) < 0.5e9
+    for _ in range(5):
+        system.step(0.3)
+        clock.check()
+    assert clock.steps == 1
+
+
+# Recordings whose times cannot be those of a controller.
+
+TIME = 100.0 + 0.002 * np.arange(6000)
+
+
+def recorded(times, batch=700):
+    """Batches of a recording with these times."""
+    whole = Telemetry(times, {"robot_mode": np.arange(float(len(times)))})
+    return [whole.cut(slice(i, i + batch)) for i in range(0, len(times), batch)]
+
+
+def changed(index, value, count=1):
+    times = TIME.copy()
+    times[index : index + count] = value
+    return times
+
+
+def test_an_ordinary_recording_passes_unchanged():
+    batches = recorded(TIME)
+    passed = list(checked_clock(batches, "bag"))
+    assert all(given is taken for given, taken in zip(batches, passed, strict=True))
+    check = ClockCheck("bag")
+    check.update(np.array([3.0]))
+    check.finish()
+
+
+@pytest.mark.parametrize(
+    ("times", "problem"),
+    [
+        (TIME[::-1], "goes back"),
+        (np.random.default_rng(1).permutation(TIME), "goes back"),
+        (TIME + 0.1 * (-1.0) ** np.arange(6000), "goes back"),
+        (np.full(6000, 5.0), "does not advance"),
+        (TIME * 1e-9, "advances by less than"),
+        (np.full(6000, np.nan), "times that are impossible"),
+        (TIME * 1e300, "times that are impossible"),
+        (-TIME, "times that are impossible"),
+        (changed(1000, np.nan, 100), "100 of 6000 samples"),
+    ],
+)
+def test_times_that_no_controller_has_are_refused(times, problem):
+    with pytest.raises(RecordingError, match=problem) as refusal:
+        list(checked_clock(recorded(times), "bag"))
+    assert refusal.value.field == "timestamp"
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e300, -5.0])
+@pytest.mark.parametrize("index", [0, 700, 3000, 5999])
+def test_few_impossible_times_are_left_out(value, index):
+    passed = list(checked_clock(recorded(changed(index, value, 3)), "bag"))
+    kept = np.concatenate([batch["robot_mode"] for batch in passed])
+    assert np.array_equal(kept, np.delete(np.arange(6000), range(index, min(index + 3, 6000))))
+    gaps = [gap for batch in passed for gap in batch.gaps]
+    inside = 0 < index < 5997
+    assert [(gap.missing, gap.cause) for gap in gaps] == [(3, "impossible times")] * inside
+
+
+def test_a_jump_of_the_clock_is_a_gap_once(tmp_path):
+    for shift, cause in ((-50.0, "controller restarted"), (1e6, "clock jumped")):
+        times = np.where(np.arange(6000) < 2100, TIME, TIME + shift)
+        gaps = [gap for batch in checked_clock(recorded(times), "bag") for gap in batch.gaps]
+        assert [(gap.cause, gap.start) for gap in gaps] == [(cause, TIME[2099])]
+    telemetry = make_telemetry(3000, fields=("actual_q",))  # the bag has it among its gaps
+    times = np.where(np.arange(3000) < 1500, telemetry.time, telemetry.time - 900.0)
+    columns = {**telemetry.columns, "timestamp": times}
+    path = write_bag(tmp_path / "bag", Telemetry(times, columns, telemetry.info))
+    gaps = [gap for batch in checked_clock(iterate_bag(path), path) for gap in batch.gaps]
+    assert [gap.cause for gap in gaps] == ["controller restarted"]

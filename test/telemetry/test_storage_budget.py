@@ -12,7 +12,7 @@ import pytest
 
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
-from test.telemetry.recording.scripted_source import FIELDS as SCRIPTED
+from test.telemetry.scripted_source import FIELDS as SCRIPTED
 from ur_energy_model.telemetry.bag.files import DAY, FileSplit, Retention, stored_files
 from ur_energy_model.telemetry.bag.reader import read_bag, read_info
 from ur_energy_model.telemetry.bag.recovery import recover_bag

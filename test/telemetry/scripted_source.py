@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from test.telemetry.conftest import make_telemetry
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 
@@ -63,6 +62,9 @@ class ScriptedSource:
 
 
 def batches(count, first=0, modes=None):
+    """Batches of 25 samples, from a sample on, with constant modes or one of these each."""
+    from test.telemetry.conftest import make_telemetry  # which imports this module
+
     made = []
     for i in range(count):
         batch = make_telemetry(25, fields=FIELDS, first=first + 25 * i)

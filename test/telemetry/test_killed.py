@@ -73,7 +73,7 @@ def killed(tmp_path_factory):
     for number in range(5):
         process = subprocess.Popen(
             [sys.executable, "-c", RECORDER, folder / f"bag_{number}"],
-            cwd=Path(__file__).parents[3],
+            cwd=Path(__file__).parents[2],
             stdout=subprocess.PIPE,
         )
         processes.append((process, dice.uniform(0.7, 5.0)))

@@ -1,0 +1,613 @@
+"""The recorder: what the source sends between start and stop is in the bag, or counted as lost."""
+
+import errno
+import os
+import shutil
+import struct
+import subprocess
+import threading
+from collections import deque
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rosbags.rosbag2 import Reader
+
+from test.telemetry.conftest import assert_same_samples, make_telemetry
+from test.telemetry.scripted_source import FIELDS, ScriptedSource, batches, wait_for
+from test.telemetry.system_clock import SystemClock
+from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
+from ur_energy_model.telemetry.bag.cdr import encode_numbers
+from ur_energy_model.telemetry.bag.extra_messages import Messages
+from ur_energy_model.telemetry.bag.files import FileSplit
+from ur_energy_model.telemetry.bag.message_encoder import FLOAT64, BagTopic
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.recording import writing_thread
+from ur_energy_model.telemetry.recording.reception import (
+    OVERFLOW,
+    Command,
+    RecorderOptions,
+    SampleQueue,
+)
+from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.samples import Event, Gap, Telemetry, concatenate, find_gaps
+from ur_energy_model.telemetry.source import LinkStatus
+
+
+def readable(bag):
+    """Samples of a bag that can be read back."""
+    try:
+        return sum(len(part) for part in iterate_bag(bag))
+    except UrEnergyError:
+        return 0
+
+
+def stop(recorder):
+    """Status after stopping, however the disk is."""
+    try:
+        return recorder.stop()
+    except RecordingError:
+        return recorder.status
+
+
+# A disk that works.
+
+
+def test_what_comes_between_start_and_stop_is_in_the_bag(tmp_path, source, recorder):
+    source.give(*batches(3))
+    for number in range(2):
+        bag = recorder.start(tmp_path / str(number))
+        inside = batches(40, first=75 + 2000 * number)
+        source.give(*inside)
+        status = recorder.stop()
+        source.give(*batches(3, first=1075 + 2000 * number))
+        assert (status.state, status.samples, status.lost, status.gaps) == ("idle", 1000, 0, ())
+        read = read_bag(bag)
+        assert_same_samples(read, replace(concatenate(inside), info=read.info))
+
+
+def test_names_pretrigger_duration_and_tap(tmp_path, source):
+    seen = []
+    options = RecorderOptions(name="{robot}-{serial}-{number}", pretrigger=1.0, duration=2.0)
+    with Recorder(source, tmp_path, options=options, tap=seen.append) as recorder:
+        given = batches(100)
+        source.give(*given)
+        first = recorder.start()
+        source.give(*batches(40, first=2500))
+        assert recorder.wait(5.0)
+        assert (recorder.status.state, recorder.status.stopped_because) == ("stopped", None)
+        second = recorder.start()
+        recorder.stop()
+    assert (first.name, second.name) == ("ur5e-1-0", "ur5e-1-1")
+    read = read_bag(first).time
+    assert (read[-1] - read[0], len(read)) == (pytest.approx(2.0, abs=0.01), 1000)
+    assert read[0] == pytest.approx(1004.0, abs=0.06)
+    assert seen[:100] == given
+
+
+def test_events_modes_gaps_and_files(tmp_path, source, recorder):
+    recorder.start(tmp_path / "bag")
+    recorder.mark("gripper closes")
+    source.events.append(Event(5, "message", "hello", 30))
+    given = batches(5, modes=[7, 7, 3, 3, 7])
+    gap = Gap(0, given[1].time[0], given[2].time[0], 10, "connection lost: cable")
+    given[2] = replace(given[2], gaps=(gap,))
+    source.give(*given)
+    recorder.split()
+    status = recorder.stop()
+    assert (status.lost, len(status.gaps), status.last_error) == (10, 1, None)
+    assert read_bag(tmp_path / "bag").gaps == (replace(gap, index=50),)
+    events = {(event.kind, event.text): event for event in read_events(tmp_path / "bag")}
+    assert {("mark", "gripper closes"), ("message", "hello")} < set(events)
+    assert events["mode", "robot_mode: power off"].stamp == given[2].stamp[0]
+    assert {path.name for path in (tmp_path / "bag").glob("*.mcap")} == {"bag_0.mcap", "bag_1.mcap"}
+
+
+def test_wrong_requests_are_refused(tmp_path, source, recorder):
+    for request in (recorder.split, lambda: recorder.mark("x")):
+        with pytest.raises(RecordingError, match="nothing is being recorded"):
+            request()
+    recorder.start(tmp_path / "bag")
+    with pytest.raises(RecordingError, match="still being recorded"):
+        recorder.start(tmp_path / "other")
+    recorder.stop()
+    with pytest.raises(RecordingError, match="exists already"):
+        recorder.start(tmp_path / "bag")
+    assert recorder.stop().state == "idle"
+    with pytest.raises(RecordingError, match="exists already"), Recorder(source, record=tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("end", "because"),
+    [
+        (EOFError(), "None"),
+        (ControllerError("10.0.0.1", "gone", "look"), "gone"),
+        (ValueError("a bug"), "a bug"),
+    ],
+)
+def test_the_end_of_the_source_finishes_the_bag(tmp_path, source, end, because):
+    for batch in batches(4):  # the first sample of the source is the first of the bag
+        source.give_last(batch)
+    with Recorder(source, tmp_path, record=tmp_path / "bag") as recorder:
+        source.give_last(end)
+        assert recorder.wait(10.0)
+        assert recorder.status.state == "stopped"
+        assert because in str(recorder.status.stopped_because)
+        assert read_bag(tmp_path / "bag").time[[0, -1]].tolist() == [1000.0, 1000.0 + 99 / 500]
+        wait_for(lambda: not recorder.reading)
+        with pytest.raises(RecordingError, match="no more samples"):
+            recorder.start(tmp_path / "next")
+
+
+TOPIC = BagTopic("/energy/total/power", FLOAT64)
+
+
+def numbers(first, count):
+    stamps = 1_700_000_000_000_000_000 + np.arange(first, first + count)
+    return Messages(TOPIC, stamps, encode_numbers(np.arange(first, first + count, dtype=float)))
+
+
+@pytest.mark.parametrize("flood", [False, True])
+def test_messages_of_other_topics_neither_delay_nor_displace_samples(tmp_path, source, flood):
+    waiting = [numbers(0, 3)]  # from before the bag
+
+    def take():
+        if flood:
+            return [numbers(0, 20_000)] * 10
+        taken = list(waiting)
+        waiting[:] = [numbers(3, 5)] if taken and taken[0].stamp[0] % 10 == 0 else []
+        return taken
+
+    inside = batches(40)
+    with Recorder(source, tmp_path, options=RecorderOptions(messages=take)) as recorder:
+        bag = recorder.start(tmp_path / "bag")
+        source.give(*inside)
+        assert recorder.stop().lost == 0
+    assert np.array_equal(read_bag(bag)["actual_q"], concatenate(inside)["actual_q"])
+    with Reader(bag) as reader:
+        connections = [each for each in reader.connections if each.topic == TOPIC.name]
+        found = [struct.unpack_from("<d", raw, 4)[0] for *_, raw in reader.messages(connections)]
+    assert found[:5] == ([0, 1, 2, 3, 4] if flood else [3, 4, 5, 6, 7])
+
+
+def live(count, first):
+    """Batches stamped as a source would stamp them now."""
+    start, made = HOST_CLOCK.now(), batches(count, first=first)
+    origin = made[0].time[0]
+    return [
+        replace(part, stamp=start + np.rint((part.time - origin) * 1e9).astype(np.int64))
+        for part in made
+    ]
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0])
+def test_samples_marks_and_names_share_one_clock_that_somebody_sets(tmp_path, monkeypatch, step):
+    system, source = SystemClock(monkeypatch), ScriptedSource()
+    before, bags, stamps, marks = HOST_CLOCK.check(), [], [], []
+    with Recorder(source, tmp_path) as recorder:
+        for number in range(2):
+            bags.append(recorder.start())
+            source.give(*live(4, 200 * number))
+            if not number:
+                system.step(step)
+            recorder.mark("after the step")
+            source.give(*live(4, 200 * number + 100))
+            recorder.stop()
+    monkeypatch.undo()
+    assert HOST_CLOCK.check() == before + 2  # there and back
+    for bag in bags:
+        stamps.append(np.array(read_bag(bag).stamp))
+        events = {event.kind: event for event in read_events(bag)}
+        marks.append(events["mark"].stamp)
+        assert np.ptp(stamps[-1]) * 1e-9 < 60
+        assert abs(marks[-1] - stamps[-1][0]) * 1e-9 < 60
+    assert any("was set" in event.text for event in read_events(bags[0]))
+    assert (stamps[1][0] - stamps[0][-1]) * 1e-9 == pytest.approx(step, abs=60)
+
+
+# Outages and durations.
+
+
+def outage(seconds):
+    return LinkStatus(connected=False, problem="no answer", outage=seconds, lost_seconds=seconds)
+
+
+def test_an_outage_at_the_end_is_a_gap(tmp_path, source):
+    with Recorder(source, record=tmp_path / "bag") as recorder:
+        source.give(*batches(40))
+        recorder._reception.began -= 20.0
+        source.status = outage(14.0)
+        assert (recorder.status.lost, recorder.status.lost_seconds) == (7000, 14.0)
+        status = recorder.stop()
+        source.status = outage(50.0)
+        assert recorder.status == replace(status, seconds=recorder.status.seconds)
+    time_ = 1000.0 + 999 / 500
+    gap = Gap(1000, time_, time_ + 14.0, 7000, "connection lost: no answer", 14.0)
+    assert (status.samples, status.lost, status.gaps) == (1000, 7000, (gap,))
+    for telemetry in (read_bag(tmp_path / "bag"), list(iterate_bag(tmp_path / "bag"))[-1]):
+        assert telemetry.gaps == (gap,)
+    assert recover_bag(tmp_path / "bag").samples == 1000
+    assert read_bag(tmp_path / "bag").gaps == (gap,)
+
+
+def test_what_lies_outside_of_the_bag_does_not_count(tmp_path, source):
+    early = Gap(0, 940.0, 1000.0, 29_999, "connection lost: cable")
+    first, *rest = batches(40)
+    options = RecorderOptions(duration=10.0)
+    with Recorder(source, options=options, record=tmp_path / "first") as recorder:
+        source.give(replace(first, gaps=(early,)), *rest)
+        assert recorder.status.lost < 5000  # the bag has just begun
+        lost = recorder.status.lost
+        source.status = outage(500.0)
+        recorder._reception.began -= 600.0
+        status = recorder.stop()
+        assert (status.samples, status.lost) == (1000, lost + 4000)
+        source.status = LinkStatus()
+        recorder.start(tmp_path / "second")
+        late = Gap(0, 1001.998, 1040.0, 18_999, "connection lost: cable")
+        source.give(*batches(40), replace(batches(1, first=20_000)[0], gaps=(late,)))
+        assert recorder.wait(10.0)
+        assert (recorder.status.samples, recorder.status.lost) == (1000, 4000)
+
+
+@pytest.mark.parametrize(("before", "missing"), [(13, 25), (25, 0)], ids=["inside", "behind"])
+def test_a_gap_among_samples_at_the_end_of_a_bag_counts_up_to_its_end(
+    tmp_path, source, before, missing
+):
+    """Ten batches of 25; in the last one the bag's duration is over, after some samples."""
+    kept = 225 + before
+    batch = make_telemetry(1000, fields=FIELDS)
+    batch = batch.select((np.arange(1000) < kept) | (np.arange(1000) >= 600))
+    batch = replace(batch, gaps=find_gaps(batch.time, 0.002))
+    options = RecorderOptions(duration=(kept + missing) / 500, fields=("actual_q",))
+    with Recorder(source, options=options, record=tmp_path / "bag") as recorder:
+        source.give(batch)
+        assert recorder.wait(10.0)
+        assert (recorder.status.samples, recorder.status.lost) == (kept, missing)
+    assert sum(gap.missing for gap in read_bag(tmp_path / "bag").gaps) == missing
+
+
+def test_a_restart_does_not_make_a_bag_longer(tmp_path, source):
+    options = RecorderOptions(duration=10.0)
+    with Recorder(source, options=options, record=tmp_path / "bag") as recorder:
+        source.give(*batches(100))
+        recorder._reception.began -= 8.0
+        # A clock that is behind, but after the first sample; that of the host goes on.
+        again = batches(80, first=50)
+        first, *rest = (replace(each, stamp=each.stamp + 10**10) for each in again)
+        gap = Gap(0, 1004.998, 1000.1, 1500, "controller restarted", 3.0)
+        source.give(replace(first, gaps=(gap,)), *rest)
+        assert recorder.wait(10.0)
+        status = recorder.status
+    assert status.samples == len(read_bag(tmp_path / "bag"))
+    # 10 s at 500 Hz, less what this test took beside other processes; not 1500 samples more
+    assert 4000 < status.samples + status.lost < 5250
+
+
+# Disks that fail or fill up, and bags that are deleted or changed.
+
+
+class Disk:
+    """Lets bags take some bytes, and no more."""
+
+    def __init__(self, monkeypatch):
+        self.room, self.code, write = 1 << 60, errno.ENOSPC, os.pwrite
+
+        def pwrite(file, data, place):
+            if place + len(data) > self.room:
+                raise OSError(self.code, os.strerror(self.code))
+            return write(file, data, place)
+
+        monkeypatch.setattr("ur_energy_model.telemetry.bag.mcap_writer.os.pwrite", pwrite)
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    return Disk(monkeypatch)
+
+
+def begin(recorder, source, bag):
+    """Record until some samples are on the disk."""
+    recorder.start(bag)
+    source.give(*batches(40))
+    wait_for(lambda: recorder.status.bytes > 10_000)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS])
+def test_a_failing_disk_is_reported_and_survived(tmp_path, source, recorder, disk, code):
+    begin(recorder, source, tmp_path / "bag")
+    disk.room, disk.code = 0, code
+    source.give(*batches(20, first=1000))
+    wait_for(lambda: recorder.status.state == "failing")
+    assert os.strerror(code) in recorder.status.last_error
+    disk.room = 1 << 60
+    wait_for(lambda: recorder.status.state == "recording")
+    source.give(*batches(20, first=1500))
+    status = recorder.stop()
+    assert (status.samples, status.overflow, status.lost) == (2000, 0, 0)
+    read = read_bag(tmp_path / "bag")
+    assert_same_samples(read, replace(concatenate(batches(80)), info=read.info))
+    assert any("writing failed" in event.text for event in read_events(tmp_path / "bag"))
+
+
+def test_a_disk_that_is_full_for_good_costs_what_is_reported(
+    tmp_path, source, recorder, disk, monkeypatch
+):
+    monkeypatch.setattr(writing_thread, "GIVE_UP_SECONDS", 0.5)
+    begin(recorder, source, tmp_path / "bag")
+    disk.room = recorder.status.bytes + 40_000
+    source.give(*batches(60, first=1000))
+    wait_for(lambda: recorder.status.state == "failing")
+    disk.room = 0
+    with pytest.raises(RecordingError, match="No space left"):
+        recorder.stop()
+    status = recorder.status
+    assert 0 < status.samples == readable(tmp_path / "bag") < 2500
+    assert status.samples + status.lost == 2500
+    with pytest.raises(RecordingError, match="No space left"):
+        recorder.start(tmp_path / "second")
+    assert not (tmp_path / "second").exists()
+    assert recorder.status.samples == status.samples
+
+
+def test_samples_dropped_while_the_disk_fails_are_a_gap_of_the_bag(
+    tmp_path, source, recorder, disk, monkeypatch
+):
+    """The budget's commands wait in the queue while the disk is full, and make room."""
+    monkeypatch.setattr(writing_thread, "GIVE_UP_SECONDS", 0.1)
+    begin(recorder, source, tmp_path / "bag")
+    disk.room = recorder.status.bytes
+    source.give(*batches(40, first=1000))
+    wait_for(lambda: recorder.status.state == "failing")
+    command = Command(lambda: None)
+    recorder._queue.put(command)
+    command.result.result(20.0)
+    disk.room = 1 << 60
+    source.give(*batches(20, first=2000))
+    wait_for(lambda: recorder.status.state == "recording")
+    status = recorder.stop()
+    assert status.lost == status.overflow > 0
+    read = read_bag(tmp_path / "bag")
+    assert (len(read), read.lost) == (status.samples, status.lost)
+    assert len(read) + read.lost == 2500
+    assert all(gap.cause.startswith(OVERFLOW) for gap in read.gaps)
+
+
+def test_a_full_queue_is_a_counted_gap(tmp_path, source, disk):
+    small = SampleQueue(memory_bytes=20_000, spill_bytes=20_000)
+    with Recorder(source, tmp_path, queue=small) as recorder:
+        begin(recorder, source, tmp_path / "bag")
+        disk.room = 0
+        source.give(*batches(4, first=1000))
+        wait_for(lambda: recorder.status.state == "failing")
+        source.give(*batches(96, first=1100))
+        assert recorder.status.spilled > 0
+        disk.room = 1 << 60
+        wait_for(lambda: recorder.status.waiting == 0)
+        source.give(*batches(1, first=3500))
+        status = recorder.stop()
+    read = read_bag(tmp_path / "bag")
+    missing = sum(gap.missing for gap in read.gaps if gap.cause.startswith(OVERFLOW))
+    assert missing == status.overflow == status.lost > 0
+    assert len(read) + missing == 3525
+
+
+def test_recording_ends_before_the_disk_is_full_or_resumes(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing_thread, "ROOM_SECONDS", 0.5)
+    monkeypatch.setattr(writing_thread, "MIN_FREE_FRACTION", 2.0)
+    for resume in (False, True):
+        source, bag = ScriptedSource(), tmp_path / f"bag{resume}"
+        monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 0)
+        with Recorder(source, tmp_path, options=RecorderOptions(resume=resume)) as recorder:
+            begin(recorder, source, bag)
+            monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 1 << 60)
+            wait_for(lambda recorder=recorder: recorder.status.state == "failing")
+            source.give(*batches(20, first=1000))
+            if resume:
+                assert not recorder.wait(1.0)
+                monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 0)
+                wait_for(lambda recorder=recorder: recorder.status.state == "recording")
+                assert recorder.stop().lost == 0
+            else:
+                assert recorder.wait(10.0)
+                assert "the disk is nearly full" in str(recorder.status.stopped_because)
+                with pytest.raises(RecordingError, match="nearly full"):
+                    recorder.start(tmp_path / "next")
+                assert not (tmp_path / "next").exists()
+        assert readable(bag) == 1500
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 5 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=5M", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("may not mount a disk")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_small_disk_that_fills_up_costs_what_is_reported(small_disk, source, monkeypatch):
+    monkeypatch.setattr(writing_thread, "ROOM_SECONDS", 0.5)
+    with Recorder(source, small_disk) as recorder:
+        begin(recorder, source, small_disk / "bag")
+        with (small_disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        source.give(*batches(1000, first=1000))
+        assert recorder.wait(30.0)
+        status = recorder.status
+    assert "full" in str(status.stopped_because)
+    assert 0 < status.samples == readable(small_disk / "bag")
+    assert status.samples + status.lost == 26000
+
+
+def overwrite_file(bag):
+    file = bag / "bag_0.mcap"
+    file.write_bytes(os.urandom(file.stat().st_size))
+
+
+def replace_file(bag):
+    (bag / "other").write_bytes(os.urandom(5000))
+    (bag / "other").replace(bag / "bag_0.mcap")
+
+
+HARM = {
+    "delete file": lambda bag: (bag / "bag_0.mcap").unlink(),
+    "delete parent": lambda bag: shutil.rmtree(bag.parent),
+    "rename bag": lambda bag: bag.rename(bag.with_name("elsewhere")),
+    "replace file": replace_file,
+    "empty file": lambda bag: (bag / "bag_0.mcap").write_bytes(b""),
+    "overwrite file": overwrite_file,
+}
+
+
+@pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
+def test_what_is_reported_is_what_can_be_read(tmp_path, source, recorder, harm):
+    bag = tmp_path / "folder" / "bag"
+    begin(recorder, source, bag)
+    harm(bag)
+    status = stop(recorder)
+    assert status.samples == readable(bag)
+    assert status.samples + status.lost == 1000
+    assert status.unreadable > 0
+    assert status.lost_seconds == pytest.approx(status.lost / 500)
+
+
+def test_a_file_that_was_complete_is_missed_too_and_a_touched_one_is_not(tmp_path, source):
+    options = RecorderOptions(split=FileSplit(seconds=1.0))
+    with Recorder(source, options=options, record=tmp_path / "bag") as recorder:
+        source.give(*batches(80))
+        wait_for(lambda: (tmp_path / "bag" / "bag_2.mcap").exists())
+        (tmp_path / "bag" / "bag_1.mcap").unlink()
+        os.utime(tmp_path / "bag" / "bag_0.mcap", (1, 1))
+        status = recorder.stop()
+    assert status.samples == readable(tmp_path / "bag") > 1000
+    assert status.samples + status.lost == 2000
+
+
+def test_a_defect_in_writing_ends_the_bag_and_not_the_recorder(tmp_path, source, recorder):
+    begin(recorder, source, tmp_path / "bag")
+
+    def fail(*_):
+        raise ValueError("a defect")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorder._writing._writer, "write", fail)
+        source.give(*batches(20, first=1000))
+        assert recorder.wait(10.0)
+    status = recorder.status
+    assert "a defect" in str(status.stopped_because)
+    assert status.samples == readable(status.bag)
+    again = recorder.start()
+    source.give(*batches(4, first=1500))
+    assert recorder.stop().samples == readable(again) == 100
+
+
+# The queue between the threads: in order and bounded; what it drops is a counted gap.
+
+QUEUED = ("actual_q", "payload", "payload_cog")
+BATCH_BYTES = 25 * 8 * (1 + 1 + 6 + 1 + 3)
+
+
+def put(queue, count, first=0):
+    made = [make_telemetry(25, fields=QUEUED, first=first + 25 * i) for i in range(count)]
+    for batch in made:
+        queue.put(batch)
+    return made
+
+
+def drain(queue):
+    return list(iter(lambda: queue.get(0.0), None))
+
+
+def test_everything_comes_out_in_order():
+    queue = SampleQueue()
+    given = [*put(queue, 3), Event(5, "mark", "x"), Command(lambda: 42)]
+    for item in given[3:]:
+        queue.put(item)
+    assert queue.samples == 75
+    assert queue.get(0.0, commands_only=True) is None
+    *rest, command = drain(queue)
+    assert [*rest, command] == given
+    command.execute()
+    assert command.result.result(0.0) == 42
+    failing = Command(lambda: 1 // 0)
+    failing.execute()
+    with pytest.raises(ZeroDivisionError):
+        failing.result.result(0.0)
+
+
+def test_what_does_not_fit_waits_in_a_file_that_is_used_again():
+    queue = SampleQueue(memory_bytes=3 * BATCH_BYTES, spill_bytes=60 * BATCH_BYTES)
+    for number in range(3):
+        given = put(queue, 40, first=1000 * number)
+        assert queue.samples == 1000
+        assert_same_samples(concatenate(drain(queue)), concatenate(given))
+    assert (queue.spilled, queue.overflow) == (3 * 37 * 25, 0)
+    queue.close()
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_an_overflow_is_counted_and_becomes_a_gap(last):
+    queue = SampleQueue(memory_bytes=2 * BATCH_BYTES, spill_bytes=3 * BATCH_BYTES)
+    given = put(queue, 10)
+    got = drain(queue)
+    assert queue.overflow == (10 - len(got)) * 25 > 0
+    assert_same_samples(concatenate(got), concatenate(given[: len(got)]))
+    if last:
+        gap = queue.take_gap()
+        assert gap is not None
+        assert (gap.missing, gap.end) == (queue.overflow, given[-1].time[-1])
+    else:
+        (after,) = put(queue, 1, first=250)
+        ((gap,),) = (item.gaps for item in drain(queue))
+        assert (gap.index, gap.missing, gap.cause) == (0, queue.overflow, OVERFLOW)
+        assert gap.end == after.time[0]
+    queue.close()
+
+
+@pytest.mark.parametrize(
+    ("memory", "waits"),
+    [(100, True), (1, True), (100, False)],
+    ids=["in memory", "in the file", "still to come"],
+)
+def test_samples_dropped_in_front_of_a_command_are_a_gap_in_front_of_the_next(memory, waits):
+    queue = SampleQueue(memory_bytes=memory * BATCH_BYTES)
+    put(queue, 4)
+    queue.drop_before_command()
+    assert queue.samples == 100  # there is no command
+    queue.put(Command(lambda: None))
+    if waits:
+        (after,) = put(queue, 1, first=100)
+    queue.drop_before_command()
+    if not waits:
+        (after,) = put(queue, 1, first=100)
+    _, last = drain(queue)
+    (gap,) = last.gaps
+    assert (gap.index, gap.missing, gap.end) == (0, 100, after.time[0])
+    assert_same_samples(last, after)
+    assert queue.take_gap() is None
+    queue.close()
+
+
+def test_two_threads_lose_nothing():
+    queue = SampleQueue(memory_bytes=5 * BATCH_BYTES)
+    given = [make_telemetry(25, fields=QUEUED, first=25 * i) for i in range(300)]
+    got: list[Telemetry] = []
+    writer = threading.Thread(target=lambda: deque(map(queue.put, given), maxlen=0))
+    writer.start()
+    while sum(map(len, got)) < 7500:
+        item = queue.get(1.0)
+        assert isinstance(item, Telemetry)
+        got.append(item)
+    writer.join()
+    times = np.concatenate([batch.time for batch in got])
+    assert np.array_equal(times, np.concatenate([batch.time for batch in given]))
+    queue.close()

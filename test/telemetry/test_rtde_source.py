@@ -1,0 +1,452 @@
+"""Live telemetry: every sample once, gaps with their causes, and never another arm's samples."""
+
+import signal
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from test.telemetry.rtde_peer import START_TIME, PeerBehaviour, RtdePeer, value_of
+from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.fields import FIELDS as TABLE
+from ur_energy_model.telemetry.rtde import connection as client
+from ur_energy_model.telemetry.rtde import dashboard_client
+from ur_energy_model.telemetry.rtde import source as rtde
+from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX, program_name
+from ur_energy_model.telemetry.rtde.protocol import (
+    PacketType,
+    TextMessage,
+    encode_text_message,
+    frame,
+)
+from ur_energy_model.telemetry.rtde.source import LinkOptions, RtdeSource, observed_rate
+from ur_energy_model.telemetry.samples import Telemetry
+
+FIELDS = ("actual_q", "payload", "payload_cog", "robot_mode")
+FIRST = range(rtde.RATE_SAMPLES)
+
+
+class Dashboard:
+    """Answers as a controller's dashboard server does."""
+
+    def __init__(self, host, serial="20195500123", model="UR5"):
+        self.serial, self.model = serial, model
+        self.program = "Loaded program: /programs/line 1/palletize.urp"
+        self._listener = socket.create_server((host, 0))
+        self.port = self._listener.getsockname()[1]
+
+    def __enter__(self):
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _serve(self):
+        while True:
+            try:
+                client_, _ = self._listener.accept()
+            except OSError:
+                return
+            with client_, client_.makefile("rw") as lines:
+                lines.write("Connected: Universal Robots Dashboard Server\n")
+                lines.flush()
+                for line in lines:
+                    what = line.split()[-1].replace("number", "serial")
+                    lines.write(f"{getattr(self, what, '?')}\n")
+                    lines.flush()
+
+
+def closed_port(host="127.0.10.1"):
+    with socket.create_server((host, 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def source_of(peer, **options):
+    link = LinkOptions(
+        peer.port,
+        options.pop("dashboard_port", None) or closed_port(),
+        options.pop("silence", LinkOptions.silence),
+    )
+    return RtdeSource(peer.host, link=link, **{"batch_seconds": 0.0, "fields": FIELDS, **options})
+
+
+@contextmanager
+def entered(peer, ticks=FIRST, **options):
+    """A source that has entered, fed with its first packets."""
+    feeder = send_later(peer, ticks)
+    with source_of(peer, **options) as source:
+        yield source
+    feeder.join(10.0)
+
+
+def send_later(peer, ticks):
+    thread = threading.Thread(target=peer.send_ticks, args=(ticks,), daemon=True)
+    thread.start()
+    return thread
+
+
+def read(source, count, timeout=10.0):
+    """Batches with that many samples."""
+    batches: list[Telemetry] = []
+    deadline = time.monotonic() + timeout
+    while sum(map(len, batches)) < count:
+        assert time.monotonic() < deadline, f"only {sum(map(len, batches))} of {count} samples"
+        batch = source.read(0.1)
+        if batch is not None:
+            batches.append(batch)
+    return batches
+
+
+def read_until(source, condition, timeout=10.0):
+    """Read without samples until a condition on the status holds."""
+    deadline = time.monotonic() + timeout
+    while not condition(source.status):
+        assert time.monotonic() < deadline, source.status
+        assert source.read(0.05) is None
+
+
+def lose(peer, source):
+    peer.disconnect()
+    read_until(source, lambda status: not status.connected)
+
+
+def ticks_of(batches):
+    times = np.concatenate([batch.time for batch in batches])
+    return np.rint((times - START_TIME) * 500.0).astype(int).tolist()
+
+
+def test_every_sample_arrives_once_and_in_order(peer):
+    with entered(peer) as source:
+        for start in range(10, 2010, 40):
+            peer.send_ticks(range(start, start + 40))
+        batches = read(source, 2010)
+    assert ticks_of(batches) == list(range(2010))
+    assert not any(batch.gaps for batch in batches)
+    for name in ("actual_q", "payload_cog", "robot_mode"):
+        got = np.concatenate([batch[name] for batch in batches])
+        assert got.tobytes() == np.array([value_of(name, i) for i in range(2010)]).tobytes()
+
+
+def test_batches_skips_and_repetitions(peer):
+    with entered(peer, batch_seconds=0.02) as source:
+        peer.send_ticks([10, 10, 11, 11, 11, 15, 16])
+        peer.disconnect()
+        batches = read(source, 14)  # what came before the end is not lost
+        assert source.status.duplicates == 3
+    assert ticks_of(batches) == [*range(12), 15, 16]
+    (gap,) = (gap for batch in batches for gap in batch.gaps)
+    assert (gap.missing, gap.cause) == (3, "skipped")
+    assert (gap.start, gap.end) == (START_TIME + 11 / 500, START_TIME + 15 / 500)
+
+
+def test_a_lost_connection_is_made_again_and_the_gap_explained(peer):
+    with entered(peer) as source:
+        read(source, 10)
+        lose(peer, source)
+        send_later(peer, range(60, 70))
+        batches = read(source, 10)
+        (gap,) = batches[0].gaps
+        assert (gap.index, gap.missing, source.status.reconnects) == (0, 50, 1)
+        assert gap.cause.startswith("connection lost: ")
+        assert {"connection", "gap"} <= {event.kind for event in source.take_events()}
+        assert ticks_of(batches) == list(range(60, 70))
+        read_until(source, lambda status: status.problem)  # a stall has not the old error
+        assert "connected, but sends no new samples" in source.status.problem
+        assert "closed by the controller" in source.status.last_error
+        source.close()
+        with pytest.raises(EOFError):
+            source.read(0.1)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_restarted_controller_differs_from_a_lost_connection(peer, known):
+    with Dashboard(peer.host) as dashboard:
+        port = dashboard.port if known else None
+        with entered(peer, range(5000, 5010), dashboard_port=port) as source:
+            first = read(source, 10)
+            lose(peer, source)
+            send_later(peer, range(10))
+            second = read(source, 10)
+            (gap,) = second[0].gaps
+            assert gap.cause.startswith("controller restarted: ")
+            assert 0.0 < gap.away < 30.0
+            assert gap.missing == max(0, round(gap.away * 500) - 1) == source.status.lost
+            stamps = np.concatenate([batch.stamp for batch in (*first, *second)])
+            assert (np.diff(stamps) > 0).all()
+            unsure = [e for e in source.take_events() if "still the same arm" in e.text]
+            assert len(unsure) == (0 if known else 1)
+            assert source.status.identity.startswith("serial" if known else "not known")
+
+
+def test_an_outage_is_counted_while_it_lasts_and_its_problem_reported_once(peer):
+    with entered(peer) as source:
+        read(source, 10)
+        status = source.status
+        assert (status.problem, status.lost, status.lost_seconds, status.outage) == (None, 0, 0, 0)
+        peer.refuse()
+        peer.disconnect()
+        read_until(source, lambda status: status.lost >= 400)
+        status = source.status
+        assert "connection refused" in status.problem
+        assert status.lost == pytest.approx(500 * status.lost_seconds, abs=1)
+        assert len([e for e in source.take_events() if "no connection" in e.text]) == 1
+        peer.listen_again()
+        send_later(peer, range(900, 910))
+        assert ticks_of(read(source, 10)) == list(range(900, 910))  # and no old ones
+        status = source.status
+        assert (status.problem, status.lost, status.outage) == (None, 890, 0.0)
+        assert source.take_events()[-1].text == "connected again"
+
+
+def test_silence_counts_as_a_lost_connection(peer, monkeypatch):
+    with entered(peer, silence=0.3) as source:
+        read(source, 10)
+        read_until(source, lambda status: not status.connected)
+        assert "sent nothing" in source.status.last_error
+    monkeypatch.setattr(client, "REPLY_TIMEOUT", 0.5)
+    with RtdePeer() as mute, pytest.raises(ControllerError, match="sends no data"):
+        source_of(mute, silence=0.3).__enter__()
+
+
+def test_patience_waits_for_a_robot_that_is_still_booting():
+    peer = RtdePeer()
+    peer.refuse()
+    source = source_of(peer, patience=20.0)
+    assert source.status.problem == "no connection to the controller yet"
+    threading.Timer(0.5, peer.listen_again).start()
+    peer._thread.start()
+    send_later(peer, FIRST)
+    with source:
+        assert "refused" in source.status.last_error
+        assert len(read(source, 10)) >= 1
+    peer.__exit__()
+
+
+def test_closing_ends_the_wait_for_a_controller():
+    peer = RtdePeer()
+    peer.refuse()
+    source = source_of(peer, patience=60.0)
+    threading.Timer(0.3, source.close).start()
+    with pytest.raises(ControllerError, match="refused"):
+        source.__enter__()
+    assert (source.status.connected, source.status.lost, source.status.outage) == (False, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        frame(PacketType.DATA_PACKAGE, b"\x01too short"),
+        frame(77, b"?"),
+        b"\x00\x01U",
+        frame(PacketType.TEXT_MESSAGE, b"\xff"),
+    ],
+)
+def test_packets_in_front_of_garbage_are_kept(peer, garbage):
+    with entered(peer) as source:
+        read(source, 10)
+        peer.send(b"".join(peer.package(tick) for tick in range(10, 30)) + garbage)
+        assert ticks_of(read(source, 20)) == list(range(10, 30))
+        read_until(source, lambda status: not status.connected)
+        peer.disconnect()
+        send_later(peer, range(40, 50))
+        (gap,) = read(source, 10)[0].gaps
+        assert gap.missing == 10
+
+
+@pytest.mark.parametrize("time_", [float("nan"), -1.0, 1e300])
+def test_impossible_timestamps_are_refused(time_):
+    def values(name, tick):
+        return time_ if name == "timestamp" and tick == 11 else value_of(name, tick)
+
+    with RtdePeer(values=values) as peer, entered(peer) as source:
+        peer.send_ticks([10])
+        read(source, 11)
+        peer.send_ticks([11])
+        read_until(source, lambda status: not status.connected)
+        assert "impossible timestamp" in source.status.last_error
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("192.168..10", 30004), ("", 30004), ("x" * 300, 30004), ("::1", 70000)]
+)
+def test_what_is_no_address_is_refused_in_one_line(host, port):
+    source = RtdeSource(host, link=LinkOptions(port=port, dashboard_port=port))
+    with pytest.raises(ControllerError, match="is not the address of a controller") as refusal:
+        source.__enter__()
+    assert len(str(refusal.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("options", [{"fields": ("actual_qqq",)}, {"rate": 0.0}, {"rate": -5.0}])
+def test_options_that_make_no_sense_are_refused(options):
+    with pytest.raises(InputError):
+        RtdeSource("127.0.10.1", **options)
+
+
+def test_messages_of_the_controller_become_events(peer):
+    with entered(peer) as source:
+        message = encode_text_message(TextMessage("protective stop", "safety", 1))
+        peer.send(frame(PacketType.TEXT_MESSAGE, message))
+        peer.send_ticks([10])
+        read(source, 11)
+        (event,) = source.take_events()
+    assert (event.kind, event.text, event.level) == ("message", "safety: protective stop", 40)
+
+
+def test_a_rate_other_than_negotiated_is_adopted_and_reported():
+    def values(name, tick):
+        return START_TIME + tick / 125.0 if name == "timestamp" else value_of(name, tick)
+
+    with RtdePeer(values=values) as peer, entered(peer, range(20)) as source:
+        assert source.info.rate == 125.0
+        assert not any(batch.gaps for batch in read(source, 20))
+        assert any("instead of 500" in event.text for event in source.take_events())
+    ticks = np.arange(10)
+    for times, negotiated in ((ticks / 500, 500.0), (ticks**2 / 99, 500.0), (ticks / 125, None)):
+        assert observed_rate(times, negotiated) is None
+
+
+# Which controllers are accepted, at first and after a loss.
+
+
+def test_the_robot_is_known_after_entering(peer):
+    serial = SIMULATED_SERIAL_PREFIX + "0042"
+    with (
+        Dashboard(peer.host, serial=serial) as dashboard,
+        entered(peer, robot="ur5e", dashboard_port=dashboard.port) as source,
+    ):
+        info = source.info
+        assert (info.robot, info.serial, info.rate, info.simulated) == ("ur5e", serial, 500.0, True)
+        assert info.controller_version == "5.11.0.108318"
+        assert info.payload_mass == value_of("payload", 0)
+        assert info.payload_center_of_mass == tuple(np.atleast_1d(value_of("payload_cog", 0)))
+
+
+def test_another_robot_is_refused(peer):
+    with Dashboard(peer.host) as dashboard:
+        dashboard.model = "UR10"
+        with pytest.raises(WrongRobotError, match="is a UR10, not a ur5e"):
+            source_of(peer, robot="ur5e", dashboard_port=dashboard.port).__enter__()
+        dashboard.model = "UR5"
+        with entered(peer, dashboard_port=dashboard.port) as source:
+            read(source, 10)
+            for what, other, mine in (
+                ("serial", "20195500999", "20195500123"),
+                ("model", "UR10", "UR5"),
+            ):
+                setattr(dashboard, what, other)
+                peer.disconnect()
+                text = f"is now robot {other} instead of {mine}"
+                read_until(source, lambda status, text=text: text in (status.problem or ""))
+                setattr(dashboard, what, mine)
+            send_later(peer, range(90, 100))
+            assert ticks_of(read(source, 10)) == list(range(90, 100))
+
+
+NEW = PeerBehaviour(version=(5, 12, 0, 1))
+CHANGE = "software changed from 5.11.0.108318 to 5.12.0.1"
+
+
+def test_other_software_is_another_arm_unless_the_serial_number_is_the_same():
+    with RtdePeer(PeerBehaviour(), NEW) as peer, entered(peer) as source:
+        read(source, 10)
+        assert source.status.identity == "not known: the dashboard server is silent"
+        peer.disconnect()
+        read_until(source, lambda status: CHANGE in (status.problem or ""))
+    with (
+        RtdePeer(PeerBehaviour(), NEW) as peer,
+        Dashboard(peer.host) as dashboard,
+        entered(peer, dashboard_port=dashboard.port) as source,
+    ):
+        read(source, 10)
+        lose(peer, source)
+        send_later(peer, range(50, 60))
+        read(source, 10)
+        assert CHANGE in [event.text for event in source.take_events()]
+
+
+def test_a_controller_that_lost_a_field_is_not_recorded_on():
+    behaviours = PeerBehaviour(), PeerBehaviour(missing=frozenset({"actual_q"})), PeerBehaviour()
+    with RtdePeer(*behaviours) as peer, entered(peer) as source:
+        read(source, 10)
+        peer.disconnect()
+        read_until(source, lambda status: "no longer offers actual_q" in (status.problem or ""))
+        send_later(peer, range(40, 50))
+        assert set(read(source, 10)[0].columns) == {"timestamp", *FIELDS}
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_name_of_the_program_follows_its_state(peer, monkeypatch, answers):
+    """Asked for beside the samples; a controller without dashboard server has none, and no error"""
+    monkeypatch.setattr(dashboard_client, "PAUSE", 0.01)
+    fields = (*FIELDS, "runtime_state")
+    with Dashboard(peer.host) as dashboard:
+        port = dashboard.port if answers else None
+        with entered(peer, fields=fields, dashboard_port=port) as source:
+            assert source.info.program == ("palletize" if answers else None)
+            dashboard.program = "Loaded program: other.urp"
+            read(source, 10)
+            names, tick = [], 10
+            while len(names) < (200 if answers else 20) and names[-1:] != ["other"]:
+                peer.send_ticks([tick])
+                tick += 1
+                names += [batch.info.program for batch in read(source, 1)]
+            kinds = [event.kind for event in source.take_events()]
+    assert names[-1] == ("other" if answers else None)
+    assert kinds.count("program") == answers
+    assert "connection" not in kinds
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        ("loaded program: pick.script", "pick.script"),
+        ("Loaded program: a\x1b[31mb.urp", "a[31mb"),
+        ("Loaded program: .urp", None),
+        ("No program loaded", None),
+        (None, None),
+    ],
+)
+def test_name_of_the_program_in_the_answer(answer, name):
+    assert program_name(answer) == name
+
+
+# Stalls of either side: only the clocks distinguish the controller from another one.
+
+STALL = 8.0
+"""Longer than buffers last, the silence that counts as a lost connection, and AHEAD_SECONDS [s]."""
+
+
+def test_stalls_of_both_sides_end_with_samples(simulate, fresh_host):
+    host = fresh_host()
+    process = simulate(host)
+    link = LinkOptions(dashboard_port=closed_port())
+    with RtdeSource(host, fields=tuple(TABLE), link=link, patience=30.0) as source:
+        read(source, 500)
+        time.sleep(STALL)  # as a reader that was stopped
+        wait_for_new_samples(source)
+        assert source.status.reconnects > 0
+        process.send_signal(signal.SIGSTOP)
+        end = time.monotonic() + STALL
+        while time.monotonic() < end:
+            source.read(0.2)
+        process.send_signal(signal.SIGCONT)  # sends a burst for the time it stood still
+        wait_for_new_samples(source)
+        texts = [event.text for event in source.take_events()]
+    assert not any("another controller" in text for text in texts)
+
+
+def wait_for_new_samples(source):
+    """Read what waited in buffers, until samples come that were just taken."""
+    end = time.monotonic() + 40.0
+    while time.monotonic() < end:
+        batch = source.read(0.2)
+        if batch is not None and HOST_CLOCK.now() - batch.stamp[-1] < 1_000_000_000:
+            read(source, 500)
+            return
+    raise AssertionError(f"no new samples: {source.status.problem}")

@@ -1,0 +1,221 @@
+"""What live and recorded sources share: runs of samples, one connection for many, lower rates."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from ur_energy_model.errors import ControllerError
+from ur_energy_model.telemetry import source as module
+from ur_energy_model.telemetry.samples import (
+    Event,
+    RecordingInfo,
+    Telemetry,
+    equal_runs,
+    run_starts,
+    slices_between,
+    time_blocks,
+)
+from ur_energy_model.telemetry.source import Decimator, LinkStatus, SharedSource
+
+
+@pytest.mark.parametrize(
+    ("values", "starts"),
+    [
+        ([], []),
+        ([5.0], [0]),
+        ([1, 1, 2, 2, 2, 1], [0, 2, 5]),
+        ([[1, 1], [1, 1], [1, 2]], [0, 2]),
+        ([np.nan, np.nan], [0, 1]),
+    ],
+)
+def test_a_run_starts_where_a_value_changes(values, starts) -> None:
+    assert run_starts(values).tolist() == starts
+
+
+def test_runs_and_blocks_cover_all_samples_in_order() -> None:
+    values = np.random.default_rng(1).integers(0, 3, 500)
+    parts = list(equal_runs(values))
+    assert np.array_equal(np.concatenate([values[part] for part in parts]), values)
+    assert len(parts) == int(np.count_nonzero(np.diff(values))) + 1
+    assert list(slices_between([0, 2, 2, 5], 5)) == [slice(0, 2), slice(2, 5)]
+    time = 100.3 + np.sort(np.random.default_rng(0).uniform(0.0, 20.0, 400))
+    blocks = list(time_blocks(time, 2.0, time[0]))
+    assert np.array_equal(np.concatenate([time[block] for block in blocks]), time)
+    assert all(time[block][-1] - time[block][0] <= 2.0 for block in blocks)
+
+
+# One connection for several consumers.
+
+
+class Numbers:
+    """A source whose samples are numbered; it waits for `go`, and ends after `count`."""
+
+    def __init__(self, count=1000, error=None, *, reachable=True):
+        self.count, self.error, self.reachable = count, error, reachable
+        self.go, self.entering, self.closed = (threading.Event() for _ in range(3))
+        self.next = 0
+        self.info = RecordingInfo(source="numbers", rate=500.0)
+        self.fields = ("timestamp",)
+        self.status = LinkStatus(reconnects=2)
+        self.events = [Event(1, "message", "hello")]
+
+    def __enter__(self):
+        self.entering.set()
+        if not self.reachable:
+            assert self.closed.wait(10.0)
+            raise ControllerError("numbers", "was closed", "connect again")
+        return self
+
+    def read(self, timeout):
+        if not self.go.wait(timeout):
+            return None
+        if self.next >= self.count:
+            raise self.error or EOFError
+        time = np.arange(self.next, self.next + 5) / 500.0
+        self.next += 5
+        return Telemetry(time, {"timestamp": time}, self.info)
+
+    def take_events(self):
+        events, self.events = self.events, []
+        return events
+
+    def close(self):
+        self.closed.set()
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def drain(consumer, end=EOFError):
+    """All batches up to the error that ends them."""
+    batches = []
+    while True:
+        try:
+            batch = consumer.read(5.0)
+        except end:
+            return batches
+        assert batch is not None
+        batches.append(batch)
+
+
+def test_every_consumer_gets_every_sample_in_order() -> None:
+    source = Numbers()
+    shared = SharedSource(lambda: source)
+    consumer = shared.consumer()
+    assert not consumer.status.connected
+    with consumer as quick, shared.consumer(100) as slow:
+        assert (quick.fields, slow.info) == (source.fields, source.info)
+        assert quick.status == slow.status == source.status
+        assert [event.text for event in quick.take_events()] == ["hello"]
+        assert slow.take_events() == []
+        assert quick.read(0.05) is None
+        source.go.set()
+        for each, least in ((quick, 1), (slow, 100)):
+            batches = drain(each)
+            assert len(batches[0]) >= least
+            time = np.concatenate([batch.time for batch in batches])
+            assert time == pytest.approx(np.arange(1000) / 500.0)
+        quick.close()
+        assert not source.closed.is_set()
+    assert source.closed.is_set()
+
+
+def test_a_failure_reaches_everybody_and_the_next_attempt_starts_anew() -> None:
+    made: list[Numbers] = []
+
+    def make() -> Numbers:
+        made.append(Numbers(10, ControllerError("numbers", "is gone", "look for it")))
+        return made[-1]
+
+    shared = SharedSource(make)
+    with shared.consumer() as one, shared.consumer() as two:
+        made[0].go.set()
+        for consumer in (one, two):
+            assert sum(map(len, drain(consumer, ControllerError))) == 10
+    with shared.consumer() as again:
+        made[1].go.set()
+        assert again.read(5.0) is not None
+
+
+def test_a_consumer_that_lags_has_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", 20)
+    source = Numbers()
+    with SharedSource(lambda: source).consumer() as consumer:
+        for first in range(0, 48, 8):
+            time = np.arange(first, first + 8) / 500.0
+            if first == 40:
+                kept = consumer.read(5.0)
+                assert kept is not None
+                assert (len(kept), kept.gaps) == (16, ())
+            consumer.put(Telemetry(time, {"timestamp": time}, source.info))
+        later = consumer.read(5.0)
+        assert later is not None
+        (gap,) = later.gaps
+        assert (gap.index, gap.missing, gap.cause) == (0, 24, module.LAG)
+        assert (gap.start, gap.end) == (16 / 500, 40 / 500)
+        assert consumer.status.lost == 24
+
+
+def test_closing_ends_the_wait_for_a_controller() -> None:
+    source = Numbers(reachable=False)
+    shared = SharedSource(lambda: source)
+    first, second = shared.consumer(), shared.consumer()
+
+    def enter(consumer) -> None:
+        with pytest.raises(ControllerError, match="closed"):
+            consumer.__enter__()
+
+    threads = [threading.Thread(target=enter, args=[each]) for each in (first, second)]
+    threads[0].start()
+    assert source.entering.wait(5.0)
+    threads[1].start()
+    for consumer, thread in ((second, threads[1]), (first, threads[0])):
+        assert threads[0].is_alive()
+        consumer.close()
+        thread.join(5.0)
+        assert not thread.is_alive()
+
+
+# A lower rate: the mean is exact, on any grid of batches.
+
+
+def moments(rate: float, times: np.ndarray) -> list[float]:
+    decimator = Decimator(rate)
+    return [now for now in times.tolist() if decimator.due(now)]
+
+
+@pytest.mark.parametrize(("rate", "step"), [(10.0, 0.002), (40.0, 0.008), (125.0, 0.002)])
+def test_the_mean_rate_is_exact(rate: float, step: float) -> None:
+    found = moments(rate, 1000.0 + step * np.arange(round(20.0 / step)))
+    assert len(found) == pytest.approx(20.0 * rate, rel=0.01)
+    assert np.diff(found).max() <= 1.0 / rate + step
+
+
+def test_early_batches_slow_streams_and_other_clocks() -> None:
+    early = 0.02 * np.arange(500) + np.random.default_rng(2).uniform(-0.002, 0.002, 500)
+    assert len(moments(50.0, early)) == 500
+    assert len(moments(50.0, 0.05 * np.arange(100))) == 100
+    times = np.concatenate([1000.0 + 0.02 * np.arange(10), 3.0 + 0.02 * np.arange(10)])
+    assert moments(50.0, times) == times.tolist()
+
+
+@pytest.mark.parametrize("rate", [50.0, 500.0])
+@pytest.mark.parametrize("most", [8, 30])
+def test_what_came_late_is_taken_in_parts_or_counted_as_missed(rate: float, most: int) -> None:
+    random = np.random.default_rng(3)
+    times = 7.0 + 0.002 * np.arange(5000, dtype=np.float64)
+    decimator, start = Decimator(rate), 0
+    published = missed = 0
+    while start < len(times):
+        size = max(round(0.5 / rate * 1000.0), 1) * int(random.integers(1, most + 1))
+        batch = times[start : start + size]
+        parts, left_out = decimator.parts(batch)
+        assert np.concatenate([batch[part] for part in parts]).tolist() == batch.tolist()
+        missed += left_out
+        published += sum(decimator.due(float(batch[part][-1])) for part in parts)
+        start += size
+    assert published + missed == pytest.approx(10.0 * rate, rel=0.01)
+    assert (missed > 0) == (most > 10)
