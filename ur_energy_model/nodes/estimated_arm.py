@@ -243,11 +243,12 @@ class LearningLines:
             minutes: of the arm's work that were learned from.
         """
         subject = without_numbers(need)
-        if not minutes or subject == self._lacking or not self._limit.ready("lacks", again=True):
+        if not minutes or subject == self._lacking:
             return []
-        self._lacking = subject
         text = f"after {minutes:.1f} min of work the model lacks: {need}"
-        return [self._limit.line("lacks", Level.INFO, text)]
+        lines = self._limit.line("lacks", Level.INFO, text, again=True)
+        self._lacking = subject if lines else self._lacking
+        return lines
 
     def change(self, change: Change) -> Line:
         """The line about a change of the arm, which comes once each."""

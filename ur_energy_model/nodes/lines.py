@@ -45,8 +45,7 @@ class Line:
 class RateLimit:
     """At most one line of each kind in PERIOD.
 
-    Who writes lines asks `ready` first, keeps what cannot be written yet, and puts it into a later
-    line.
+    What cannot be written yet is kept by the caller, and put into a later line.
 
     Args:
         clock: time [s].
@@ -56,20 +55,23 @@ class RateLimit:
         self._clock = clock
         self._written: dict[str, float] = {}
 
-    def ready(self, kind: str, *, again: bool = False) -> bool:
-        """Whether a line of this kind may be written.
+    def line(
+        self, kind: str, level: Level, text: str, *, again: bool = False, at_once: bool = False
+    ) -> list[Line]:
+        """The line, if one of its kind may be written now.
 
         Args:
             kind: of the line.
+            level: its severity.
+            text: what it says.
             again: True for a line that only repeats the last one, after REMINDER.
+            at_once: True to write it whatever came before.
         """
-        period = REMINDER if again else PERIOD
-        return self._clock() - self._written.get(kind, -float("inf")) >= period
-
-    def line(self, kind: str, level: Level, text: str) -> Line:
-        """A line of this kind, which is written now."""
-        self._written[kind] = self._clock()
-        return Line(level, text)
+        now, period = self._clock(), REMINDER if again else PERIOD
+        if not at_once and now - self._written.get(kind, -float("inf")) < period:
+            return []
+        self._written[kind] = now
+        return [Line(level, text)]
 
 
 def without_numbers(text: str) -> str:
@@ -112,21 +114,21 @@ class ProblemLines:
         now = self._clock()
         if problem is not None:
             self._since = now if self._since is None else self._since
-            if not self._limit.ready("problem", again=problem == self._told):
-                return []
-            self._told = problem
-            return [self._limit.line("problem", self._level, problem)]
+            again = problem == self._told
+            lines = self._limit.line("problem", self._level, problem, again=again)
+            self._told = problem if lines else self._told
+            return lines
         if self._since is not None:
             self._lasted += now - self._since
             self._times += 1
             self._since = None
-        if not self._times or not self._limit.ready("over"):
+        if not self._times:
             return []
-        text = f"{self._over}, after {span(self._lasted)}"
-        if self._times > 1:
-            text += f" in {count(self._times, 'interruption')}"
-        self._told, self._lasted, self._times = None, 0.0, 0
-        return [self._limit.line("over", Level.INFO, text)]
+        times = f" in {count(self._times, 'interruption')}" if self._times > 1 else ""
+        text = f"{self._over}, after {span(self._lasted)}{times}"
+        if lines := self._limit.line("over", Level.INFO, text):
+            self._told, self._lasted, self._times = None, 0.0, 0
+        return lines
 
 
 class RepeatedLines:
@@ -145,13 +147,11 @@ class RepeatedLines:
 
     def happened(self, text: str) -> list[Line]:
         """The line about one more event, if it is due."""
-        if not self._limit.ready("event"):
-            self._left_out += 1
-            return []
         if self._left_out:
             text += f" (and {count(self._left_out, 'more time')} since the last line)"
-            self._left_out = 0
-        return [self._limit.line("event", self._level, text)]
+        lines = self._limit.line("event", self._level, text)
+        self._left_out = 0 if lines else self._left_out + 1
+        return lines
 
 
 # ClockLines: steps of the system's clock, as lines for the operator.
@@ -211,7 +211,8 @@ class ConnectionLines:
     def begin(self) -> list[Line]:
         """The line at the start."""
         self._began = self._clock()
-        return [self._limit.line("begin", Level.INFO, f"connecting to {self._address}")]
+        text = f"connecting to {self._address}"
+        return self._limit.line("begin", Level.INFO, text, at_once=True)
 
     def update(self, link: LinkStatus, info: RecordingInfo | None) -> list[Line]:
         """Lines due now.
@@ -222,87 +223,76 @@ class ConnectionLines:
         """
         here = link.connected and link.problem is None
         self._count(link, here=here)
-        line: Line | None
         if not here:
-            line = self._without(link.problem or link.last_error or UNKNOWN)
-        elif not self._connected_before:
-            self._connected_before, self._told_reason = True, None
-            self._forget_losses()
-            text = f"connected to {self._address}{'' if info is None else identity(info)}"
-            line = self._limit.line("connected", Level.INFO, text)
-        else:
-            self._told_reason = None
-            line = self._losses()
-        return [] if line is None else [line]
+            return self._without(link.problem or link.last_error or UNKNOWN)
+        self._told_reason = None
+        if self._connected_before:
+            return self._losses()
+        self._connected_before = True
+        self._forget_losses()
+        text = f"connected to {self._address}{'' if info is None else identity(info)}"
+        return self._limit.line("connected", Level.INFO, text, at_once=True)
 
     def end(self, link: LinkStatus | None = None) -> list[Line]:
-        """The line at the end: what no line has told yet.
+        """The line at the end: what no line has reported yet.
 
         Args:
             link: last state, of a connection that the program itself has closed; None if unknown.
         """
         if link is not None:
             self._count(link, here=self._away_since is None)
-        line = self._losses(at_once=True)
-        return [] if line is None else [line]
+        return self._losses(at_once=True)
 
     def _count(self, link: LinkStatus, *, here: bool) -> None:
         """Add up interruptions and losses."""
-        now, before = self._clock(), self._seen
-        self._seen = link
+        before, self._seen = self._seen, link
         if link.reconnects < before.reconnects or link.lost == 0 < before.lost:
             before = LinkStatus()  # another source, which counts from zero
-        returned = 0
-        if here and self._away_since is not None:
-            returned, self._away_since = 1, None
-        elif not here and self._away_since is None:
-            self._away_since = now
-        self._interruptions += max(returned, link.reconnects - before.reconnects)
+        returned = here and self._away_since is not None
+        if here:
+            self._away_since = None
+        elif self._away_since is None:
+            self._away_since = self._clock()
+        self._interruptions += max(int(returned), link.reconnects - before.reconnects)
         self._lost += link.lost - before.lost  # negative where an estimate was too large
         self._lost_seconds += link.lost_seconds - before.lost_seconds
 
     def _forget_losses(self) -> None:
         self._interruptions, self._lost, self._lost_seconds = 0, 0, 0.0
 
-    def _without(self, reason: str) -> Line | None:
+    def _without(self, reason: str) -> list[Line]:
         """The line while no samples come: with a new reason, and again from time to time."""
-        now = self._clock()
-        reason = reason.removeprefix(f"{self._address}: ")
-        since = self._began if not self._connected_before else self._away_since or now
-        kind = "lost" if self._connected_before else "waiting"
-        patient = kind == "waiting" and now - since < PATIENCE
-        subject = without_numbers(reason)
-        if patient or not self._limit.ready(kind, again=subject == self._told_reason):
-            return None
-        first, self._told_reason = self._told_reason is None, subject
-        if kind == "waiting":
-            text = f"waiting for {self._address}: {reason}"
-        else:
+        now, reason = self._clock(), reason.removeprefix(f"{self._address}: ")
+        since, kind, text = self._began, "waiting", f"waiting for {self._address}: {reason}"
+        if self._connected_before:
+            since, kind = now if self._away_since is None else self._away_since, "lost"
             text = f"no samples from {self._address}: {reason}"
-        if not first:
+        elif now - since < PATIENCE:
+            return []
+        if self._told_reason is not None:
             text += f" (for {span(now - since)} now)"
-        return self._limit.line(kind, Level.WARN, text)
+        again = (subject := without_numbers(reason)) == self._told_reason
+        lines = self._limit.line(kind, Level.WARN, text, again=again)
+        self._told_reason = subject if lines else self._told_reason
+        return lines
 
-    def _losses(self, *, at_once: bool = False) -> Line | None:
+    def _losses(self, *, at_once: bool = False) -> list[Line]:
         """The line after interruptions, or after losses without one."""
         if not self._interruptions and self._lost <= 0:
-            return None
-        kind = "back" if self._interruptions else "missing"
-        if not at_once and not self._limit.ready(kind):
-            return None
-        lost = f"{count(max(self._lost, 0), 'sample')} lost"
+            return []
+        kind, lost = "missing", f"{count(max(self._lost, 0), 'sample')} lost"
         if self._lost_seconds > 0:
             lost += f" in {span(self._lost_seconds)}"
-        if self._away_since is not None:
-            text = f"still no samples from {self._address} at the end: {lost}"
-        elif self._interruptions:
-            text = f"samples of {self._address} come again: {lost}"
+        text = f"{lost} of {self._address}, while connected"
+        if self._interruptions:
+            kind, text = "back", f"samples of {self._address} come again: {lost}"
             if self._interruptions > 1:
                 text += f", {self._interruptions} interruptions"
-        else:
-            text = f"{lost} of {self._address}, while connected"
-        self._forget_losses()
-        return self._limit.line(kind, Level.WARN, text)
+        if self._away_since is not None:
+            text = f"still no samples from {self._address} at the end: {lost}"
+        if lines := self._limit.line(kind, Level.WARN, text, at_once=at_once):
+            self._forget_losses()
+        return lines
 
 
 def identity(info: RecordingInfo) -> str:
@@ -344,55 +334,52 @@ class RecordingLines:
     def update(self, status: RecorderStatus) -> list[Line]:
         """Lines due now."""
         self._follow(status)
-        lines = (self._end_line(), self._begin_line(), self._disk_line(status))
-        return [line for line in lines if line is not None]
+        return [*self._end_line(), *self._begin_line(), *self._disk_line(status)]
 
     def refused(self, problem: str) -> list[Line]:
         """The line where no bag can be begun; the caller tries again."""
         subject = without_numbers(problem)  # each attempt has another name
-        if not self._limit.ready("refused", again=subject == self._retry_problem):
-            return []
-        self._retry_problem = subject
         text = f"not recording: {problem}; it is tried again"
-        return [self._limit.line("refused", Level.ERROR, text)]
+        again = subject == self._retry_problem
+        lines = self._limit.line("refused", Level.ERROR, text, again=again)
+        self._retry_problem = subject if lines else self._retry_problem
+        return lines
 
     def end(self, status: RecorderStatus | None) -> list[Line]:
-        """Lines at the end: the bags that no line has told yet."""
+        """Lines at the end: the bags that no line has reported yet."""
         if status is not None:
             self._follow(status)
-        line = self._end_line(at_once=True)
-        return [] if line is None else [line]
+        return self._end_line(at_once=True)
 
     def _follow(self, status: RecorderStatus) -> None:
         """Note which bags have begun and ended since the last status."""
         before, self._seen = self._seen, status
-        active = status.state in ("recording", "failing")
-        was_active = before.state in ("recording", "failing")
+        active, was_active = (each.state in ("recording", "failing") for each in (status, before))
         if was_active and (not active or status.bag != before.bag):
             self._ended.append(before if status.bag != before.bag else status)
         if status.bag is not None and status.bag != before.bag:
             self._retry_problem = None
-            if active:
-                self._begun.append(status)
-            else:  # it has begun and ended since
-                self._ended.append(status)
+            # One that is not active any more has begun and ended since.
+            (self._begun if active else self._ended).append(status)
 
-    def _begin_line(self) -> Line | None:
-        if not self._begun or not self._limit.ready("begin"):
-            return None
-        newest, more = self._begun[-1], len(self._begun) - 1
-        self._begun.clear()
-        text = f"recording {newest.bag}" + (f" (and {count(more, 'bag')} before)" if more else "")
-        return self._limit.line("begin", Level.INFO, text)
+    def _begin_line(self) -> list[Line]:
+        if not self._begun:
+            return []
+        more = len(self._begun) - 1
+        text = f"recording {self._begun[-1].bag}"
+        text += f" (and {count(more, 'bag')} before)" if more else ""
+        if lines := self._limit.line("begin", Level.INFO, text):
+            self._begun.clear()
+        return lines
 
-    def _end_line(self, *, at_once: bool = False) -> Line | None:
-        if not self._ended or not (at_once or self._limit.ready("end")):
-            return None
-        ended, self._ended = self._ended, []
-        last = ended[-1]
+    def _end_line(self, *, at_once: bool = False) -> list[Line]:
+        if not self._ended:
+            return []
+        last, ended = self._ended[-1], self._ended
         samples, lost = (sum(getattr(each, name) for each in ended) for name in ("samples", "lost"))
-        size = sum(each.bytes for each in ended)
-        seconds = sum(each.seconds for each in ended)
+        size, seconds = (
+            sum(getattr(each, name) for each in ended) for name in ("bytes", "seconds")
+        )
         name = f"{last.bag}" + (f" and {count(len(ended) - 1, 'bag')} before" if ended[1:] else "")
         text = (
             f"finished {name}: {count(samples, 'sample')}, {lost:,} lost, {span(seconds)}, "
@@ -401,26 +388,26 @@ class RecordingLines:
         level = Level.WARN if lost else Level.INFO
         if last.stopped_because is not None:
             level, text = Level.ERROR, f"{text}; it ended because: {last.stopped_because}"
-        return self._limit.line("end", level, text)
+        lines = self._limit.line("end", level, text, at_once=at_once)
+        self._ended = [] if lines else ended
+        return lines
 
-    def _disk_line(self, status: RecorderStatus) -> Line | None:
+    def _disk_line(self, status: RecorderStatus) -> list[Line]:
         now = self._clock()
         if status.state == "failing":
             if self._failing_since is None:
                 self._failing_since, self._failure_told = now, False
-            if not self._limit.ready("failing", again=self._failure_told):
-                return None
-            self._failure_told = True
             text = f"{status.bag}: {status.last_error} ({count(status.waiting, 'sample')}"
             text += f", {status.lost:,} lost so far)" if status.lost else ")"
-            return self._limit.line("failing", Level.ERROR, text)
+            lines = self._limit.line("failing", Level.ERROR, text, again=self._failure_told)
+            self._failure_told |= bool(lines)
+            return lines
         if self._failing_since is None or status.state != "recording":
             self._failing_since = None
-            return None
-        if not self._limit.ready("working"):
-            return None
-        failed, self._failing_since = now - self._failing_since, None
+            return []
         lost = status.unreadable + status.overflow
-        text = f"{status.bag} can be written again after {span(failed)}"
+        text = f"{status.bag} can be written again after {span(now - self._failing_since)}"
         text += f"; {count(lost, 'sample')} lost to the disk" if lost else "; nothing is lost"
-        return self._limit.line("working", Level.WARN if lost else Level.INFO, text)
+        lines = self._limit.line("working", Level.WARN if lost else Level.INFO, text)
+        self._failing_since = None if lines else self._failing_since
+        return lines
