@@ -28,7 +28,7 @@ from test.sinks.peers import free_port, program
 from test.sinks.test_live_arm import Played
 from ur_energy_model.energy.live import LiveOptions
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, SinkGroup
+from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.options import SinkOptions, open_sinks
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -165,7 +165,7 @@ def day() -> None:
         arm = LiveArm(
             "a day",
             lambda: Played(minutes(outlets, sizes)),
-            lambda _: NamedModel(model(), "known"),
+            lambda _: (model(), "known"),
             LiveOptions(state_file=Path(name) / "state.json"),
         )
         arm.start(outlets)

@@ -34,7 +34,7 @@ from ur_energy_model.energy.topics import (
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.layout import energy_table
 from ur_energy_model.sinks import prometheus_metrics as metrics
-from ur_energy_model.sinks.estimator_reading import joint_rows, part_rows
+from ur_energy_model.sinks.live_arm import joint_rows, part_rows
 from ur_energy_model.sinks.opcua_nodes import MAIN, SUM, metering_points
 from ur_energy_model.sinks.prometheus import ArmMetrics
 from ur_energy_model.sinks.sink import ArmReading

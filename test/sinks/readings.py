@@ -13,7 +13,7 @@ from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
-from ur_energy_model.sinks.estimator_reading import LiveState
+from ur_energy_model.sinks.live_arm import LiveState
 from ur_energy_model.sinks.sink import ArmReading, SinkStatus
 from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.telemetry.source import LinkStatus

@@ -15,7 +15,8 @@ from test.sinks.peers import until
 from ur_energy_model.energy import source_reader
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.errors import ControllerError, UrEnergyError, WrongRobotError
-from ur_energy_model.sinks.live_arm import LiveArm, NamedModel, SinkGroup
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.sink import ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
@@ -78,8 +79,8 @@ def programs() -> Telemetry:
     return replace(telemetry, columns={**telemetry.columns, "runtime_state": state})
 
 
-def named(info: RecordingInfo) -> NamedModel:
-    return NamedModel(known_model(), "model.yaml")
+def named(info: RecordingInfo) -> tuple[EnergyModel, str]:
+    return known_model(), "model.yaml"
 
 
 def live_arm(source: Played, options: LiveOptions | None = None) -> LiveArm:
@@ -143,7 +144,7 @@ def test_an_arm_that_is_not_known_yet_is_asked_for_again(monkeypatch: pytest.Mon
     monkeypatch.setattr(source_reader, "RETRY_PERIOD", 0.01)
     asked = []
 
-    def model_of(info: RecordingInfo) -> NamedModel:
+    def model_of(info: RecordingInfo) -> tuple[EnergyModel, str]:
         asked.append(info)
         if len(asked) < 3:
             raise ControllerError("script", "does not say which arm it is", "name it")

@@ -12,7 +12,7 @@ import pytest
 
 from test.sinks.readings import away, full, state, waiting
 from ur_energy_model.errors import span
-from ur_energy_model.sinks.estimator_reading import LiveState
+from ur_energy_model.sinks.live_arm import LiveState
 from ur_energy_model.sinks.terminal import (
     FOOTER,
     WIDEST,

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from ur_energy_model.sinks.live_arm import LiveArm, NamedModel
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.sinks.live_arm import LiveArm
     from ur_energy_model.sinks.terminal import Lines, Screen
     from ur_energy_model.telemetry.samples import RecordingInfo
     from ur_energy_model.telemetry.source import TelemetrySource
@@ -131,21 +132,19 @@ def run(options: argparse.Namespace) -> None:
     _end(options, arm)
 
 
-def _model(options: argparse.Namespace) -> Callable[[RecordingInfo], NamedModel]:
+def _model(options: argparse.Namespace) -> Callable[[RecordingInfo], tuple[EnergyModel, str]]:
     """Finds the model for the arm that the first samples name.
 
     Raises:
         InputError: no such model or robot, or nothing names the robot of a bag.
     """
-    from ur_energy_model.sinks.live_arm import NamedModel
-
     bags = [] if options.bag is None else [options.bag]
     if options.model is not None or options.robot is not None or bags:
         chosen = chosen_model(options.model, options.robot, bags)
-        known = NamedModel(chosen.model, chosen.words)
+        known = chosen.model, chosen.words
         return lambda info: known
 
-    def named_by_controller(info: RecordingInfo) -> NamedModel:
+    def named_by_controller(info: RecordingInfo) -> tuple[EnergyModel, str]:
         if info.robot is None:
             raise ControllerError(
                 options.host,
@@ -153,7 +152,7 @@ def _model(options: argparse.Namespace) -> Callable[[RecordingInfo], NamedModel]
                 "name the arm: --robot NAME, such as --robot ur5e",
             )
         chosen = chosen_model(None, info.robot)
-        return NamedModel(chosen.model, chosen.words)
+        return chosen.model, chosen.words
 
     return named_by_controller
 

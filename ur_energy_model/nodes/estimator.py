@@ -41,8 +41,7 @@ from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions, header_of
 from ur_energy_model.nodes.ros import OK, WARN, status, time_message
 from ur_energy_model.nodes.sources import DEPTH, joint_states_source, source_of
-from ur_energy_model.sinks.estimator_reading import About, estimator_actions, estimator_reading
-from ur_energy_model.sinks.live_arm import SinkGroup
+from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading
 from ur_energy_model.sinks.options import SinkOptions, open_sinks
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
@@ -121,13 +120,11 @@ class EstimatorSinkGroup:
             for each in self._outlets.statuses
         }
         self._worked: set[str] = set()
-        self._cycles: list[Cycle] = []
         self._make: Callable[[], ArmReading | None] = lambda: None
 
     def note_cycle(self, cycle: Cycle) -> None:
         """Keep a completed cycle for the next reading."""
-        if self._lines:
-            self._cycles.append(cycle)
+        self._outlets.note_cycle(cycle)
 
     def offer(self, arm: EstimatedArm, batch: Telemetry, reader: SourceReader | None) -> None:
         """Offer a reading to the sinks if one is due; the estimator's lock is held.
@@ -148,13 +145,8 @@ class EstimatorSinkGroup:
         self, arm: EstimatedArm, batch: Telemetry, reader: SourceReader | None
     ) -> ArmReading | None:
         link = LinkStatus() if reader is None else reader.link
-        about = About(batch, link, arm.model_words, self._joints)
-        made = estimator_reading(arm.estimator, "sinks", about)
-        if made is None:
-            return None
-        made = replace(made, cycles=tuple(self._cycles))
-        self._cycles.clear()
-        return made
+        joints, words = self._joints, arm.model_words
+        return estimator_reading(arm.estimator, "sinks", batch, link, words, joints)
 
     def lines(self) -> list[Line]:
         """Lines due now: sinks that begin to work, fail, and work again."""

@@ -8,22 +8,186 @@ from dataclasses import dataclass, replace
 
 from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
+from ur_energy_model.energy.meter import efficiency
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.energy.telemetry_checks import check_robot
+from ur_energy_model.energy.topics import PARTS, interval_energies
 from ur_energy_model.errors import UrEnergyError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.sinks.estimator_reading import (
-    About,
-    LiveState,
-    estimator_actions,
-    estimator_reading,
-)
 from ur_energy_model.sinks.options import SinkOptions
-from ur_energy_model.sinks.sink import ArmReading, Sink, SinkStatus
-from ur_energy_model.telemetry.clock import HostClock
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.telemetry.source import Decimator, TelemetrySource
+from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading, Sink, SinkStatus
+from ur_energy_model.telemetry.clock import HOST_CLOCK, HostClock
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, arm_name
+from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
+
+
+def estimator_reading(
+    estimator: LiveEstimator,
+    viewer: str,
+    batch: Telemetry,
+    link: LinkStatus,
+    model: str,
+    joints: tuple[str, ...],
+) -> ArmReading | None:
+    """The present reading; None before the first sample. The caller holds the estimator's lock.
+
+    Args:
+        estimator: of the arm.
+        viewer: name of the caller; powers are means since its previous reading.
+        batch: the last samples.
+        link: state of the connection.
+        model: the model in use, in words.
+        joints: names of the joints, prefix included.
+    """
+    snapshot = estimator.snapshot(viewer)
+    if snapshot is None:
+        return None
+    calculator, info = estimator.calculator, batch.info
+    return ArmReading(
+        arm=arm_name(replace(info, robot=info.robot or calculator.robot.name)),
+        stamp=HOST_CLOCK.stamp() if batch.stamp is None else int(batch.stamp[-1]),
+        joints=joints,
+        snapshot=snapshot,
+        link=link,
+        positions=None if snapshot.q is None else calculator.joint_positions(snapshot.q),
+        model=model,
+        robot=calculator.robot,
+    )
+
+
+def estimator_actions(
+    estimator: Callable[[], LiveEstimator], lock: threading.Lock, joints: tuple[str, ...] | None
+) -> ArmActions:
+    """Actions on an estimator.
+
+    Args:
+        estimator: returns it, or raises an error of this package while there is none.
+        lock: guards it against the thread that reads the samples.
+        joints: names of the joints, prefix included; None for the robot's own.
+    """
+
+    def reset(reason: str) -> None:
+        known = estimator()
+        with lock:
+            known.reset(reason)
+
+    def read_interval() -> dict[str, object]:
+        known = estimator()
+        with lock:
+            passed = known.read_interval()
+        return interval_energies(passed, known.channels, joints or known.channels.joints)
+
+    return ArmActions(reset, read_interval)
+
+
+# LiveState: what a live view shows at one moment.
+
+
+@dataclass(frozen=True)
+class LiveState:
+    """Arm, connection and sinks at one moment.
+
+    Attributes:
+        source: address of the controller, or the bag.
+        reading: of the arm; None before the first sample.
+        link: state of the connection now.
+        sinks: state of every sink.
+        cycle: the last completed one, None before.
+        disk_problem: why the counters cannot be saved, None if they are.
+        arm_warning: that the model is of another arm, None if it is not known to be.
+    """
+
+    source: str
+    reading: ArmReading | None
+    link: LinkStatus
+    sinks: tuple[SinkStatus, ...] = ()
+    cycle: Cycle | None = None
+    disk_problem: str | None = None
+    arm_warning: str | None = None
+
+    @property
+    def silence(self) -> str | None:
+        """Why no samples arrive now, None while they do."""
+        link = self.link
+        if link.connected and link.problem is None:
+            return None if self.reading is not None else "no samples yet"
+        reason = link.problem or link.last_error or "no answer yet"
+        return reason.removeprefix(f"{self.source}: ")
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong now, one line each."""
+        silence = self.silence
+        return (
+            *(() if silence is None else (f"no samples from {self.source}: {silence}",)),
+            *(() if self.disk_problem is None else (self.disk_problem,)),
+            *(() if self.arm_warning is None else (self.arm_warning,)),
+            *(
+                f"{sink.name}: {sink.problem}"
+                for sink in self.sinks
+                if sink.problem not in (None, NOT_OPEN)
+            ),
+        )
+
+
+# JointRow: what views and metrics state about one joint or another part of the arm.
+
+
+@dataclass(frozen=True)
+class JointRow:
+    """One joint, or another part of the arm, at one moment.
+
+    Attributes:
+        name: of the joint, prefix included, or of the part.
+        power: electrical [W].
+        energy: electrical, since reset [J].
+        efficiency: mechanical over electrical energy since reset; NaN where no electrical energy
+            was taken.
+        temperature: [degC], None where unknown.
+    """
+
+    name: str
+    power: float
+    energy: float
+    efficiency: float
+    temperature: float | None
+
+
+def joint_rows(reading: ArmReading) -> tuple[JointRow, ...]:
+    """A row for each joint."""
+    snapshot = reading.snapshot
+    parts, net = snapshot.channels.per_joint, snapshot.since_reset.net
+    energy = net[parts["electrical_power"]]
+    temperatures = snapshot.temperature
+    known = [None] * len(energy) if temperatures is None else temperatures.tolist()
+    return tuple(
+        JointRow(*values)
+        for values in zip(
+            reading.joints,
+            snapshot.power[parts["electrical_power"]].tolist(),
+            energy.tolist(),
+            efficiency(net[parts["mechanical_power"]], energy).tolist(),
+            known,
+            strict=True,
+        )
+    )
+
+
+def part_rows(reading: ArmReading) -> tuple[JointRow, ...]:
+    """A row for standby, drivers and regeneration; with the joints they sum to the total."""
+    snapshot = reading.snapshot
+    return tuple(
+        JointRow(
+            name,
+            float(snapshot.power[snapshot.channels.arm[channel]]),
+            float(snapshot.since_reset.net[snapshot.channels.arm[channel]]),
+            float("nan"),
+            None,
+        )
+        for name, channel in PARTS.items()
+    )
+
 
 # SinkGroup: all sinks of one estimator, fed at one rate.
 
@@ -39,6 +203,12 @@ class SinkGroup:
     def __init__(self, sinks: Iterable[Sink], rate: float = SinkOptions.sink_rate) -> None:
         self.sinks = tuple(sinks)
         self._decimator = Decimator(rate)
+        self._cycles: list[Cycle] = []
+
+    def note_cycle(self, cycle: Cycle) -> None:
+        """Keep a completed cycle for the next reading."""
+        if self.sinks:
+            self._cycles.append(cycle)
 
     def offer(self, time: float, make: Callable[[], ArmReading | None]) -> None:
         """Offer a reading to all sinks if one is due.
@@ -54,6 +224,8 @@ class SinkGroup:
         """Offer a reading to all sinks; `make` as in `offer`."""
         reading = make() if self.sinks else None
         if reading is not None:
+            reading = replace(reading, cycles=tuple(self._cycles))
+            self._cycles.clear()
             for sink in self.sinks:
                 sink.offer(reading)
 
@@ -68,19 +240,6 @@ class SinkGroup:
             sink.close()
 
 
-@dataclass(frozen=True)
-class NamedModel:
-    """A model and what to call it.
-
-    Attributes:
-        model: of the arm.
-        words: the model in words, for users.
-    """
-
-    model: EnergyModel
-    words: str
-
-
 class LiveArm:
     """Reads an arm in a thread of its own, counts its energy and feeds sinks and views.
 
@@ -90,8 +249,9 @@ class LiveArm:
     Args:
         name: of the source, for users: the controller's address, or the bag.
         open_source: makes the source of samples.
-        model_of: the model for what the first samples tell about the arm. A ControllerError means
-            that the arm may become known later; any other error ends the reading.
+        model_of: the model for what the first samples state about the arm, and what to call it. A
+            ControllerError means that the arm may become known later; any other error ends the
+            reading.
         options: of the estimator.
         clock: that a live source stamps with; None for recorded samples.
 
@@ -104,7 +264,7 @@ class LiveArm:
         self,
         name: str,
         open_source: Callable[[], TelemetrySource],
-        model_of: Callable[[RecordingInfo], NamedModel],
+        model_of: Callable[[RecordingInfo], tuple[EnergyModel, str]],
         options: LiveOptions,
         *,
         clock: HostClock | None = None,
@@ -118,7 +278,6 @@ class LiveArm:
         self._estimator: LiveEstimator | None = None
         self._words = ""
         self._last: Telemetry
-        self._new_cycles: list[Cycle] = []
 
     def start(self, outlets: SinkGroup) -> None:
         """Start reading.
@@ -170,18 +329,18 @@ class LiveArm:
         with self._lock:
             estimator.update(batch)
             self._last = batch
-            self._outlets.offer(float(batch.time[-1]), lambda: self._sink_reading(estimator))
+            self._outlets.offer(float(batch.time[-1]), lambda: self._reading(estimator, "sinks"))
 
     def _offer_last(self) -> None:
         """Offer what a recorded source ended with."""
         if (estimator := self._estimator) is not None:
             with self._lock:
-                self._outlets.offer_at_once(lambda: self._sink_reading(estimator))
+                self._outlets.offer_at_once(lambda: self._reading(estimator, "sinks"))
 
     def _on_arm_identified(self, batch: Telemetry) -> LiveEstimator:
         """Start estimating once the arm is identified."""
-        named = self._model_of(batch.info)
-        robot = load_robot(named.model.robot)
+        model, words = self._model_of(batch.info)
+        robot = load_robot(model.robot)
         if self._live and batch.info.robot not in (None, robot.name):
             raise WrongRobotError(
                 self._name,
@@ -189,24 +348,14 @@ class LiveArm:
                 f"state a model of a {batch.info.robot}, or the address of the {robot.name}",
             )
         check_robot(batch.info.source, batch.info, robot)
-        estimator = LiveEstimator(
-            named.model, robot, self._options, on_cycle=self._new_cycles.append
-        )
-        self._words, self._last = named.words, batch
+        estimator = LiveEstimator(model, robot, self._options, on_cycle=self._outlets.note_cycle)
+        self._words, self._last = words, batch
         self._estimator = estimator
         return estimator
 
-    def _sink_reading(self, estimator: LiveEstimator) -> ArmReading | None:
-        reading = self._reading(estimator, "sinks")
-        if reading is not None:
-            reading = replace(reading, cycles=tuple(self._new_cycles))
-            self._new_cycles.clear()
-        return reading
-
     def _reading(self, estimator: LiveEstimator, viewer: str) -> ArmReading | None:
-        joints = estimator.calculator.robot.joint_names
-        about = About(self._last, self.reader.link, self._words, joints)
-        return estimator_reading(estimator, viewer, about)
+        joints, link = estimator.calculator.robot.joint_names, self.reader.link
+        return estimator_reading(estimator, viewer, self._last, link, self._words, joints)
 
     def _known(self) -> LiveEstimator:
         """The estimator.

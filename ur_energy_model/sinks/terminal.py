@@ -28,7 +28,7 @@ from ur_energy_model.codec import plain
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import one_line, span, unsigned_zeros
-from ur_energy_model.sinks.estimator_reading import LiveState, joint_rows, part_rows
+from ur_energy_model.sinks.live_arm import LiveState, joint_rows, part_rows
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.typing import Self
