@@ -11,7 +11,6 @@ import time
 import weakref
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from test.identification.exact_arm import ExactArm
@@ -19,11 +18,13 @@ from test.interrupting import assert_quiet, interrupted
 from ur_energy_model import interrupts
 
 
-def test_repeated_signals_of_one_interrupt_raise_nothing():
+def test_repeated_signals_of_one_interrupt_raise_once():
+    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
     with interrupts.raised_once():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
+    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
 
 
 def test_a_later_interrupt_raises_again(monkeypatch):
@@ -32,13 +33,6 @@ def test_a_later_interrupt_raises_again(monkeypatch):
         for _ in range(2):
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
-
-
-def test_previous_handlers_are_restored():
-    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
-    with pytest.raises(KeyboardInterrupt), interrupts.raised_once():
-        signal.raise_signal(signal.SIGINT)
-    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
 
 
 def test_an_interrupt_that_python_swallows_is_raised_later():
@@ -96,27 +90,6 @@ def test_a_postponed_interrupt_is_raised_at_the_end():
     assert done
 
 
-def test_without_an_interrupt_nothing_is_raised_at_the_end():
-    before = signal.getsignal(signal.SIGINT)
-    with interrupts.postponed():
-        assert signal.getsignal(signal.SIGINT) != before
-    assert signal.getsignal(signal.SIGINT) == before
-
-
-def test_other_threads_leave_signals_alone():
-    before = signal.getsignal(signal.SIGINT)
-    seen = []
-
-    def look() -> None:
-        with interrupts.raised_once():
-            seen.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    thread.join()
-    assert seen == [before]
-
-
 def test_interrupts_stay_ignored_at_exit():
     code = (
         "import os, signal\nfrom ur_energy_model import interrupts\ninterrupts.ignore()\n"
@@ -144,6 +117,6 @@ def test_a_command_ends_quietly_whenever_it_is_interrupted(
         arguments = [*arguments, "--host", fresh_host()]
     elif arguments[0] == "estimate":
         ExactArm().bag(tmp_path, seed=1, seconds=20)
-    delays = np.linspace(0.0, 2.0, 10).tolist()
+    delays = [0.0, 0.1, 0.4, 0.9, 1.8]
     ends = interrupted("ur_energy", arguments, delays, tmp_path, code=130)
     assert_quiet(ends, 130)

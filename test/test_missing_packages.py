@@ -1,4 +1,4 @@
-"""Nodes and commands where only the packages of apt and ROS are installed."""
+"""Nodes and commands where only some packages are installed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from importlib.metadata import requires
 
 import pytest
 
+from ur_energy_model import scripts
 from ur_energy_model.errors import EXTRAS, MissingPackageError, optional_import
 
 ABSENT = ("clarabel", "lz4", "numba", "rosbags", "rtde_control", "shtab", "typing_extensions")
@@ -32,21 +33,18 @@ def run_without(program: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("node", ["cell", "logger", "estimator", "identification"])
-def test_nodes_start_without_packages_of_pypi(node: str) -> None:
-    pytest.importorskip("rclpy", reason="needs ROS 2")
-    done = run_without(f"import ur_energy_model.nodes.{node} as node; print(callable(node.main))")
-    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
-
-
-@pytest.mark.parametrize(
-    "module",
-    ["telemetry.recording.recorder", "telemetry.bag.reader", "identification.pipeline",
-     "identification.verdict", "energy.recording_energy", "report.report",
-     "experiment.design_problem", "experiment.motion_process"],
+NODES = ("cell", "logger", "estimator", "identification")
+COMMANDS = (
+    "telemetry.recording.recorder", "telemetry.bag.reader", "identification.pipeline",
+    "identification.verdict", "energy.recording_energy", "report.report",
+    "experiment.design_problem", "experiment.motion_process",
 )  # fmt: skip
-def test_commands_load_without_packages_of_pypi(module: str) -> None:
-    done = run_without(f"import ur_energy_model.{module}")
+
+
+def test_nodes_and_commands_load_without_packages_of_pypi() -> None:
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    modules = (*COMMANDS, *(f"nodes.{node}" for node in NODES))
+    done = run_without("".join(f"import ur_energy_model.{module}\n" for module in modules))
     assert done.returncode == 0, done.stderr
 
 
@@ -77,3 +75,38 @@ def test_message_names_the_top_package() -> None:
     ):
         importlib.import_module("absent_package.of.nobody")
     assert raised.value.package == "absent_package"
+
+
+@pytest.mark.parametrize(
+    ("module", "remedy"),
+    [
+        ("numba", "apt install python3-numba"),
+        ("rclpy.node", "source ROS 2's setup file"),
+        ("rosbags", "pip install rosbags"),
+    ],
+)
+def test_missing_package_is_one_line(
+    module: str,
+    remedy: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def main() -> int:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    monkeypatch.setattr("ur_energy_model.cli.main.main", main)
+    monkeypatch.setattr(scripts, "exit_quietly", lambda code: None)
+    monkeypatch.setattr("ur_energy_model.interrupts.ignore", lambda: None)
+    assert scripts.ur_energy() == scripts.NOT_INSTALLED
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert module.partition(".")[0] in said
+    assert remedy in said
+
+
+def test_missing_module_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ur_energy_model.cli.main", None)
+    monkeypatch.setattr(scripts, "exit_quietly", lambda code: None)
+    monkeypatch.setattr("ur_energy_model.interrupts.ignore", lambda: None)
+    with pytest.raises(ModuleNotFoundError):
+        scripts.ur_energy()

@@ -127,9 +127,9 @@ def _holes(chart: LineChart) -> set[tuple[float, float]]:
 
 
 @pytest.mark.parametrize(
-    ("rate", "chunk"), [(25.0, 12.0), (50.0, 5.0), (125.0, 30.0), (500.0, 7.5)]
+    ("rate", "chunk", "missing"),
+    [(25.0, 12.0, ((17.0, 18.3),)), (125.0, 30.0, ()), (500.0, 7.5, ((17.0, 18.3),))],
 )
-@pytest.mark.parametrize("missing", [(), ((17.0, 18.3),)])
 def test_pictures_have_the_gaps_of_the_data_and_no_others(
     model: EnergyModel,
     make_bag: MakeBag,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from test.plant.history.synthetic_plant import Arm, Work, write_plant
-from test.report.page.browser import Browser, find_browser
+from test.report.browser import Browser, find_browser
 from ur_energy_model.plant.database import HistoryDatabase, Period
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.report.chart import BarChart, HeatMap, LineChart

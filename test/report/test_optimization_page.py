@@ -10,7 +10,7 @@ import pytest
 
 from test.optimization.hand_made import hand_made_cycle
 from test.optimization.simulated_cycle import arm_model
-from test.report.page.browser import Browser, find_browser
+from test.report.browser import Browser, find_browser
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.plan_optimization import plan_at, recorded_motion

@@ -1,4 +1,4 @@
-"""What killed processes left is removed, and nothing else."""
+"""The ground: files, text for terminals, the low-pass filter, work on many bags."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ur_energy_model import files as temporary_files
+from ur_energy_model.errors import UrEnergyError, one_line, printable, unsigned_zeros
 from ur_energy_model.files import new_file, remove_abandoned, temporary_name, write_text
+from ur_energy_model.low_pass import low_pass
+from ur_energy_model.many_bags import BagResult, in_this_process
 from ur_energy_model.telemetry.bag.files import new_bag, remove_abandoned_in_bags
 
 KILLED_WRITER = """
@@ -147,3 +151,81 @@ def test_what_a_link_points_to_is_replaced(tmp_path: Path) -> None:
         write_text(link, content)
         assert link.is_symlink()
         assert target.read_text(encoding="utf-8") == content
+
+
+# Text for terminals.
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Motor 1 \u2013 25 \u00b0C\n\tnext", "Motor 1 \u2013 25 \u00b0C\n\tnext"),
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("a\rb\x07", r"a\rb\x07"),
+        ("\u202eabc", r"\u202eabc"),
+        ("\udc80", r"\udc80"),
+        ("\x9b2J", r"\x9b2J"),
+    ],
+)
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("-0.0 W", "0.0 W"),
+        ("\u22120.00 to \u22120.01 %", "0.00 to \u22120.01 %"),
+        ("[-0.0, 0.0, -9.82]", "[0.0, 0.0, -9.82]"),
+        ("+0.0 %, at -0.", "0.0 %, at 0."),
+        *((text, text) for text in ("-0.05", "run-0.0", "/bags/-0", "2026-01-05", "-0e-5", "-0h")),
+    ],
+)
+def test_zero_has_no_sign(text: str, shown: str) -> None:
+    assert unsigned_zeros(text) == shown
+
+
+def test_one_line_is_bounded_and_without_line_breaks() -> None:
+    assert one_line("a\nb\tc\x1b[2J") == r"a\nb\tc\x1b[2J"
+    line = one_line("first" + "\n" * 100_000 + "last")
+    assert line.startswith("first")
+    assert line.endswith("last")
+    assert len(line) < 2500
+
+
+# The low-pass filter, and work on many bags.
+
+PERIOD = 0.002
+TIME = PERIOD * np.arange(5000)
+
+
+@pytest.mark.parametrize(("frequency", "gain"), [(0.5, 1.0), (5.0, 0.5), (50.0, 0.0)])
+def test_gain_without_delay(frequency: float, gain: float) -> None:
+    """Twice a second-order Butterworth: half the amplitude at the cut-off, no phase."""
+    wave = np.sin(2 * np.pi * frequency * TIME)
+    middle = slice(1000, -1000)
+    filtered = low_pass(wave[:, None], PERIOD, 5.0, padding=1.5)[middle, 0]
+    assert filtered == pytest.approx(gain * wave[middle], abs=2e-3)
+
+
+def test_short_signals_and_high_cutoffs() -> None:
+    assert low_pass(np.ones(3), PERIOD, 1.0, padding=1.5) == pytest.approx(np.ones(3))
+    fast = low_pass(np.ones((50, 2)), 0.1, 20.0, padding=1.5)
+    assert fast == pytest.approx(np.ones((50, 2)))
+
+
+def test_a_bag_that_fails_does_not_end_the_others() -> None:
+    def work(bag: Path) -> int:
+        if bag.name == "b":
+            raise UrEnergyError("b: is damaged")
+        return len(bag.name)
+
+    seen: list[float] = []
+    bags = [Path("a"), Path("b"), Path("ccc")]
+    results = list(in_this_process(work, bags, lambda fraction, text: seen.append(fraction)))
+    assert results == [
+        BagResult(bags[0], 1),
+        BagResult(bags[1], None, "b: is damaged"),
+        BagResult(bags[2], 3),
+    ]
+    assert seen == sorted(seen)
