@@ -37,8 +37,8 @@ from ur_energy_model.simulation.kinematics import (
     ScriptError,
     StraightLine,
     matrix_of,
+    pose_vector,
 )
-from ur_energy_model.simulation.sensors import pose_vector
 from ur_energy_model.trajectory import motions
 from ur_energy_model.trajectory.motions import Motion, Trapezoid
 from ur_energy_model.typing import Array

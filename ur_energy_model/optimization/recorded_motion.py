@@ -28,8 +28,7 @@ from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BACKDRIVE, PLAYING
-from ur_energy_model.simulation.kinematics import matrix_of
-from ur_energy_model.simulation.sensors import pose_vector
+from ur_energy_model.simulation.kinematics import matrix_of, pose_vector
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs

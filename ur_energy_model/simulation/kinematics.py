@@ -15,13 +15,17 @@ from scipy.interpolate import CubicSpline
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.simulation.sensors import pose_vector
 from ur_energy_model.trajectory.motions import Trapezoid
 from ur_energy_model.typing import Array
 
 POSITION_TOLERANCE, ANGLE_TOLERANCE = 1e-7, 1e-7
 """Convergence of the inverse kinematics [m, rad]."""
 ITERATIONS, DAMPING, LONGEST_STEP = 200, 1e-4, 0.3
+
+
+def pose_vector(pose: Array) -> Array:
+    """Position and rotation vector [6], m and rad, of a homogeneous pose [4, 4]."""
+    return np.concatenate([pose[:3, 3], pin.log3(pose[:3, :3])])
 
 
 def matrix_of(pose: Array) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.simulation.kinematics import pose_vector
 from ur_energy_model.simulation.parameters import ArmParameters, constants
 from ur_energy_model.simulation.supply import Bus
 from ur_energy_model.typing import Array
@@ -140,11 +141,6 @@ class Sensors:
 
 def _round(value: float, step: float) -> float:
     return float(round(value / step) * step)
-
-
-def pose_vector(pose: Array) -> Array:
-    """Position and rotation vector [6], m and rad, of a homogeneous pose [4, 4]."""
-    return np.concatenate([pose[:3, 3], pin.log3(pose[:3, :3])])
 
 
 class Tool:
