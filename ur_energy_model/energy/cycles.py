@@ -21,7 +21,7 @@ from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.files import cell_text, check_target, user_path
 from ur_energy_model.robot_modes import PLAYING
 from ur_energy_model.telemetry.samples import Telemetry, slices_between
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array
 
 Trigger = Literal["auto", "none", "program", "digital_output", "int_register"]
 
@@ -154,7 +154,10 @@ class CycleDetector:
                 self.trigger, self._open = "none", False
             starts, self._requested = {0}, False
         if self.trigger == "auto":
-            return self._automatic(batch)
+            signals = [(k, PROGRAM) for k in self._starts(batch, "program", NOT_STARTED)]
+            signals += self._rising_outputs(batch)
+            ends = self._repetition.update(batch.time, *motion_of(batch), signals, batch.info.rate)
+            return {index: Mark(back, batch.info.program) for index, back in ends.items()}
         if self.trigger != "none":
             name = TRIGGER_FIELD[self.trigger]
             if name not in batch.columns:
@@ -164,42 +167,37 @@ class CycleDetector:
                     "set cycle_trigger to none",
                     field=name,
                 )
-            starts.update(self._events(batch, self.trigger).tolist())
+            if self.trigger == "digital_output":
+                rising = self._rising_outputs(batch)
+                starts.update(k for k, output in rising if output == self.output)
+            else:
+                starts.update(self._starts(batch, self.trigger))
         marks = {}
         for index in sorted(starts):
             marks[index] = Mark((1,) if self._open else (), batch.info.program)
             self._open = True
         return marks
 
-    def _automatic(self, batch: Telemetry) -> Marks:
-        signals: list[tuple[int, int]] = []
-        if self._changes(batch, "program"):
-            signals += [(k, PROGRAM) for k in self._program_starts(batch).tolist()]
-        if self._changes(batch, "digital_output"):
-            signals += self._rising_outputs(batch)
-        ends = self._repetition.update(batch.time, *motion_of(batch), signals, batch.info.rate)
-        return {index: Mark(back, batch.info.program) for index, back in ends.items()}
-
-    def _events(self, batch: Telemetry, trigger: Trigger) -> Indices:
-        """Samples at which the signal of a trigger starts a cycle."""
+    def _starts(
+        self, batch: Telemetry, trigger: Trigger, paused: tuple[float, ...] = ()
+    ) -> list[int]:
+        """Samples at which a register changes, or a program starts from no state of a pause."""
+        if not self._changes(batch, trigger):
+            return []
         signal, before = self._signal(batch, trigger)
+        starts = signal != before
         if trigger == "program":
-            return np.flatnonzero((signal == PLAYING) & (before != PLAYING))
-        if trigger == "int_register":
-            return np.flatnonzero(signal != before)
-        bits, old = (_bits(values) >> np.uint64(self.output) & 1 for values in (signal, before))
-        return np.flatnonzero(bits > old)
-
-    def _program_starts(self, batch: Telemetry) -> Indices:
-        """Samples at which a program starts; one that continues after a pause does not."""
-        signal, before = self._signal(batch, "program")
-        starts = np.flatnonzero((signal == PLAYING) & (before != PLAYING))
-        return starts[~np.isin(before[starts], NOT_STARTED)]
+            starts &= (signal == PLAYING) & ~np.isin(before, paused)
+        return [int(k) for k in np.flatnonzero(starts)]
 
     def _rising_outputs(self, batch: Telemetry) -> list[tuple[int, int]]:
         """Samples and numbers of digital outputs that rise."""
-        signal, before = self._signal(batch, "digital_output")
-        bits, old = _bits(signal), _bits(before)
+        if not self._changes(batch, "digital_output"):
+            return []
+        bits, old = (
+            np.maximum(values, 0.0).astype(np.uint64)
+            for values in self._signal(batch, "digital_output")
+        )
         rising = bits & ~old
         return [
             (k, output)
@@ -226,10 +224,6 @@ class CycleDetector:
         before = np.concatenate(([self._last.get(trigger, signal[0])], signal[:-1]))
         self._last[trigger] = float(signal[-1])
         return signal, before
-
-
-def _bits(values: Array) -> np.ndarray:
-    return np.maximum(values, 0.0).astype(np.uint64)
 
 
 def motion_of(batch: Telemetry) -> tuple[Array, Array]:
@@ -307,42 +301,36 @@ class Repetition:
         Returns:
             `Mark.ends` by the index of their sample.
         """
-        if not len(time) or (not signals and self._hold(time, q, qd)):
+        if not len(time):
             return {}
-        held, self._held = self._held, []
-        count = sum(len(each) for each, _, _ in held)
-        if held and held[0][1].shape[1] != q.shape[1]:
-            times, places, speeds = (np.concatenate(each) for each in zip(*held, strict=True))
-            self._take(times, places, speeds, [], rate)
-        elif held:
-            held.append((time, q, qd))
-            time, q, qd = (np.concatenate(each) for each in zip(*held, strict=True))
-            signals = [(count + k, kind) for k, kind in signals]
-            ends = self._take(time, q, qd, signals, rate)
-            return {k - count: found for k, found in ends.items()}
-        return self._take(time, q, qd, signals, rate)
+        held = self._held
+        if held and held[0][1].shape[1] != q.shape[1]:  # another source
+            self._take(*_joined(held), [], rate)
+            held.clear()
+        quiet = not signals and self._quiet(time, q, qd)
+        before = sum(len(each) for each, _, _ in held)
+        held.append((time, q, qd))
+        if quiet and before + len(time) <= _MOST_HELD:
+            return {}
+        samples, self._held = _joined(held), []
+        ends = self._take(*samples, [(before + k, kind) for k, kind in signals], rate)
+        return {k - before: found for k, found in ends.items()}
 
-    def _hold(self, time: Array, q: Array, qd: Array) -> bool:
-        """Hold samples to take them with later ones; False where something may begin in them."""
-        last, rows = self._last, len(time) + sum(len(each) for each, _, _ in self._held)
-        if last is None or self._period is None or rows > _MOST_HELD or q.shape[1] != len(last[1]):
+    def _quiet(self, time: Array, q: Array, qd: Array) -> bool:
+        """Whether no cycle can begin in samples, so that they may be taken with later ones."""
+        last = self._last
+        if last is None or self._period is None or q.shape[1] != len(last[1]):
             return False
         before, _, moving = last
         if self._held:
             before, moving = float(self._held[-1][0][-1]), self._held_moving
         speed = np.abs(qd).max(axis=1, initial=0.0)
-        states = [moving, *(speed > self._still).tolist()]
-        times = [before, *time.tolist()]
-        if (
-            any(now and not then for then, now in pairwise(states))
-            or not all(then <= now for then, now in pairwise(times))
-            or not speed.max() < LARGEST
-            or not np.abs(q).max(initial=0.0) < LARGEST
-        ):
-            return False
-        self._held.append((time, q, qd))
-        self._held_moving = states[-1]
-        return True
+        now = speed > self._still
+        regular = time[0] >= before and bool((time[1:] >= time[:-1]).all())
+        departs = (now[0] and not moving) or bool((now[1:] & ~now[:-1]).any())
+        self._held_moving = bool(now[-1])
+        possible = speed.max() < LARGEST and np.abs(q).max(initial=0.0) < LARGEST
+        return regular and not departs and bool(possible)
 
     @property
     def _still(self) -> float:
@@ -576,6 +564,14 @@ class _Place:
     rested: float
     low: Array = None  # type: ignore[assignment]
     high: Array = None  # type: ignore[assignment]
+
+
+def _joined(held: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
+    """Times, positions and velocities of consecutive samples."""
+    if len(held) == 1:
+        return held[0]
+    time, q, qd = (np.concatenate(each) for each in zip(*held, strict=True))
+    return time, q, qd
 
 
 class _Stretch(NamedTuple):
