@@ -47,7 +47,7 @@ class StateFile:
 
     A file that is synced has a write-ahead log: a save waits for one sync, and a power cut takes
     back at most the last save. One that is not synced has a rollback journal that stays: both
-    files are overwritten in place, which takes 20 us, needs no room on a full disk and is safe
+    files are overwritten in place, which takes 15 us, needs no room on a full disk and is safe
     against a kill, but not against a power cut.
 
     Args:
@@ -116,6 +116,7 @@ class StateFile:
         # could take away under the process.
         execute("PRAGMA locking_mode = EXCLUSIVE")
         execute("PRAGMA trusted_schema = OFF")
+        execute("PRAGMA page_size = 16384")  # the counters of an arm fit into one page
         execute(f"PRAGMA journal_mode = {'WAL' if self._synced else 'PERSIST'}")
         execute(f"PRAGMA synchronous = {'FULL' if self._synced else 'OFF'}")
         execute("PRAGMA wal_autocheckpoint = 64")
@@ -128,8 +129,8 @@ class StateFile:
         if not self._synced:
             # Both files grow while there is room, and keep it.
             with suppress(sqlite3.OperationalError):
-                execute("REPLACE INTO state VALUES ('room', zeroblob(32768))")
-                execute("UPDATE state SET value = randomblob(32768) WHERE key = 'room'")
+                execute("REPLACE INTO state VALUES ('room', zeroblob(65536))")
+                execute("UPDATE state SET value = randomblob(65536) WHERE key = 'room'")
                 execute("DELETE FROM state WHERE key = 'room'")
         if not all(isinstance(each, bytes) for each in found.values()):
             raise ValueError("values that are no bytes")

@@ -148,7 +148,7 @@ class PowerMarkers:
 
 MARKER_RATE = 10.0
 """Rate of energy/markers [Hz]."""
-ASKED_AGAIN = 0.1
+ASKED_AGAIN = 0.25
 """Time after which it is asked again which topics have subscribers [s]: asking about all of them
 takes longer than publishing one."""
 
@@ -192,12 +192,13 @@ class EnergyPublishers:
         self._all_joints: LifecyclePublisher | None = None
         if self._dynamic.message_type is not None:
             self._all_joints = add_publisher(self._dynamic.message_type, topics.ENERGY_JOINTS)
-        total = (topics.TOTAL_POWER.name, topics.TOTAL_ENERGY.name)
-        self._of_total = {name: self._numbers[name] for name in total}
+        self._of_total = {topics.TOTAL_POWER.name, topics.TOTAL_ENERGY.name}
         self._live = [*self._numbers.values(), *(each[0] for each in self._energies), self._markers]
         if self._all_joints is not None:
             self._live.append(self._all_joints)
         self._heard: set[LifecyclePublisher] = set()
+        self._heard_total: set[str] = set()
+        self._heard_others: set[str] = set()
         self._asked = -math.inf
         self._markers_due = Decimator(MARKER_RATE)
 
@@ -207,8 +208,10 @@ class EnergyPublishers:
         if now - self._asked >= ASKED_AGAIN:
             self._asked = now
             self._heard = {each for each in self._live if has_subscribers(each)}
-        if not self._heard.isdisjoint(self._of_total.values()):
-            self._publish_numbers(total_numbers(snapshot))
+            heard = {name for name, each in self._numbers.items() if each in self._heard}
+            self._heard_total, self._heard_others = heard & self._of_total, heard - self._of_total
+        if self._heard_total:
+            self._publish_numbers(self._heard_total, total_numbers(snapshot))
 
     def publish_live(
         self, snapshot: Snapshot, stamp: Time, joint_positions: Callable[[Array], Array]
@@ -227,8 +230,8 @@ class EnergyPublishers:
         for publisher, order, serialized in heard:
             assert values is not None
             publisher.publish(serialized(stamp, values[:, order]))
-        if self._heard.intersection(self._numbers.values()).difference(self._of_total.values()):
-            self._publish_numbers(other_numbers(snapshot, self._joints))
+        if self._heard_others:
+            self._publish_numbers(self._heard_others, other_numbers(snapshot, self._joints))
         if self._all_joints is not None and self._all_joints in self._heard:
             interfaces = joint_interfaces(snapshot, self._joints)
             self._all_joints.publish(self._dynamic.message(stamp, interfaces))
@@ -247,9 +250,10 @@ class EnergyPublishers:
             self._markers.publish(markers)
 
     def publish_summary(self, snapshot: Snapshot, stamp: Time, model: str) -> None:
-        """Publish energy/summary; `model` is the model in use, in words."""
-        statuses = ros_statuses(summary_statuses(snapshot, self._joints, model))
-        self._summary.publish(diagnostic_array(stamp, statuses))
+        """Publish energy/summary if anybody listens; `model` is the model in use, in words."""
+        if has_subscribers(self._summary):
+            statuses = ros_statuses(summary_statuses(snapshot, self._joints, model))
+            self._summary.publish(diagnostic_array(stamp, statuses))
 
     def publish_cycle(self, cycle: Cycle, channels: Channels, stamp: Time) -> None:
         """Publish energy/cycle of a finished cycle."""
@@ -276,8 +280,10 @@ class EnergyPublishers:
         """Publish energy/optimized_trajectory."""
         self._optimized.publish(trajectory)
 
-    def _publish_numbers(self, values: Mapping[str, float]) -> None:
-        for name, value in values.items():
-            publisher = self._numbers[name]
-            if publisher in self._heard:
-                publisher.publish(serialized_number(value))
+    def _publish_numbers(self, heard: set[str], values: Mapping[str, float]) -> None:
+        # Past the wrappers of rclpy, which take as long as the publication: only an active node
+        # publishes here.
+        for name in heard & values.keys():
+            handle = self._numbers[name].handle
+            with handle:
+                handle.publish_raw(serialized_number(values[name]))

@@ -205,10 +205,9 @@ class Telemetry:
     repeated: int = 0
 
     def __post_init__(self) -> None:
-        n = len(self.time)
-        for name, values in self.columns.items():
-            if len(values) != n:
-                raise ValueError(f"column {name} has {len(values)} samples, time has {n}")
+        lengths = set(map(len, self.columns.values()))
+        if lengths - {len(self.time)}:
+            raise ValueError(f"columns of {sorted(lengths)} samples, time has {len(self.time)}")
 
     def __len__(self) -> int:
         return len(self.time)
