@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
@@ -23,7 +22,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets, total
 from test.nodes.conftest import PATIENCE, Cell
-from ur_energy_model.energy.counters import StateFile
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.model_file import load_model, save_model
@@ -264,42 +262,6 @@ def test_a_drifting_model_raises_a_warning(cell: Cell, tmp_path: Path, bag: Path
     )
     assert "drifts away" in model["message"]
     assert float(model["residual_mean_W"]) == pytest.approx(8.0, abs=0.1)
-
-
-def test_a_full_disk_is_reported_and_the_estimator_continues(
-    cell: Cell, model: Path, bag: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    observer = cell.observer
-    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    observer.subscribe("/energy/total/energy", "std_msgs/Float64")
-    cell.start_node(
-        EstimatorNode,
-        source="bag",
-        bag=str(bag),
-        loop=True,
-        model_file=str(model),
-        state_file=str(cell.folder / "state.json"),
-    )
-
-    def counters(level: str) -> dict[str, str]:
-        return observer.wait(
-            lambda: (
-                (s := observer.status("/diagnostics", "estimator: counters"))["level"] == level
-                and s
-            ),
-            f"level {level}",
-        )
-
-    counters("0")
-    with monkeypatch.context() as patch:
-        patch.setattr(StateFile, "_replace", refuse)
-        assert "state.json: cannot be written (No space left" in counters("2")["message"]
-        observer.wait_for_messages("/energy/total/energy", 5)
-    counters("0")
-
-
-def refuse(*_: Any) -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize(
