@@ -24,7 +24,7 @@ from test.plant.history.synthetic_plant import JOINTS, Arm, Work, write_plant
 from test.telemetry.bag.bag_files import write_bag, write_file
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.hostile_peer import FIELDS, GREETING, KINDS, feed
-from test.torture.case import Verdict
+from test.torture.harness import Surroundings, Verdict
 from test.torture.hostile_files import (
     MCAP_BOMBS,
     NUMBERS,
@@ -37,7 +37,6 @@ from test.torture.hostile_files import (
     valid,
 )
 from test.torture.reading import ReadingWorker
-from test.torture.surroundings import Surroundings
 from ur_energy_model.energy.counters import EnergyCounters
 from ur_energy_model.energy.cycles import Cycle, CycleLog
 from ur_energy_model.energy.meter import MeterReading

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from test.torture.hostile_scripts import ONE_LINERS, hostile_script
+from test.torture.scripts import ONE_LINERS, hostile_script
 from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation import control_box
 from ur_energy_model.simulation.client_interfaces import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from test.torture.hostile_packets import PORTS, junk
+from test.torture.scripts import PORTS, junk
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.simulation.client_interfaces import (
     DashboardSession,

@@ -6,8 +6,7 @@ import argparse
 import importlib
 import sys
 
-from test.torture.case import Family
-from test.torture.harness import report, run_families
+from test.torture.harness import Family, report, run_families
 
 FAMILIES = (
     "network", "kills", "disks", "bags", "files", "scripts", "clocks", "messages", "history",

@@ -7,13 +7,18 @@ import time
 
 import numpy as np
 
-from test.torture.accounting import Recorded, check_counts
-from test.torture.case import Case, Family, Verdict
-from test.torture.nodes import end_node, start_node
-from test.torture.recordings import FIELDS, readable_times, summary
-from test.torture.ros_client import no_ros, ros_client
-from test.torture.surroundings import PATIENCE
-from test.torture.watched import Watched
+from test.torture.harness import PATIENCE, Case, Family, Verdict, Watched
+from test.torture.subjects import (
+    FIELDS,
+    Recorded,
+    check_counts,
+    end_node,
+    no_ros,
+    readable_times,
+    ros_client,
+    start_node,
+    summary,
+)
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 
 DURATION = 6.0

@@ -11,12 +11,20 @@ from pathlib import Path
 
 import numpy as np
 
-from test.torture.accounting import Recorded, check_counts
-from test.torture.case import Case, Family, Verdict
-from test.torture.nodes import check_recording, end_node, start_node, stop_recording
-from test.torture.recordings import readable_times, start_recording, summary
-from test.torture.ros_client import no_ros, ros_client
-from test.torture.surroundings import PATIENCE
+from test.torture.harness import PATIENCE, Case, Family, Verdict
+from test.torture.subjects import (
+    Recorded,
+    check_counts,
+    check_recording,
+    end_node,
+    no_ros,
+    readable_times,
+    ros_client,
+    start_node,
+    start_recording,
+    stop_recording,
+    summary,
+)
 
 DURATION = 5.0
 NO_MOUNT = "file systems cannot be mounted here (needs root): full and read-only disks"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
-from test.torture.case import Case, Family, Verdict
+from test.torture.harness import Case, Family, Surroundings, Verdict
 from test.torture.hostile_files import (
     bag_of_bomb,
     csv_file,
@@ -18,7 +18,6 @@ from test.torture.hostile_files import (
     yaml_file,
 )
 from test.torture.reading import worker_of
-from test.torture.surroundings import Surroundings
 
 SAMPLES = 1500
 BAGS_PER_CASE = 10

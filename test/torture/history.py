@@ -11,9 +11,7 @@ import time
 from pathlib import Path
 
 from test.plant.history.made_up_bags import HOUR, NOON, Session, file_count, rows
-from test.torture.case import Case, Family, Verdict
-from test.torture.surroundings import PATIENCE, Surroundings, command
-from test.torture.watched import Watched
+from test.torture.harness import PATIENCE, Case, Family, Surroundings, Verdict, Watched, command
 from ur_energy_model.plant.store import HistoryStore
 
 BAGS = 6

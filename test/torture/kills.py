@@ -9,13 +9,20 @@ from pathlib import Path
 
 from rosbags.highlevel import AnyReader
 
-from test.torture.accounting import Recorded, check_counts, check_duration
-from test.torture.case import Case, Family, Verdict
-from test.torture.nodes import check_recording, end_node, start_node, stop_recording
-from test.torture.recordings import readable_times, start_recording, summary
-from test.torture.ros_client import no_ros
-from test.torture.surroundings import PATIENCE
-from test.torture.watched import Watched
+from test.torture.harness import PATIENCE, Case, Family, Verdict, Watched
+from test.torture.subjects import (
+    Recorded,
+    check_counts,
+    check_duration,
+    check_recording,
+    end_node,
+    no_ros,
+    readable_times,
+    start_node,
+    start_recording,
+    stop_recording,
+    summary,
+)
 
 TARGETS = ("record", "logger", "estimator", "cell")
 DURATION = 5.0

@@ -7,11 +7,15 @@ from contextlib import ExitStack
 from random import Random
 from typing import Any
 
-from test.torture.case import Case, Family, Verdict
-from test.torture.nodes import start_node
-from test.torture.ros_client import RosClient, hostile_message, message_class, no_ros, ros_client
-from test.torture.surroundings import PATIENCE, Surroundings
-from test.torture.watched import Watched
+from test.torture.harness import PATIENCE, Case, Family, Surroundings, Verdict, Watched
+from test.torture.subjects import (
+    RosClient,
+    hostile_message,
+    message_class,
+    no_ros,
+    ros_client,
+    start_node,
+)
 
 OWN = ("/parameter_events", "/rosout", "/clock")
 """Topics of ROS itself."""

@@ -23,10 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from test.torture.case import MEMORY_LIMIT, Verdict
+from test.torture.harness import (
+    ADDRESS_SPACE,
+    MEMORY_LIMIT,
+    ROOT,
+    Surroundings,
+    Verdict,
+    peak_memory,
+)
 from test.torture.hostile_files import READERS as YAML_READERS
-from test.torture.surroundings import ROOT, Surroundings
-from test.torture.watched import ADDRESS_SPACE, peak_memory
 from ur_energy_model.cli.main import main as command
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events

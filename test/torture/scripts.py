@@ -3,18 +3,226 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 
-from test.torture.case import Case, Family, Verdict
-from test.torture.hostile_packets import PORTS, junk
-from test.torture.hostile_scripts import ONE_LINERS, hostile_script
-from test.torture.package_count import Cutter, is_data
-from test.torture.surroundings import PATIENCE, Surroundings
-from test.torture.watched import Watched
+from test.torture.harness import PATIENCE, Case, Family, Surroundings, Verdict, Watched
+from test.torture.network import Cutter, is_data
+from ur_energy_model.telemetry.fields import FIELDS
+from ur_energy_model.telemetry.rtde.protocol import (
+    MAX_FRAME,
+    PacketType,
+    encode_output_setup,
+    frame,
+)
+
+ONE_LINERS = (
+    'sleep("nan")',
+    "sleep(1e999)",
+    "sleep(-1)",
+    "sleep(1e300)",
+    "sleep(" + "1+" * 3000 + "1)",
+    "sleep(" + "-" * 5000 + "1)",
+    "sleep(" + "(" * 5000 + "1" + ")" * 5000 + ")",
+    "sleep(" + "[" * 5000 + "]" * 5000 + ")",
+    "sleep(" + "9" * 5000 + ")",
+    "sleep(True, False)",
+    "sleep(t=1, t=2)",
+    "set_tcp([1])",
+    "set_tcp(p[1])",
+    "set_tcp(1)",
+    "set_tcp(p[1e300,0,0,0,0,0])",
+    "set_tcp(p[0,0,0,1e300,0,0])",
+    'set_tcp("p[0,0,0,0,0,0]")',
+    "set_tcp([])",
+    "set_digital_out(1000000000,True)",
+    "set_digital_out(-1,True)",
+    "set_digital_out(1e300,True)",
+    "set_digital_out(100000000000000000000,True)",
+    'set_digital_out(0,"x")',
+    "digital_out[99999999999]=True",
+    "set_configurable_digital_out(8,True)",
+    "set_tool_digital_out(2,True)",
+    "movej([1,-1.5,1.5,0,0,0],t=1e-300)",
+    "movej([1,-1.5,1.5,0,0,0],t=1e-160)",
+    "movej([1,-1.5,1.5,0,0,0],t=-1)",
+    "movej([1,-1.5,1.5,0,0,0],a=1e300,v=1e300)",
+    "movej([1,-1.5,1.5,0,0,0],a=1e-300,v=1e-300)",
+    'movej([1,-1.5,1.5,0,0,0],a="nan")',
+    "movej([1e300,0,0,0,0,0])",
+    'movej(["nan",0,0,0,0,0])',
+    "movej([[1],0,0,0,0,0])",
+    "movej(p[1e300,0,0,0,0,0])",
+    "movej(p[0.3,0.2,0.4,1e300,0,0])",
+    "movej()",
+    "movel(p[1e300,0,0,0,0,0])",
+    "movel(p[1e160,0,0,0,0,0])",
+    "movel([1e300,0,0,0,0,0])",
+    "movel(p[0.3,0.2,0.4,0,3,0],a=1e300,v=1e300)",
+    "movel(p[0.3,0.2,0.4,0,3,0],a=1e-300,v=1e-300)",
+    "movel([0.1,-1.5,1.5,-1.5,-1.5,0],a=1e300,v=1e300)",
+    "servoj([0,-1.5,1.5,0,0,0],0,0,1e300,0.1,300)",
+    "servoj([0,-1.5,1.5,0,0,0],0,0,0.1,0.1,1e300)",
+    "servoj([0,-1.5,1.5,0,0,0],0,0,0.1,0.1,-1)",
+    "servoj([0,-1.5,1.5,0,0,0],0,0,0.1,1e-300,300)",
+    "speedj([1e300,0,0,0,0,0],1,1)",
+    "speedj([0.1,0,0,0,0,0],0)",
+    "speedj([0.1,0,0,0,0,0],1e-300)",
+    "speedj([0.1,0,0,0,0,0],1e300,1)",
+    "speedj([0.1,0,0,0,0,0],1,1e300)",
+    "stopj(1e300)",
+    "stopj(0)",
+    "stopj(-1)",
+    "set_payload(1e300)",
+    "set_payload(-1)",
+    "set_payload(1,[1e300,0,0])",
+    "set_payload(1,[1])",
+    'set_payload("1")',
+    "set_target_payload(1,[0,0,0],[1e300,0,0,0,0,0])",
+    "write_output_integer_register(0,1e300)",
+    "write_output_integer_register(0,100000000000000000000)",
+    'write_output_integer_register(0,"x")',
+    "write_output_integer_register(0,[1,2])",
+    'write_output_integer_register("0",1)',
+    "write_output_integer_register(-1,1)",
+    "write_output_integer_register(1e300,1)",
+    'write_output_float_register(0,"x")',
+    "write_output_float_register(0,[1])",
+    "write_output_float_register(1000000,1)",
+    "textmsg([[[[1]]]])",
+    "textmsg(\"\\x1b[2J\")",
+    'popup("' + "x" * 300_000 + '")',
+    "textmsg(" + ",".join(["1"] * 10_000) + ")",
+    "def rtde_control():\n    global reg_offset_int = 99999999999999999999\nend",
+    "def rtde_control():\n    global reg_offset_int = 47\nend",
+    "rtde_control(",
+    "movej([1,2,3",
+    "end",
+    "def f():\n" + "sleep(0)\n" * 20_000 + "end",
+    "\x00\xff\x01(",
+)  # fmt: skip
+"""Lines that once ended the simulator, and their relatives."""
+
+FUNCTIONS = (
+    "movej", "movel", "servoj", "speedj", "stopj", "stopl", "set_payload", "set_target_payload",
+    "set_tcp", "set_digital_out", "set_standard_digital_out", "set_configurable_digital_out",
+    "set_tool_digital_out", "write_output_integer_register", "write_output_float_register",
+    "protective_stop", "textmsg", "popup", "sleep", "sync", "force_mode", "no_such_function",
+)  # fmt: skip
+NAMES = ("q", "a", "v", "t", "r", "pose", "qd", "gain", "lookahead_time", "m", "cog", "n", "b",
+         "address", "value", "x")  # fmt: skip
+NUMBERS = (
+    "0", "1", "-1", "0.5", "1e300", "-1e300", "1e-300", "1e999", "nan", "inf", "1e160", "1e-160",
+    "2147483648", "-2147483649", "1" + "0" * 40, "True", "False", '"nan"', '"1"', '""', "[]",
+    "p[]", "None", "0x10", "1e", ".", "--1", "1_0",
+)  # fmt: skip
+SIZES = ("0", "-1", "1e-300", "1e300", "-1e300", "1e160", "1e-160", "1e5", "-1e5", "1e-5", "200",
+         "99", "2147483648", "1e999", "0.001", "7", "17")  # fmt: skip
+RIGHT = (
+    "movej([0,-1.5,1.5,-1.5,-1.5,0], a=1.4, v=1.05, t=0, r=0)",
+    "movej([0.3,-1.2,1.4,-1.5,-1.5,0], 1.4, 1.05)",
+    "movej(p[0.3,0.2,0.4,0,3,0], t=0.5)",
+    "movel(p[0.3,0.2,0.4,0,3,0], a=1.2, v=0.25)",
+    "movel([0.1,-1.4,1.5,-1.5,-1.5,0], 1.2, 0.25)",
+    "servoj([0.01,-1.5,1.5,-1.5,-1.5,0], 0, 0, 0.1, 0.1, 300)",
+    "speedj([0.1,0,0,0.2,0,0], 1.4, 0.1)",
+    "stopj(2)", "stopl(2)", "sleep(0.01)", "sync()", "protective_stop()",
+    "set_payload(1.5, [0,0,0.1])",
+    "set_target_payload(1.5, [0,0,0.1], [0.1,0.1,0.1,0,0,0])",
+    "set_tcp(p[0,0,0.1,0,0.2,0])",
+    "set_digital_out(2, True)", "set_tool_digital_out(1, False)", "digital_out[3]=True",
+    "write_output_integer_register(3, 5)", "write_output_float_register(3, 0.5)",
+    'textmsg("a # b", 5)', 'popup("hello")',
+)  # fmt: skip
+_PLAUSIBLE = ("[0,-1.5,1.5,-1.5,-1.5,0]", "[0.3,-1.2,1.4,-1.5,-1.5,0]", "p[0.3,0.2,0.4,0,3,0]",
+              "[0.1,0,0,0,0,0]", "[0,0,0.1]", "0.01", "1.2")  # fmt: skip
+
+
+def hostile_script(random: random.Random) -> bytes:
+    """One script of the grammar: calls of known functions, blocks, junk and cut ones."""
+    kind = random.random()
+    if kind < 0.05:
+        return random.randbytes(random.randint(1, 300)) + b"\n"
+    if kind < 0.1:
+        return b"def rtde_control():\n    global reg_offset_int = %d\nend\n" % random.randint(
+            -9, 99
+        )
+    calls = [_call(random) for _ in range(random.choice((1, 1, 1, 2, 5, 40)))]
+    if kind < 0.6:
+        text = "\n".join(calls) + "\n"
+    else:
+        text = "def f():\n" + "".join(f"  {call}\n" for call in calls) + "end\n"
+    if kind > 0.95:
+        cut = random.randrange(len(text))
+        text = text[:cut] + random.choice(("", "\n", "\nend\n", ")" * 50, "[" * 300)) + text[cut:]
+    return text.encode()
+
+
+def _call(random: random.Random) -> str:
+    if random.random() < 0.7:
+        return _nearly_right(random)
+    arguments = []
+    for _ in range(random.choice((0, 1, 1, 2, 2, 3, 4, 6, 9))):
+        value = _value(random, depth=0)
+        arguments.append(f"{random.choice(NAMES)}={value}" if random.random() < 0.3 else value)
+    return f"{random.choice(FUNCTIONS)}({', '.join(arguments)})"
+
+
+def _nearly_right(random: random.Random) -> str:
+    """A right call, with one number in another form or size."""
+    call = random.choice(RIGHT)
+    numbers = list(re.finditer(r"-?\d+(?:\.\d+)?", call))
+    if not numbers or random.random() < 0.2:
+        return call
+    place = random.choice(numbers)
+    value = random.choice(SIZES) if random.random() < 0.8 else _value(random, depth=0)
+    return call[: place.start()] + value + call[place.end() :]
+
+
+def _value(random: random.Random, depth: int) -> str:
+    kind = random.random()
+    if kind < 0.3:
+        return random.choice(_PLAUSIBLE)
+    if kind < 0.5 and depth < 4:
+        items = ",".join(
+            _value(random, depth + 1) if random.random() < 0.3 else random.choice(NUMBERS)
+            for _ in range(random.choice((0, 1, 3, 6, 6, 6, 7)))
+        )
+        return random.choice(("", "p")) + f"[{items}]"
+    if kind < 0.55:
+        return repr(random.uniform(-10.0, 10.0))
+    return random.choice(NUMBERS)
+
+
+PORTS = (29998, 29999, 30001, 30002, 30003, 30004)
+"""Control port, dashboard, client interfaces and RTDE."""
+
+
+def junk(draw: random.Random) -> Iterator[bytes]:
+    """Bytes for any port: junk, endless lines, lying frames, hostile setups and scripts."""
+    names = ",".join(sorted(FIELDS)).encode()
+    frequency = struct.pack(">d", draw.choice((0.0, -1.0, float("nan"), 1e300, 1e-320, 500.0)))
+    yield draw.randbytes(draw.randint(1, 5000))
+    yield b"\n" * 20_000
+    yield b"x" * 200_000 + b"\n"
+    yield b"load " + b"\xff" * 3000 + b"\x1b[2J.urp\nplay\nget loaded program\n" * 20
+    yield b"fault garbage_values:timestamp\nclear\n" * 200
+    yield struct.pack(">HB", 2, ord("V"))
+    yield frame(PacketType.SETUP_OUTPUTS, encode_output_setup(("actual_q",) * 1500, 500.0))
+    yield frame(PacketType.SETUP_OUTPUTS, encode_output_setup(("x",) * 30_000, 500.0))
+    yield frame(PacketType.SETUP_OUTPUTS, (frequency + names)[: MAX_FRAME - 3])
+    yield frame(PacketType.SETUP_INPUTS, b"speed_slider_mask") + frame(
+        PacketType.DATA_PACKAGE, b"\x01\xff\xff\xff\xff"
+    )
+    yield frame(PacketType.SETUP_INPUTS, b"input_double_register_0") * 300
+    for kind in range(256):
+        yield frame(kind, draw.randbytes(draw.randint(0, 20)))
+    yield hostile_script(draw) * 3
+
 
 SCRIPT_PORTS = (30001, 30002, 30003)
 PACKAGES = 25

@@ -1,36 +1,22 @@
-"""Bags: what was written is read, bit for bit, with its gaps, events and provenance."""
+"""Bags: what was written is read, bit for bit, with its gaps, programs and provenance."""
 
-import math
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import yaml
 from mcap.reader import make_reader
 
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples, make_telemetry
-from ur_energy_model.errors import MissingFieldError, RecordingError
-from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.errors import InputError, MissingFieldError
+from ur_energy_model.telemetry.bag.files import FileSplit, bag_name
+from ur_energy_model.telemetry.bag.message_encoder import StampRule
+from ur_energy_model.telemetry.bag.reader import BagSource, iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Event, Gap, RecordingInfo, concatenate
-
-BAG_KEYS = {
-    "version", "storage_identifier", "duration", "starting_time", "message_count",
-    "topics_with_message_count", "compression_format", "compression_mode", "relative_file_paths",
-    "files", "custom_data", "ros_distro",
-}  # fmt: skip
-
-
-TOPIC_KEYS = {
-    "name",
-    "type",
-    "serialization_format",
-    "offered_qos_profiles",
-    "type_description_hash",
-}
 
 
 def test_every_bit_comes_back(tmp_path, telemetry):
@@ -38,22 +24,8 @@ def test_every_bit_comes_back(tmp_path, telemetry):
     assert_same_samples(read_bag(bag), telemetry)
 
 
-def test_special_numbers_come_back(tmp_path):
-    telemetry = make_telemetry(8, fields=("actual_main_voltage",))
-    values = np.array([math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.8e308, 0.1, 2**53 + 2.0])
-    telemetry = replace(telemetry, columns={**telemetry.columns, "actual_main_voltage": values})
-    bag = write_bag(tmp_path / "bag", telemetry)
-    assert read_bag(bag)["actual_main_voltage"].tobytes() == values.tobytes()
-
-
 def test_every_field_of_the_table_comes_back(tmp_path):
     telemetry = make_telemetry(20, fields=tuple(FIELDS))
-    assert_same_samples(read_bag(write_bag(tmp_path / "bag", telemetry)), telemetry)
-
-
-@pytest.mark.parametrize("fields", [("timestamp",), ("actual_q",), ("payload", "joint_mode")])
-def test_few_fields_come_back(tmp_path, fields):
-    telemetry = make_telemetry(50, fields=fields)
     assert_same_samples(read_bag(write_bag(tmp_path / "bag", telemetry)), telemetry)
 
 
@@ -102,15 +74,6 @@ def test_gaps_come_back_with_their_causes(tmp_path):
     assert concatenate(batches).gaps == gaps
 
 
-def test_gaps_in_the_second_file_keep_their_place(tmp_path):
-    first, second = make_telemetry(1000), make_telemetry(1000, first=1005)
-    gap = Gap(1000, first.time[-1], second.time[0], 5, "skipped")
-    whole = replace(concatenate([first, second]), gaps=(gap,))
-    bag = write_bag(tmp_path / "bag", whole, split=FileSplit(seconds=1.0))
-    assert len(list(bag.glob("*.mcap"))) > 2
-    assert read_bag(bag).gaps == (gap,)
-
-
 def test_selected_fields_are_those_of_the_whole(tmp_path, telemetry):
     bag = write_bag(tmp_path / "bag", telemetry)
     part = read_bag(bag, ["actual_q", "payload_cog", "no_such_field"])
@@ -128,11 +91,6 @@ def test_batches_join_to_the_whole(tmp_path, samples):
     batches = list(iterate_bag(bag, samples=samples))
     assert max(map(len, batches)) <= samples
     assert_same_samples(concatenate(batches), telemetry)
-
-
-def test_a_bag_without_host_stamps_has_none_again(tmp_path):
-    telemetry = make_telemetry(100, stamped=False)
-    assert_same_samples(read_bag(write_bag(tmp_path / "bag", telemetry)), telemetry)
 
 
 def test_log_times_never_go_back(tmp_path):
@@ -158,79 +116,6 @@ def test_a_flood_of_events_is_bounded_and_cheap(tmp_path, telemetry):
     assert len(messages) == 1200 + len(events)
 
 
-def test_events_come_back(tmp_path, telemetry):
-    with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
-        bag.write(telemetry)
-        bag.write_event(Event(EPOCH + 5, "mark", "gripper closes ⚙"))
-        bag.write_event(Event(EPOCH + 9, "message", "safety", 40))
-    events = read_events(tmp_path / "bag")
-    assert events == [
-        Event(EPOCH + 5, "mark", "gripper closes ⚙"),
-        Event(EPOCH + 9, "message", "safety", 40),
-    ]
-
-
-def test_chunks_are_short_enough_to_lose_less_than_a_second(tmp_path):
-    bag = write_bag(tmp_path / "bag", make_telemetry(3000, fields=("actual_q",)))
-    with (bag / "bag_0.mcap").open("rb") as file:
-        summary = make_reader(file).get_summary()
-        assert summary is not None
-        chunks = summary.chunk_indexes
-    longest = max(chunk.message_end_time - chunk.message_start_time for chunk in chunks)
-    assert longest <= 600_000_000
-
-
-def test_metadata_has_all_that_rosbag2_insists_on(tmp_path, telemetry):
-    bag = write_bag(tmp_path / "bag", telemetry, split=FileSplit(seconds=0.7))
-    root = yaml.safe_load((bag / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
-    assert set(root) == BAG_KEYS
-    assert root["version"] == 9
-    assert root["storage_identifier"] == "mcap"
-    files = sorted(path.name for path in bag.glob("*.mcap"))
-    assert root["relative_file_paths"] == files == [entry["path"] for entry in root["files"]]
-    assert sum(entry["message_count"] for entry in root["files"]) == root["message_count"] == 1200
-    assert root["starting_time"]["nanoseconds_since_epoch"] == EPOCH
-    assert root["duration"]["nanoseconds"] == 999 * 2_000_000
-    for topic in root["topics_with_message_count"]:
-        assert set(topic["topic_metadata"]) == TOPIC_KEYS
-        assert topic["topic_metadata"]["type_description_hash"].startswith("RIHS01_")
-    assert all(isinstance(value, str) for value in root["custom_data"].values())
-    assert root["custom_data"]["robot"] == "ur5e"
-
-
-def test_split_by_size(tmp_path):
-    telemetry = make_telemetry(3000, fields=("actual_q", "actual_qd"))
-    bag = write_bag(tmp_path / "bag", telemetry, split=FileSplit(bytes=50_000))
-    sizes = [path.stat().st_size for path in bag.glob("*.mcap")]
-    assert len(sizes) > 2
-    assert max(sizes) < 150_000
-    assert_same_samples(read_bag(bag), telemetry)
-
-
-def test_an_existing_path_is_refused(tmp_path, telemetry):
-    (tmp_path / "bag").mkdir()
-    with pytest.raises(RecordingError, match="exists already"):
-        BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",))
-    assert list((tmp_path / "bag").iterdir()) == []
-
-
-def test_fields_must_be_in_the_table(tmp_path, telemetry):
-    with pytest.raises(RecordingError, match="actual_qq"):
-        BagWriter(tmp_path / "bag", telemetry.info, ("actual_qq",))
-    with BagWriter(tmp_path / "other", telemetry.info, ("actual_TCP_force",)) as bag:
-        with pytest.raises(MissingFieldError, match="actual_TCP_force"):
-            bag.write(telemetry)
-        bag.write(make_telemetry(5, fields=("actual_TCP_force",)))
-
-
-def test_a_file_is_split_at_its_first_limit() -> None:
-    split = FileSplit(seconds=2.0, bytes=1000)
-    assert not split.is_due(1_999_999_999, 999)
-    assert split.is_due(2_000_000_000, 0)
-    assert split.is_due(0, 1000)
-    assert not FileSplit().is_due(10**18, 10**12)
-
-
 @pytest.mark.parametrize("split", [None, FileSplit(seconds=1.0)])
 def test_samples_carry_the_program_that_was_loaded(tmp_path, split):
     """From its first sample on, in whatever batches they are read; metadata has the last."""
@@ -245,3 +130,62 @@ def test_samples_carry_the_program_that_was_loaded(tmp_path, split):
         ]
         assert read == [name for name in names for _ in range(400)]
     assert "third" in (bag.path / "metadata.yaml").read_text()
+
+
+NOON = 1_700_000_000.0
+INFO = RecordingInfo(robot="ur5e", serial="2019/55")
+
+
+@pytest.mark.parametrize(
+    ("template", "pattern"),
+    [
+        ("{robot}", "ur5e"),
+        ("cell 7/{serial}", "cell_7_2019_55"),
+        ("run_{number:03d}", "run_000"),
+        ("../{robot}", ".._ur5e"),
+    ],
+)
+def test_templates_make_file_names(tmp_path, template, pattern):
+    assert bag_name(template, INFO, tmp_path, NOON) == pattern
+
+
+def test_names_that_are_taken_are_not_used_again(tmp_path):
+    for expected in ("ur5e", "ur5e_1", "ur5e_2"):
+        name = bag_name("{robot}", INFO, tmp_path)
+        assert name == expected
+        (tmp_path / name).mkdir()
+
+
+@pytest.mark.parametrize("template", ["{gripper}", "{", "{0}", "", "..", "{robot.name}"])
+def test_templates_that_make_no_name_are_refused(tmp_path, template):
+    with pytest.raises(InputError, match="name"):
+        bag_name(template, INFO, tmp_path)
+
+
+def test_a_restarted_clock_continues_a_second_later() -> None:
+    rule = StampRule()
+    before = rule.stamps(make_telemetry(10, fields=("actual_q",), first=500, stamped=False))
+    after = rule.stamps(make_telemetry(10, fields=("actual_q",), stamped=False))
+    assert after[0] - before[-1] == 1_000_000_000
+    assert np.array_equal(np.diff(after), np.full(9, 2_000_000))
+
+
+def test_a_real_time_source_waits(tmp_path, telemetry):
+    bag = write_bag(tmp_path / "bag", telemetry)
+    with BagSource(bag, batch_seconds=1.0, real_time=True) as source:
+        assert source.read(0.01) is None
+        batch = source.read(5.0)
+        assert batch is not None
+        assert len(batch) == 500
+
+
+@pytest.mark.parametrize("stated", [None, 500.0])
+def test_batches_have_their_time_span_whatever_rate_the_bag_states(tmp_path, telemetry, stated):
+    """Imported recordings state no rate, and drivers may send at another one than they state."""
+    every_tenth = telemetry.select(np.arange(len(telemetry)) % 10 == 0)
+    info = replace(every_tenth.info, rate=stated)
+    bag = write_bag(tmp_path / "bag", replace(every_tenth, info=info))
+    with BagSource(bag, batch_seconds=0.1) as source:
+        batches = [source.read(0.0) for _ in range(10)]
+    ends = [batch.time[-1] for batch in batches if batch is not None]
+    assert np.diff(ends) == pytest.approx(0.1)

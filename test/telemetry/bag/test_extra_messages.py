@@ -10,11 +10,9 @@ from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 
-from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.extra_messages import MOST_BYTES, Messages
 from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.layout import FIELDS_TOPIC, JOINT_NAMES
 from ur_energy_model.telemetry.bag.mcap_format import PREFIX, Op
 from ur_energy_model.telemetry.bag.message_encoder import FLOAT64, BagTopic
 from ur_energy_model.telemetry.bag.reader import read_bag
@@ -63,18 +61,6 @@ def stamps_of(telemetry):
 @pytest.fixture
 def telemetry():
     return make_telemetry(1000, fields=("actual_q", "payload"))
-
-
-def test_other_readers_find_them_and_samples_stay_the_same(tmp_path, telemetry):
-    bag = write_both(tmp_path / "bag", telemetry)
-    assert_same_samples(read_bag(bag), telemetry)
-    for topic in (POWER, ENERGY):
-        found = read_numbers(bag, topic)
-        assert len(found) > 100
-        assert all(stamp == telemetry.stamp[int(value)] for stamp, value in found)
-    with (bag / "bag_0.mcap").open("rb") as file:
-        reader = make_reader(file, validate_crcs=True)
-        assert {channel.topic for _, channel, _ in reader.iter_messages()} > {POWER.name}
 
 
 def test_each_file_of_a_bag_is_complete(tmp_path, telemetry):
@@ -150,34 +136,3 @@ def test_recovery_keeps_the_samples_where_a_definition_is_lost(tmp_path, telemet
     assert_same_samples(read_bag(bag), telemetry)
     with file.open("rb") as stream:
         assert list(make_reader(stream, validate_crcs=True).iter_messages())
-
-
-def test_recovery_keeps_messages_of_other_topics(tmp_path, telemetry):
-    bag = write_both(tmp_path / "bag", telemetry)
-    before = read_numbers(bag, ENERGY)
-    (bag / "metadata.yaml").unlink()
-    recover_bag(bag)
-    assert read_numbers(bag, ENERGY) == before
-
-
-def test_fields_have_names_at_fifty_hertz(tmp_path):
-    telemetry = make_telemetry(
-        500, fields=("actual_q", "actual_current", "actual_robot_voltage", "payload_cog")
-    )
-    bag = write_bag(tmp_path / "bag", telemetry)
-    with Reader(bag) as reader:
-        wanted = [each for each in reader.connections if each.topic == FIELDS_TOPIC]
-        messages: list[tuple[int, Any]] = [
-            (stamp, STORE.deserialize_cdr(raw, connection.msgtype))
-            for connection, stamp, raw in reader.messages(wanted)
-        ]
-    assert len(messages) == 50
-    index = {int(stamp): i for i, stamp in enumerate(stamps_of(telemetry))}
-    for stamp, message in messages:
-        i = index[stamp]
-        values = dict(zip(message.name, message.position, strict=True))
-        for j, joint in enumerate(JOINT_NAMES):
-            assert values[f"actual_current/{joint}"] == telemetry["actual_current"][i, j]
-        assert values["actual_robot_voltage"] == telemetry["actual_robot_voltage"][i]
-        assert values["payload_cog_2"] == telemetry["payload_cog"][i, 2]
-    assert len(read_bag(bag)) == 500  # the named form adds no samples

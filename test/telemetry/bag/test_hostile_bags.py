@@ -54,37 +54,6 @@ def test_a_truncated_file_is_refused_and_recovered(bag, fraction):
         assert len(read_bag(bag)) == recovered.samples
 
 
-def test_a_flipped_bit_in_the_samples_is_noticed(bag):
-    file = bag / "bag_0.mcap"
-    data = bytearray(file.read_bytes())
-    data[data.index(b"\x04\x00\x00\x00zstd") + 500] ^= 0x10
-    file.write_bytes(data)
-    with pytest.raises(RecordingError, match="chunk"):
-        read_bag(bag)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "]",
-        "rosbag2_bagfile_information: 5",
-        "rosbag2_bagfile_information: {version: 9}",
-        "!!python/object/apply:os.system ['touch /tmp/owned']",
-        "rosbag2_bagfile_information: !!python/name:os.system",
-        "a: &a [x, x]\nb: &b [*a, *a]\nrosbag2_bagfile_information: {relative_file_paths: *b}",
-        "[" * 5000,
-        "\x00\x01",
-        "rosbag2_bagfile_information: {relative_file_paths: [bag_0.mcap], storage_identifier: mcap,"
-        " topics_with_message_count: [{topic_metadata: 7, message_count: x}]}",
-    ],
-)
-def test_hostile_yaml_is_refused(bag, content):
-    (bag / METADATA).write_text(content)
-    with pytest.raises(RecordingError, match=METADATA):
-        read_bag(bag)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
@@ -162,23 +131,11 @@ def test_gaps_that_cannot_be_are_none(value):
     assert gap_of_custom({**gap, "missing": value}) is None
 
 
-def test_yaml_that_is_not_text_is_refused(bag):
-    (bag / METADATA).write_bytes(b"\xff\xfe\x80")
-    with pytest.raises(RecordingError, match="not YAML"):
-        read_bag(bag)
-
-
 @pytest.mark.parametrize("name", ["../secret.mcap", "/etc/passwd", "a/../../secret.mcap", "''"])
 def test_file_names_that_leave_the_bag_are_refused(bag, name):
     shutil.copy(bag / "bag_0.mcap", bag.parent / "secret.mcap")
     edit_metadata(bag, "  - bag_0.mcap", f"  - {name}")
     with pytest.raises(RecordingError, match="leads out of the bag"):
-        read_bag(bag)
-
-
-def test_a_file_name_longer_than_a_file_can_have_is_refused(bag):
-    edit_metadata(bag, "  - bag_0.mcap", f"  - {'a' * 300}.mcap")
-    with pytest.raises(RecordingError, match="longer than a file's can be"):
         read_bag(bag)
 
 
@@ -236,9 +193,3 @@ def test_an_empty_bag_is_refused(tmp_path, telemetry):
         read_bag(tmp_path / "bag")
     with pytest.raises(RecordingError, match="holds no samples"):
         list(iterate_bag(tmp_path / "bag"))
-
-
-def test_malformed_provenance_is_refused(bag):
-    edit_metadata(bag, "rate: '500.0'", "rate: 'fast'")
-    with pytest.raises(RecordingError, match="recording information is malformed"):
-        read_bag(bag)

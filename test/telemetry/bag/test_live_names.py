@@ -19,7 +19,6 @@ from test.energy.known_arm import ROBOT, known_model, motion
 from test.layouts.viewers import STORE, messages_of_bag
 from test.telemetry.bag.bag_files import offered_qos, write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples
-from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.cdr import encode_diagnostics
@@ -32,9 +31,8 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_eve
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
-from ur_energy_model.topics_and_services import live_topics
 
-GRAPHS = [("", ""), ("/cell/left", ""), ("", "left_"), ("/cell/left", "left_"), ("/a", "ur/1/")]
+GRAPHS = [("", ""), ("/cell/left", "left_")]
 """Namespaces and prefixes."""
 MARK = Event(EPOCH + 10, "mark", "part 17")
 PROFILE = """\
@@ -204,20 +202,6 @@ def test_latched_topics_stay_latched_where_a_file_is_deleted(tmp_path: Path) -> 
     assert len(read_bag(tmp_path / "bag")) == read_metadata(tmp_path / "bag").samples
 
 
-@pytest.mark.parametrize(("namespace", "tf_prefix"), GRAPHS)
-def test_energies_of_a_bag_have_its_names(tmp_path: Path, namespace: str, tf_prefix: str) -> None:
-    write(tmp_path / "bag", recording(namespace, tf_prefix))
-    write_energy_bag(known_model(), tmp_path / "bag", tmp_path / "energies")
-    joints = [tf_prefix + joint for joint in ROBOT.joint_names]
-    messages = messages_of_bag(tmp_path / "energies")
-    live = {namespace + topic for topic in live_topics(joints)}
-    assert len(messages) > 20
-    assert set(messages) <= live
-    assert messages[f"{namespace}/energy"].name[:6] == joints
-    expected = estimate_energy(known_model(), tmp_path / "bag").supply
-    assert messages[f"{namespace}/energy/total/energy"].data == pytest.approx(expected, rel=1e-9)
-
-
 @pytest.mark.parametrize("storage", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
 def test_a_bag_of_two_arms_is_refused(tmp_path: Path, storage: StoragePlugin) -> None:
     with Writer(tmp_path / "both", version=9, storage_plugin=storage) as out:
@@ -263,7 +247,7 @@ def test_profiles_of_older_versions_are_read(
 
 
 @pytest.mark.parametrize("key", ["namespace", "tf_prefix"])
-@pytest.mark.parametrize("value", ["cell", "/ü", "/a//b", "/a\n", "x" * 300, "/" + "x" * 300])
+@pytest.mark.parametrize("value", ["/a//b", "/a\n", "x" * 300])
 def test_names_that_cannot_be_are_unknown(tmp_path: Path, key: str, value: str) -> None:
     bag = write_bag(tmp_path / "bag", recording())
     content = yaml.safe_load((bag / "metadata.yaml").read_text())

@@ -9,7 +9,7 @@ import pytest
 
 from test.telemetry.bag.bag_files import record
 from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, Channel, Op, pack
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader, _FoundMessages, budget_of
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader, budget_of
 
 
 def message(channel: int, size: int) -> bytes:
@@ -47,12 +47,3 @@ def test_places_are_those_of_the_records(
         channel: list(zip(starts.tolist(), lengths.tolist(), strict=True))
         for channel, (starts, lengths) in found.items()
     } == expected
-
-
-def test_a_pattern_ends_where_the_records_differ() -> None:
-    body = message(1, 5) * 100 + message(2, 5) + message(1, 5) * 100
-    places, size = _FoundMessages(body), len(message(1, 5))
-    for k in range(32):
-        places.add(1, k * size + 9, size - 9)
-    position = places.repeat(32 * size, 32)
-    assert 90 * size < position <= 100 * size

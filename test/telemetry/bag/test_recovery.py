@@ -16,10 +16,10 @@ from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.reader import read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import DAMAGED, recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import Event, Gap, concatenate
+from ur_energy_model.telemetry.samples import Gap, concatenate
 
 FIELDS = ("actual_q", "payload")
 
@@ -105,14 +105,6 @@ def test_what_is_missing_is_rebuilt(tmp_path, missing):
     assert samples_by_reader(bag) == (1200, 1200, 1200)
 
 
-def test_an_intact_bag_stays_as_it_is(tmp_path):
-    telemetry = make_telemetry(600, fields=FIELDS)
-    bag = write_bag(tmp_path / "bag", telemetry)
-    recovery = recover_bag(bag)
-    assert recovery.problems == ()
-    assert_same_samples(read_bag(bag), telemetry)
-
-
 def test_a_damaged_chunk_becomes_a_gap(tmp_path):
     telemetry = make_telemetry(1500, fields=FIELDS)
     bag = tmp_path / "bag"
@@ -151,18 +143,6 @@ def test_a_damaged_beginning_costs_only_itself(tmp_path):
     assert recovery.samples >= 1200
     read = read_bag(bag)
     assert np.array_equal(read["actual_q"], telemetry["actual_q"][-len(read) :])
-
-
-def test_events_survive(tmp_path):
-    telemetry = make_telemetry(600, fields=FIELDS)
-    writer = BagWriter(tmp_path / "bag", telemetry.info, FIELDS)
-    writer.write(telemetry)
-    assert telemetry.stamp is not None
-    writer.write_event(Event(telemetry.stamp[-1], "mark", "here"))
-    writer.flush()
-    writer.abandon()
-    recover_bag(tmp_path / "bag")
-    assert [event.text for event in read_events(tmp_path / "bag")] == ["here"]
 
 
 def test_nothing_to_recover_is_said(tmp_path):

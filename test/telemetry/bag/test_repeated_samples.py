@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -198,7 +198,7 @@ def test_rows_of_sqlite_bags_count_once(tmp_path, telemetry, stamped):
 
 @pytest.mark.parametrize("listed", [True, False], ids=["listed", "without metadata.yaml"])
 @pytest.mark.parametrize("recovered", [False, True], ids=["as it is", "recovered"])
-@pytest.mark.parametrize("order", list(permutations(range(3)))[1:], ids=str)
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 0, 1)], ids=str)
 def test_files_that_were_renamed_into_each_other(bag, telemetry, order, recovered, listed):
     files = sorted(bag.glob("*.mcap"))
     moved = [file.rename(file.with_suffix(".moved")) for file in files]
@@ -212,19 +212,6 @@ def test_files_that_were_renamed_into_each_other(bag, telemetry, order, recovere
     assert_same_samples(read, telemetry)
     assert read.gaps == telemetry.gaps
     assert programs_of(bag) == PROGRAMS
-
-
-def test_an_intact_bag_has_no_repetition(intact, telemetry):
-    read = read_bag(intact)
-    assert_same_samples(read, telemetry)
-    assert read.repeated == 0
-    assert [gap.index for gap in read.gaps] == [gap.index for gap in telemetry.gaps]
-
-
-def test_samples_without_host_times_are_never_taken_for_repeated_ones():
-    seen, time = SeenSamples(), np.arange(10.0)
-    for _ in range(3):
-        assert seen.are_new(time, np.zeros(10, np.int64)).all()
 
 
 def test_long_recordings_are_compared_whole_in_little_memory():

@@ -120,10 +120,3 @@ def test_budget() -> None:
     assert not Retention(bytes=500).is_due(file, 500, 10 * DAY)
     assert Retention(days=2.0).is_due(file, 0, 12.1 * DAY)
     assert not Retention(days=2.0).is_due(file, 0, 11.9 * DAY)
-
-
-def test_files_end_often_enough_for_the_budget() -> None:
-    assert Retention(days=30.0).file_seconds == 3600.0
-    assert Retention(days=0.1).file_seconds == pytest.approx(432.0)
-    assert Retention(bytes=20_000_000_000).file_bytes == 1_000_000_000
-    assert Retention(days=1.0).file_bytes is None
