@@ -153,7 +153,6 @@ EXTRAS = {
     "simulation": ("numba",),
     "motion": ("rtde_control", "rtde_receive"),
     "plant": ("cryptography", "dask", "distributed", "duckdb", "fsspec", "pyarrow"),
-    "sinks": ("asyncua", "foxglove", "paho", "prometheus_client", "pysparkplug"),
 }
 """Packages of the extras in pyproject.toml, as Python imports them."""
 _OF_ROS = ("rclpy", "rcl_", "_msgs", "_srvs", "_interfaces", "launch")
@@ -167,15 +166,18 @@ class MissingPackageError(UrEnergyError):
         remedy: how to install it.
     """
 
-    def __init__(self, package: str) -> None:
+    def __init__(self, package: str, extra: str | None = None) -> None:
         self.package = package.partition(".")[0]
-        self.remedy = _installation(self.package)
+        self.remedy = _installation(self.package, extra)
         super().__init__(f"the Python package {self.package!r} is not installed: {self.remedy}")
 
 
 @contextmanager
-def optional_import() -> Iterator[None]:
+def optional_import(extra: str | None = None) -> Iterator[None]:
     """For imports inside functions: packages that only one option needs.
+
+    Args:
+        extra: of pyproject.toml that has them, for what EXTRAS does not list.
 
     Raises:
         MissingPackageError: an import in the block finds no package.
@@ -183,19 +185,19 @@ def optional_import() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingPackageError(error.name or str(error)) from None
+        raise MissingPackageError(error.name or str(error), extra) from None
 
 
-def _installation(package: str) -> str:
+def _installation(package: str, extra: str | None) -> str:
     if package.startswith(_OF_ROS) or package.endswith(_OF_ROS):
         return "source ROS 2's setup file, or in a virtual environment, pip install '.[ros]'"
     by_pip = f"in a virtual environment, pip install {NAMES_ON_PYPI.get(package, package)}"
-    for extra, packages in EXTRAS.items():
-        if package in packages:
-            by_pip = (
-                f"it belongs to the extra '{extra}': in the folder of ur_energy_model, "
-                f"pip install '.[{extra}]'"
-            )
+    extra = next((name for name, packages in EXTRAS.items() if package in packages), extra)
+    if extra is not None:
+        by_pip = (
+            f"it belongs to the extra '{extra}': in the folder of ur_energy_model, "
+            f"pip install '.[{extra}]'"
+        )
     if package in IN_UBUNTU:
         return f"sudo apt install python3-{package.replace('_', '-')}; or {by_pip}"
     return by_pip

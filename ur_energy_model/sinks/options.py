@@ -116,7 +116,7 @@ def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple
     with ExitStack() as opened:  # an error closes those made before
         for kind in SINKS:
             for text in kind.stated(options):
-                with optional_import():
+                with optional_import("sinks"):
                     make = getattr(import_module(kind.factory[0]), kind.factory[1])
                 sinks.append(opened.enter_context(closing(make(text, options, actions))))
         opened.pop_all()
