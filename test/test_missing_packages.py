@@ -12,7 +12,7 @@ import pytest
 from ur_energy_model import scripts
 from ur_energy_model.errors import EXTRAS, MissingPackageError, optional_import
 
-ABSENT = ("clarabel", "lz4", "numba", "rosbags", "rtde_control", "shtab", "typing_extensions")
+ABSENT = ("clarabel", "lz4", "numba", "rtde_control", "shtab", "typing_extensions")
 """Without a rosdep key; numba, which only the simulated arm needs; too old on Ubuntu 22.04."""
 BLOCKED = f"""
 import importlib.abc, sys
@@ -82,7 +82,7 @@ def test_message_names_the_top_package() -> None:
     [
         ("numba", "apt install python3-numba"),
         ("rclpy.node", "source ROS 2's setup file"),
-        ("rosbags", "pip install rosbags"),
+        ("toppra", "pip install toppra"),
     ],
 )
 def test_missing_package_is_one_line(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import socket
-import struct
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_name
-from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError
+from ur_energy_model.telemetry.bag.cdr import STAMP_OFFSET, CdrError
 from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time, is_own_bag
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
 from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX, Summary
@@ -54,68 +53,9 @@ from ur_energy_model.telemetry.samples import Gap, find_gaps, typical_step
 from ur_energy_model.typing import Array, Indices
 
 DAMAGED = "damaged file"
-_IN_MEMORY = 32 << 20
-_BLOCK = 1_000_000
-"""Samples that are looked at together."""
-
-
-class SampleTimes:
-    """Controller timestamps of a recording [s]; a long one is kept in a temporary file."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
-
-    def __len__(self) -> int:
-        return self._count
-
-    def append(self, times: Array) -> None:
-        """Append times [n]."""
-        self._file.write(np.ascontiguousarray(times, dtype=float).tobytes())
-        self._count += len(times)
-
-    def blocks(self) -> Iterator[tuple[int, Array]]:
-        """Index of the first sample of each block, and its times; a block overlaps the next one."""
-        for first in range(0, max(self._count - 1, 1), _BLOCK):
-            self._file.seek(8 * first)
-            yield first, np.frombuffer(self._file.read(8 * (_BLOCK + 1)))
-        self._file.seek(0, 2)
-
-    def close(self) -> None:
-        """Release memory or file."""
-        self._file.close()
-
-
-def place_gaps(times: SampleTimes, old: Sequence[Gap], rate: float | None) -> tuple[Gap, ...]:
-    """Gaps among the samples that are left: the old ones at their new indexes, and new ones.
-
-    Args:
-        times: of the samples that are left.
-        old: gaps of the recording.
-        rate: of the recording [Hz], None if it is unknown.
-    """
-    known = {(gap.start, gap.end): gap for gap in old}
-    starts = np.array(sorted({gap.start for gap in old}))
-    period = None if rate is None else 1.0 / rate
-    typical: float | None = None
-    out: list[Gap] = []
-    for first, time in times.blocks():
-        if typical is None:
-            typical = typical_step(np.diff(time))
-        found = {gap.index: gap for gap in find_gaps(time, period, typical=typical)}
-        indexes = {*found, *(np.flatnonzero(np.isin(time[:-1], starts)) + 1).tolist()}
-        for index in sorted(indexes):
-            gap = known.get((float(time[index - 1]), float(time[index])))
-            if gap is None and index in found:
-                gap = replace(found[index], cause=DAMAGED)
-            if gap is not None:
-                out.append(replace(gap, index=first + index))
-    at_end = [gap for gap in old if len(times) and gap.start == time[-1]]
-    return (*out, *(replace(gap, index=len(times)) for gap in at_end))
-
-
-# Rewriting a damaged or unfinished storage file with what is intact in it.
-
+"""Cause of a gap that damage left."""
+_ODD_STEP = 1.2
+"""Steps of the clock above so many usual ones may be gaps; smaller than the limit of any."""
 MAX_PROBLEMS = 100
 """Most problems of a file that are named; more are counted."""
 
@@ -189,7 +129,9 @@ class _Rewriter:
         self._reader = McapReader(path, report=self._report)
         self._writer, self._seen = writer, seen
         self._salvage = Salvage(writer.summary)
-        self._times = SampleTimes()
+        self._samples, self._last_time, self._typical = 0, math.nan, math.nan
+        self._steps: list[tuple[int, float, float]] = []
+        """Indexes of samples behind odd steps of the clock, and the times around these [s]."""
         self._offsets: dict[int, int] = {}
         """Of the controller time in messages, by their sizes."""
         self._gaps: list[Gap] = []
@@ -202,13 +144,11 @@ class _Rewriter:
 
     def run(self) -> Salvage:
         """Copy everything."""
-        with closing(self._times):
-            for body in self._reader.bodies():
-                self._take_metadata()
-                with suppress(RecordingError):  # of metadata
-                    self._copy_chunk(body)
+        for body in self._reader.bodies():
             self._take_metadata()
-            return self._finish()
+            self._copy_chunk(body)
+        self._take_metadata()
+        return self._finish()
 
     def _take_metadata(self) -> None:
         with suppress(RecordingError):
@@ -226,7 +166,7 @@ class _Rewriter:
 
     def _finish(self) -> Salvage:
         """Write metadata and gaps."""
-        salvage, samples = self._salvage, len(self._times)
+        salvage, samples = self._salvage, self._samples
         if salvage.custom:
             self._writer.add_metadata(RECORD_NAME, salvage.custom)
         for index, program in (*self._programs, *self._numbers.rest(self._programs_ahead)):
@@ -242,13 +182,29 @@ class _Rewriter:
             rate = None
             with suppress(RecordingError):  # the samples are worth saving without it
                 rate = info_of_custom(salvage.custom, str(self._reader.path)).rate
-            gaps = place_gaps(self._times, self._gaps, rate)
+            gaps = tuple(self._found_gaps(None if rate is None else 1.0 / rate))
         for gap in gaps:
             self._writer.add_metadata(GAP_RECORD_NAME, custom_of_gap(gap))
         if self._more_problems:
             salvage.problems.append(f"{self._more_problems} more places are damaged")
         salvage.gaps, salvage.samples = gaps, samples
         return salvage
+
+    def _found_gaps(self, period: float | None) -> Iterator[Gap]:
+        """Gaps among the samples that are left: the old ones at their new indexes, and new ones.
+
+        Args:
+            period: of the recording [s], None if it is unknown.
+        """
+        known = {(gap.start, gap.end): gap for gap in self._gaps}
+        for index, start, end in self._steps:
+            found = find_gaps(np.array([start, end]), period, typical=self._typical)
+            new = [replace(gap, cause=DAMAGED) for gap in found]
+            for gap in [known[start, end]] if (start, end) in known else new:
+                yield replace(gap, index=index)
+        for gap in self._gaps:
+            if gap.start == self._last_time:
+                yield replace(gap, index=self._samples)
 
     def _report(self, problem: str, damage: bool) -> None:
         self._salvage.damaged |= damage
@@ -273,9 +229,10 @@ class _Rewriter:
             self._seen.chunks.add(chunk)
             index = {}
             for channel, (starts, _) in self._reader.message_places(body).items():
-                times = [MESSAGE_HEAD.unpack_from(body, start)[2] for start in starts.tolist()]
-                index[channel] = np.stack([np.array(times, np.int64), starts - PREFIX.size], axis=1)
-        except (RecordingError, CdrError, struct.error, KeyError, OverflowError) as error:
+                heads = np.frombuffer(body, np.uint8)[starts[:, None] + np.arange(6, 14)]
+                times = heads.view("<i8")[:, 0]  # log times
+                index[channel] = np.stack([times, starts - PREFIX.size], axis=1)
+        except (RecordingError, CdrError, KeyError, IndexError, OverflowError) as error:
             self._report(f"a chunk is malformed ({error})", True)
             return
         if index:
@@ -288,17 +245,29 @@ class _Rewriter:
         if not found:
             return None
         starts, lengths = (np.concatenate(each) for each in zip(*found, strict=True))
-        times, stamps = self._times_of(body, starts.tolist(), lengths.tolist())
+        times, stamps = self._times_of(body, starts, lengths)
         new = self._seen.samples.are_new(times, stamps)
         ahead = self._programs_ahead
         if self._salvage.damaged:  # behind damage, only the number of a chunk is known
             ahead[:] = [(self._numbers.recorded, name) for _, name in ahead]
         self._programs += self._numbers.count(ahead, new, stamps)
-        self._times.append(times[new])
+        self._note_steps(times[new])
         if new.all():
             return None
         self._repeated += int(np.count_nonzero(~new))
         return starts[~new], lengths[~new]
+
+    def _note_steps(self, times: Array) -> None:
+        """Keep the odd steps of the clock in front of and among the next samples [n], s."""
+        if not len(times):
+            return
+        edges = np.append(self._last_time, times)
+        steps = np.diff(edges)
+        if math.isnan(self._typical):
+            self._typical = typical_step(steps)
+        odd = np.flatnonzero((steps < 0) | (steps > _ODD_STEP * self._typical))
+        self._steps += [(self._samples + i, *edges[i : i + 2].tolist()) for i in odd.tolist()]
+        self._samples, self._last_time = self._samples + len(times), float(times[-1])
 
     def _has_channel(self, number: int) -> bool:
         """Define a channel in the new file; a lost definition of ours follows from its number.
@@ -324,22 +293,25 @@ class _Rewriter:
         return True
 
     def _times_of(
-        self, body: bytes, starts: list[int], lengths: list[int]
+        self, body: bytes, starts: Indices, lengths: Indices
     ) -> tuple[Array, NDArray[np.int64]]:
         """Controller times [n], s, and stamps [n], ns, of telemetry messages."""
         times, stamps = np.empty(len(starts)), np.empty(len(starts), np.int64)
-        for i, (start, length) in enumerate(zip(starts, lengths, strict=True)):
-            first = start + MESSAGE_HEAD.size
+        data = np.frombuffer(body, np.uint8)
+        for length in np.unique(lengths).tolist():
+            rows = lengths == length
+            firsts = starts[rows, None] + MESSAGE_HEAD.size
             if length not in self._offsets:
-                message = body[first : start + length]
+                message = data[firsts[0, 0] : firsts[0, 0] + length - MESSAGE_HEAD.size].tobytes()
                 if len(message) > MAX_MESSAGE:
                     raise CdrError("messages are no telemetry")
                 self._reader.budget.spend(items=LAYOUT_ITEMS)
                 layout = TelemetryLayout.of_message(message)
                 self._offsets[length] = layout.offset_of("timestamp")
-            times[i] = struct.unpack_from("<d", body, first + self._offsets[length])[0]
-            seconds, nanoseconds = STAMP.unpack_from(body, first + STAMP_OFFSET)
-            stamps[i] = seconds * 1_000_000_000 + nanoseconds
+            places = np.arange(8)
+            times[rows] = data[firsts + self._offsets[length] + places].view("<f8")[:, 0]
+            stamp = data[firsts + STAMP_OFFSET + places].view([("s", "<i4"), ("ns", "<u4")])[:, 0]
+            stamps[rows] = stamp["s"].astype(np.int64) * 1_000_000_000 + stamp["ns"]
         return times, stamps
 
 
