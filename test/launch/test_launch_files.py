@@ -126,11 +126,6 @@ def test_composed_nodes_share_a_process_without_a_name_of_its_own(tmp_path: Path
     assert cell.ros_arguments == ("--log-level", "estimator:=debug", "--log-level", "logger:=debug")
 
 
-def test_only_rtde_needs_a_logger() -> None:
-    assert set(started("energy", source="bag", bag="b", composed="true")) == {"estimator"}
-    assert set(started("energy", logger="false")) == {"estimator"}
-
-
 def test_simulated_time_is_set_only_where_it_is_wanted() -> None:
     assert "use_sim_time" not in started("energy")["logger"].parameters
     for node in started("energy", use_sim_time="true").values():

@@ -146,27 +146,6 @@ def test_the_address_is_enough(cell: Cell, fresh_host: Callable[[], str], compos
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize(("composed", "processes"), [("false", 2), ("true", 1)])
-def test_the_cell_waits_for_its_controller(
-    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], composed: str, processes: int
-) -> None:
-    save_model(known_model(), tmp_path / "model.yaml")
-    cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    child = launched(
-        cell,
-        "energy",
-        robot_ip=fresh_host(),
-        model_file=str(tmp_path / "model.yaml"),
-        record="false",
-        composed=composed,
-    )
-    for name in ("logger: connection", "estimator: source"):
-        assert "connection" in cell.observer.status("/diagnostics", name)["message"]
-    assert child.poll() is None
-    child.send_signal(signal.SIGINT)
-    assert ended(child).count("process has finished cleanly") == processes
-
-
 @pytest.mark.parametrize("composed", ["false", "true"])
 def test_changed_arguments_override_the_parameter_file(
     cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], composed: str
@@ -193,53 +172,6 @@ def test_changed_arguments_override_the_parameter_file(
         assert found[2].string_value == "argument_"
     child.send_signal(signal.SIGINT)
     ended(child)
-
-
-def test_identification_ends_by_itself_and_says_why(cell: Cell, tmp_path: Path) -> None:
-    child = launched(cell, "identify", bags=str(tmp_path / "none"))
-    output = ended(child)
-    assert child.returncode == 1
-    assert "none: no such bag" in output
-    assert not (tmp_path / "model.yaml").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "text"),
-    [
-        ("energy", {}, "robot_ip is missing"),
-        ("energy", {"robotip": "127.0.0.9"}, "no argument robotip (did you mean robot_ip?)"),
-        ("demo", {"speed": "1"}, "no argument speed"),
-        ("identify", {"bags": "a", "friction": "nonsense"}, "stribeck"),
-        ("energy", {"robot_ip": "127.0.0.9", "publish_rate": "fast"}, "publish_rate:=fast is not"),
-        ("energy", {"robot_ip": "127.0.0.9", "foxglove": "['a'"}, "is not a list of text"),
-        ("energy", {"robot_ip": "127.0.0.9", "params_file": "none.yaml"}, "none.yaml"),
-    ],
-)
-def test_wrong_arguments_start_nothing(
-    cell: Cell, name: str, arguments: dict[str, str], text: str
-) -> None:
-    child = launched(cell, name, **arguments)
-    output = ended(child)
-    assert child.returncode == 1
-    assert text in output
-    assert "process started" not in output
-    assert "Traceback" not in output
-
-
-@pytest.mark.parametrize("name", ["energy", "ur_driver", "demo"])
-def test_a_missing_package_is_said_and_nothing_is_started(
-    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], name: str
-) -> None:
-    save_model(known_model(), tmp_path / "model.yaml")
-    arguments = {"model_file": str(tmp_path / "model.yaml"), "rviz": "true", "record": "true"}
-    arguments["host" if name == "demo" else "robot_ip"] = fresh_host()
-    child = launched(cell, name, **arguments)
-    output = ended(child)
-    assert child.returncode == 1
-    (line,) = [line for line in output.splitlines() if "rviz:=true needs rviz2" in line]
-    assert "[ERROR]" in line
-    assert "process started" not in output
-    assert not list(tmp_path.rglob("*.mcap"))
 
 
 def test_two_arms_in_two_namespaces(

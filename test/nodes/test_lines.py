@@ -101,12 +101,6 @@ def test_waiting_has_its_reason_and_is_repeated_rarely(watched: Watched) -> None
     assert all("refused" in line.text for line in lines)
 
 
-def test_another_reason_is_told_soon(watched: Watched) -> None:
-    watched.go(15.0, LinkStatus(connected=False, problem="no connection (refused)"))
-    (line,) = watched.go(15.0, LinkStatus(connected=False, problem="is a UR3"))
-    assert "is a UR3" in line.text
-
-
 def test_an_outage_and_its_end(watched: Watched) -> None:
     watched.go(5.0, LinkStatus())
     (gone,) = watched.go(4.0, LinkStatus(connected=False, problem="connection reset"))
@@ -138,15 +132,6 @@ def test_a_flapping_connection_is_summed_up(watched: Watched, poll: float) -> No
     for kind in ("no samples from", "come again"):
         times = [time for time, line in watched.written if kind in line.text]
         assert all(later - time >= 10.0 for time, later in itertools.pairwise(times))
-
-
-def test_losses_while_connected_are_told(watched: Watched) -> None:
-    watched.go(5.0, LinkStatus())
-    (line,) = watched.go(5.0, LinkStatus(lost=3))
-    assert "3 samples lost" in line.text
-    watched.go(5.0, LinkStatus(lost=8))  # too soon for a line of its own
-    (later,) = watched.go(10.0)
-    assert "5 samples lost" in later.text
 
 
 def test_an_estimate_that_was_too_large_is_corrected(watched: Watched) -> None:
@@ -195,13 +180,6 @@ def test_a_bag_begins_and_is_finished_with_its_counts(lines: RecordingLines) -> 
     (finished,) = lines.update(replace(BAG, state="idle"))
     assert finished.level is Level.INFO
     assert finished.text == "finished bags/a: 12,000 samples, 0 lost, 24.0 s, 5.5 MB"
-
-
-def test_a_bag_with_losses_is_a_warning(lines: RecordingLines) -> None:
-    lines.update(BAG)
-    (line,) = lines.update(replace(BAG, state="idle", lost=5))
-    assert line.level is Level.WARN
-    assert "5 lost" in line.text
 
 
 def test_a_bag_that_ended_by_itself_is_an_error_with_its_reason(lines: RecordingLines) -> None:
@@ -257,17 +235,6 @@ def test_a_problem_begins_and_ends() -> None:
     assert lines.update("disk full") == []
     (over,) = lines.update(None)
     assert over == Line(Level.INFO, "the counters are saved again, after 3.0 s")
-
-
-def test_a_problem_that_comes_and_goes_writes_few_lines() -> None:
-    clock = Clock()
-    lines = ProblemLines("saved again", clock=clock)
-    written = []
-    for i in range(600):
-        written += lines.update("disk full" if i % 2 else None)
-        clock.wait(0.1)
-    assert 2 <= len(written) <= 12
-    assert "interruptions" in written[-1].text or "disk full" in written[-1].text
 
 
 def test_events_left_out_are_counted_in_the_next_line() -> None:

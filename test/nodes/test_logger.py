@@ -241,13 +241,6 @@ def test_lost_messages_are_counted(node: Node, recording: EnergyRecording) -> No
     assert "1 messages are lost" in recording.status().message
 
 
-def test_messages_too_short_for_a_stamp_are_left_out(
-    node: Node, recording: EnergyRecording
-) -> None:
-    node.subscriptions["energy/cycle"].waiting = [b"\0\1\0\0", b""], None
-    assert recording.take() == []
-
-
 NAMESPACE, PREFIX = "/cell/left", "left_"
 
 

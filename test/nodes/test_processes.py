@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 import time
@@ -85,14 +84,6 @@ def test_a_node_takes_whole_numbers_and_refuses_other_values_in_every_state(cell
     for wrong in ({"gap_limit": "fast"}, {"publish_rate": 501}, {"learn": 3}, {"mqtt": [1]}):
         with pytest.raises(UrEnergyError, match=f"estimator: {next(iter(wrong))} must be"):
             cell.make_node(EstimatorNode, **wrong)
-
-
-def test_a_refused_parameter_is_an_error_line_of_the_node(cell: Cell) -> None:
-    command = [*node_command("estimator", {}), "-p", "publish_rate:=900"]
-    output, _ = (child := cell.run_command(command)).communicate(timeout=PATIENCE)
-    assert child.returncode == 1
-    (line,) = output.splitlines()
-    assert re.fullmatch(r"\[ERROR\] \[[0-9.]+\] \[estimator\]: publish_rate must be .*900", line)
 
 
 @pytest.mark.parametrize(

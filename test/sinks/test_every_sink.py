@@ -115,7 +115,7 @@ def test_what_is_no_address_of_a_sink_is_refused(kind: str, text: str) -> None:
     with pytest.raises(InputError) as refused:
         open_sinks(SinkOptions(**{"prometheus": (":0",), kind: (scheme + text,)}))  # type: ignore[arg-type]
     assert scheme == "" or "secret" not in str(refused.value)
-    assert not [each for each in set(threading.enumerate()) - before if each.is_alive()]
+    until(lambda: not any(each.is_alive() for each in set(threading.enumerate()) - before))
 
 
 # The thread and the queue that most sinks have.

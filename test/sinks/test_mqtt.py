@@ -22,7 +22,7 @@ from test.sinks.readings import LOST, START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import mqtt as mqtt_sink
 from ur_energy_model.sinks.credentials import MqttCredentials
-from ur_energy_model.sinks.mqtt import Connection, MqttSink, broker_of
+from ur_energy_model.sinks.mqtt import Connection, broker_of
 from ur_energy_model.sinks.options import SinkOptions, open_sinks
 from ur_energy_model.sinks.sink import Sink
 from ur_energy_model.sinks.sparkplug import (
@@ -55,18 +55,6 @@ def test_urls(url: str, expected: str) -> None:
 def test_what_is_no_broker_is_refused(url: str) -> None:
     with pytest.raises(InputError, match="mqtt://HOST"):
         broker_of("--mqtt", url, allow_network=True)
-
-
-def test_credentials_in_a_url_are_refused_and_not_repeated() -> None:
-    with pytest.raises(InputError, match="UR_ENERGY_MQTT_PASSWORD") as refused:
-        broker_of("--mqtt", "mqtts://me:secret@broker", allow_network=True)
-    assert "secret" not in str(refused.value)
-
-
-def test_unencrypted_readings_leave_the_machine_only_with_permission() -> None:
-    with pytest.raises(InputError, match="mqtts://"):
-        broker_of("--mqtt", "mqtt://broker.example", allow_network=False)
-    assert not broker_of("--mqtt", "mqtt://broker.example", allow_network=True).tls
 
 
 ANSWERS = [
@@ -141,7 +129,8 @@ def test_readings_are_small() -> None:
     ended, later = COMPRESS(made_up_reading(10)), COMPRESS(made_up_reading(11))
     assert ended.cycle is later.cycle
     assert ended.cycle is not None
-    assert (ended.cycle.number, ended.cycle.duration, ended.cycle.peak_power) == (1, 1.0, 77.0)
+    number, _, duration, peak_power, _ = ended.cycle
+    assert (number, duration, peak_power) == (1, 1.0, 77.0)
 
 
 NOW = START // 1_000_000 + 5_000
@@ -516,19 +505,6 @@ def test_a_broker_that_falls_silent_is_left(
         sink.close()
         until(lambda: len(host.deaths) >= 2)  # the will, and the goodbye
     assert set(host.stamps(NAME)) == set(stamps_of(range(1, 8)))
-
-
-def test_a_full_store_drops_the_oldest_and_says_so(broker: Mosquitto, tmp_path: Path) -> None:
-    broker.kill()
-    sink = sink_to(broker.port)
-    assert isinstance(sink, MqttSink)
-    sink._store._most = 20
-    for number in range(50):
-        sink.offer(made_up_reading(number))
-    assert (sink.status.waiting, sink.status.dropped) == (20, 30)
-    until(lambda: "refused" in (sink.status.problem or "").lower())
-    sink.close()
-    assert sink.status.waiting == 20
 
 
 def test_silence_of_an_arm_is_its_death(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import user_path
@@ -22,6 +23,8 @@ ENVIRONMENT: dict[str, str] = {
     "key": "UR_ENERGY_MQTT_KEY",
 }
 """Variables that are used where the file does not state a key of `mqtt`."""
+_TEXTS = ("username", "password")
+"""Keys of `mqtt` that are no files."""
 OPCUA_USERNAME, OPCUA_PASSWORD = "UR_ENERGY_OPCUA_USERNAME", "UR_ENERGY_OPCUA_PASSWORD"
 """Variables of one more OPC UA user."""
 _REMEDY = "correct the line; docs/mqtt_and_opcua.md shows the file"
@@ -79,35 +82,33 @@ def read_credentials(
         InputError: the file cannot be used, or a certificate it names is missing.
     """
     variables = os.environ if environment is None else environment
-    known: dict[str, str] = {}
-    opcua = OpcuaCredentials()
+    mqtt, opcua = dict[str, Any](), OpcuaCredentials()
     if path is not None:
-        tree = YamlTree.read(path, InputError, _REMEDY)
-        with Record(tree) as keys:
-            known = keys.read("mqtt", lambda node: _mqtt(node, path.parent), {})
+        with Record(YamlTree.read(path, InputError, _REMEDY)) as keys:
+            mqtt = keys.read("mqtt", lambda node: _mqtt(node, path.parent), mqtt)
             opcua = keys.read("opcua", lambda node: _opcua(node, path.parent), opcua)
-    given = {key: known.get(key) or variables.get(name) for key, name in ENVIRONMENT.items()}
+    for key, variable in ENVIRONMENT.items():
+        if mqtt.get(key) is None and (value := variables.get(variable)):
+            mqtt[key] = value if key in _TEXTS else Path(value)
+            if key not in _TEXTS and not mqtt[key].is_file():
+                raise InputError(variable, f"{value} is not a file", "check the path")
     if variables.get(OPCUA_USERNAME) and variables.get(OPCUA_PASSWORD):
         user = {variables[OPCUA_USERNAME]: variables[OPCUA_PASSWORD]}
         opcua = replace(opcua, users={**user, **opcua.users})
-    mqtt = MqttCredentials(
-        given["username"],
-        given["password"],
-        *(_file(ENVIRONMENT[key], given[key]) for key in ("ca", "certificate", "key")),
-    )
-    if mqtt.password is not None and mqtt.username is None:
+    if "password" in mqtt and "username" not in mqtt:
         raise InputError(path or ENVIRONMENT["password"], "has no username", "state both")
-    return Credentials(mqtt, opcua)
+    return Credentials(MqttCredentials(**mqtt), opcua)
 
 
-def _mqtt(tree: YamlTree, folder: Path) -> dict[str, str]:
+def _mqtt(tree: YamlTree, folder: Path) -> dict[str, Any]:
+    """Keys of `mqtt` that the file states."""
     with Record(tree) as keys:
-        out = {key: keys.read(key, text, "") for key in ("username", "password")}
-        for key in ("ca", "certificate", "key"):
-            child = keys.get(key)
-            if child is not None:
-                out[key] = str(_existing(child, folder))
-    return out
+        nodes = {key: node for key in ENVIRONMENT if (node := keys.get(key)) is not None}
+    return {
+        key: found
+        for key, node in nodes.items()
+        if (found := text(node) if key in _TEXTS else _existing(node, folder))
+    }
 
 
 def _opcua(tree: YamlTree, folder: Path) -> OpcuaCredentials:
@@ -131,13 +132,4 @@ def _existing(tree: YamlTree, folder: Path) -> Path:
     path = folder / user_path(text(tree))
     if not path.is_file():
         raise tree.refuse(f"{path} is not a file")
-    return path
-
-
-def _file(variable: str, name: str | None) -> Path | None:
-    if not name:
-        return None
-    path = Path(name)
-    if not path.is_file():
-        raise InputError(variable, f"{path} is not a file", "check the path")
     return path

@@ -199,7 +199,7 @@ def foxglove_sink(text: str, options: SinkOptions, actions: ArmActions | None = 
 
 
 class FoxgloveDelivery:
-    """Serves readings at an address; see queued_sink.Delivery.
+    """Serves readings at an address; see sink.Delivery.
 
     Args:
         address: port 0 takes a free one, which `address` then has.

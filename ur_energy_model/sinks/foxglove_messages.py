@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -47,22 +46,6 @@ BASE_IN_ROOT = np.diag([-1.0, -1.0, 1.0, 1.0])
 """Pose of `base` in `base_link`, as the URDF has it [4, 4]."""
 
 
-@dataclass(frozen=True)
-class Cylinder:
-    """A cylinder along the z axis of its own frame.
-
-    Attributes:
-        place: of its centre in the link's frame [3], m.
-        turn: quaternion (x, y, z, w) in the link's frame [4].
-        radius, length: m.
-    """
-
-    place: Array
-    turn: Array
-    radius: float
-    length: float
-
-
 class LinkShapes:
     """URDF, shapes and frames of an arm.
 
@@ -73,6 +56,8 @@ class LinkShapes:
     Attributes:
         urdf: as text.
         frames: names of its frames: `base_link`, `base`, the n moving links, `tool0`.
+        cylinders: shapes by link, in its frame: (place [3], m; quaternion x, y, z, w [4]; radius
+            and length [m]) of each; along the z axis of its own frame.
     """
 
     def __init__(self, robot: RobotDescription, prefix: str = "") -> None:
@@ -81,14 +66,10 @@ class LinkShapes:
         self.frames = tuple(prefix + name for name in names)
         self._dynamics = ArmDynamics(robot)
         root = Xml.fromstring(self.urdf.partition("\n")[2])
-        self._shapes = {
-            link.attrib["name"]: tuple(_cylinder(visual) for visual in link.iter("visual"))
+        self.cylinders = {
+            link.attrib["name"]: [_cylinder(visual) for visual in link.iter("visual")]
             for link in root.iter("link")
         }
-
-    def cylinders(self, link: str) -> tuple[Cylinder, ...]:
-        """Shapes of a link, in its frame."""
-        return self._shapes[link]
 
     def poses(self, q: Array) -> Array:
         """Poses of all frames but the first in the base frame [n + 2, 4, 4].
@@ -113,13 +94,13 @@ def relative(poses: Array) -> tuple[Array, Array]:
     return steps[:, :3, 3], Rotation.from_matrix(steps[:, :3, :3]).as_quat()
 
 
-def _cylinder(visual: Xml.Element) -> Cylinder:
+def _cylinder(visual: Xml.Element) -> tuple[Array, Array, float, float]:
     origin, shape = visual.find("origin"), visual.find("geometry/cylinder")
-    if origin is None or shape is None:
-        raise ValueError("the URDF has another shape than a cylinder")
+    assert origin is not None  # our own URDF has cylinders only
+    assert shape is not None
     place, angles = (np.array(origin.attrib[key].split(), float) for key in ("xyz", "rpy"))
     turn = Rotation.from_euler("xyz", angles).as_quat()
-    return Cylinder(place, turn, float(shape.attrib["radius"]), float(shape.attrib["length"]))
+    return place, turn, float(shape.attrib["radius"]), float(shape.attrib["length"])
 
 
 # The moving arm for 3D panels: links coloured by power, and their frames.
@@ -211,7 +192,7 @@ class ArmScene:
             id=name,
             lifetime=SHOWN,
             frame_locked=True,
-            cylinders=[_primitive(each, paint) for each in self._shapes.cylinders(link)],
+            cylinders=[_primitive(*each, paint) for each in self._shapes.cylinders[link]],
             spheres=spheres or [],
             texts=texts or [],
         )
@@ -227,11 +208,13 @@ class ArmScene:
         )
 
 
-def _primitive(cylinder: Cylinder, paint: fox.Color) -> fox.CylinderPrimitive:
-    width = 2.0 * SHELL * cylinder.radius
+def _primitive(
+    place: Array, turn: Array, radius: float, length: float, paint: fox.Color
+) -> fox.CylinderPrimitive:
+    width = 2.0 * SHELL * radius
     return fox.CylinderPrimitive(
-        pose=fox.Pose(position=_vector(cylinder.place), orientation=_quaternion(cylinder.turn)),
-        size=fox.Vector3(x=width, y=width, z=cylinder.length),
+        pose=fox.Pose(position=_vector(place), orientation=_quaternion(turn)),
+        size=fox.Vector3(x=width, y=width, z=length),
         bottom_scale=1.0,
         top_scale=1.0,
         color=paint,
@@ -357,7 +340,7 @@ def mcap_sink(text: str, options: SinkOptions, actions: ArmActions | None = None
 
 
 class McapDelivery:
-    """Writes readings into files; see queued_sink.Delivery.
+    """Writes readings into files; see sink.Delivery.
 
     A file is complete after every chunk: every reader opens it while it grows, and after a crash.
 

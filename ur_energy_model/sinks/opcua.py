@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -86,50 +85,37 @@ DAYS = 3650
 """Validity of a certificate that is made here."""
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """Files of a certificate (DER or PEM) and its private key (PEM)."""
-
-    certificate: Path
-    key: Path
-
-
-def application_uri(host: str | None = None) -> str:
+def application_uri() -> str:
     """Name of the server among all applications; the certificate has it too (OPC 10000-6, 6.2)."""
-    return f"urn:{host or socket.gethostname()}:ur_energy_model"
+    return f"urn:{socket.gethostname()}:ur_energy_model"
 
 
-def server_certificate(
-    credentials: OpcuaCredentials, *, option: str, folder: Path | None = None
-) -> Certificate:
-    """The certificate of the server.
+def server_certificate(credentials: OpcuaCredentials) -> tuple[Path, Path]:
+    """Files of the server's certificate (DER or PEM) and its private key (PEM).
 
-    Args:
-        credentials: may state one.
-        option: that asks for the server, for messages.
-        folder: of one made here, default ur_energy/opcua in the user's state folder
-            ($XDG_STATE_HOME or ~/.local/state).
+    One that the credentials do not state is made once, in ur_energy/opcua of the user's state
+    folder ($XDG_STATE_HOME or ~/.local/state).
 
     Raises:
         InputError: the folder cannot be written.
     """
     if credentials.certificate is not None and credentials.key is not None:
-        return Certificate(credentials.certificate, credentials.key)
-    found = xdg_folder("XDG_STATE_HOME", "~/.local/state") / "opcua" if folder is None else folder
-    own = Certificate(found / "certificate.der", found / "key.pem")
-    if not (own.certificate.is_file() and own.key.is_file()):
+        return credentials.certificate, credentials.key
+    folder = xdg_folder("XDG_STATE_HOME", "~/.local/state") / "opcua"
+    certificate, key = folder / "certificate.der", folder / "key.pem"
+    if not (certificate.is_file() and key.is_file()):
         try:
-            _make(own)
+            _make(certificate, key)
         except OSError as error:
             raise InputError(
-                option,
-                f"no certificate can be made in {found} ({error.strerror})",
+                OPTION,
+                f"no certificate can be made in {folder} ({error.strerror})",
                 "state certificate and key of opcua in the file of --credentials",
             ) from error
-    return own
+    return certificate, key
 
 
-def _make(own: Certificate) -> None:
+def _make(certificate_file: Path, key_file: Path) -> None:
     host = socket.gethostname()
     key = generate_private_key()
     certificate = generate_self_signed_app_certificate(
@@ -137,18 +123,18 @@ def _make(own: Certificate) -> None:
         f"ur_energy on {host}"[:64],
         {},
         [
-            x509.UniformResourceIdentifier(application_uri(host)),
+            x509.UniformResourceIdentifier(application_uri()),
             x509.DNSName(host),
             x509.DNSName("localhost"),
         ],
         [ExtendedKeyUsageOID.SERVER_AUTH],
         DAYS,
     )
-    own.key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with new_file(own.key, "wb") as file:
+    key_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with new_file(key_file, "wb") as file:
         file.write(dump_private_key_as_pem(key))
-    own.key.chmod(0o600)
-    with new_file(own.certificate, "wb") as file:
+    key_file.chmod(0o600)
+    with new_file(certificate_file, "wb") as file:
         file.write(certificate.public_bytes(Encoding.DER))
 
 
@@ -174,7 +160,7 @@ class OpcuaDelivery:
         address: where it listens; on loopback anonymous clients may read, also unencrypted.
         path: of its URL.
         users: passwords by name.
-        certificate: of the server.
+        certificate: files of the server's certificate and key.
         actions: what clients may ask of the estimator, None for nothing.
     """
 
@@ -182,8 +168,8 @@ class OpcuaDelivery:
         self,
         address: Address,
         path: str,
-        users: dict[str, str],
-        certificate: Certificate,
+        users: Mapping[str, str],
+        certificate: tuple[Path, Path],
         actions: ArmActions | None,
     ) -> None:
         self.name = f"opc.tcp://{address}{path}"
@@ -248,8 +234,9 @@ class OpcuaDelivery:
         server.application_type = ua.ApplicationType.Server
         server.iserver.max_connections = MOST_CLIENTS
         server.set_endpoint(self.name)
-        await server.load_certificate(self._certificate.certificate)
-        await server.load_private_key(self._certificate.key)
+        certificate, key = self._certificate
+        await server.load_certificate(certificate)
+        await server.load_private_key(key)
         policies, tokens = list(SIGNED), [ua.UserNameIdentityToken]
         if self._address.is_loopback:
             policies.append(ua.SecurityPolicyType.NoSecurity)
@@ -325,9 +312,8 @@ def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None
         )
     # Without a handler, its warnings about clients would appear between the lines of the terminal.
     logging.getLogger("asyncua").addHandler(logging.NullHandler())
-    certificate = server_certificate(credentials, option=OPTION)
-    users = dict(credentials.users)
-    return QueuedSink(OpcuaDelivery(address, path, users, certificate, actions))
+    certificate = server_certificate(credentials)
+    return QueuedSink(OpcuaDelivery(address, path, credentials.users, certificate, actions))
 
 
 def _address(url: str, options: SinkOptions) -> tuple[Address, str]:

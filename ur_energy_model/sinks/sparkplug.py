@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import groupby, islice
+from typing import TypeAlias
 
 from pysparkplug import (
     DataType,
@@ -38,15 +39,8 @@ NANOSECONDS = 1_000_000
 """In one millisecond."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredCycle:
-    """A completed cycle: its number, energy [J], duration [s], largest total power [W], program."""
-
-    number: int
-    energy: float
-    duration: float
-    peak_power: float
-    program: str | None = None
+StoredCycle: TypeAlias = tuple[int, float, float, float, str | None]
+"""A completed cycle: its number, energy [J], duration [s], largest total power [W], program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,7 @@ class ReadingCompressor:
             self._names = names
         total = reading.snapshot.channels.arm["total"]
         for cycle in reading.cycles[-1:]:
-            self._cycles[reading.arm] = StoredCycle(
+            self._cycles[reading.arm] = (
                 cycle.number,
                 float(cycle.reading.net[total]),
                 cycle.duration,
@@ -136,9 +130,8 @@ def values_of(reading: StoredReading) -> dict[str, Value]:
     values["state"] = reading.state
     values["samples_lost"] = reading.lost
     values |= NO_CYCLE
-    if (cycle := reading.cycle) is not None:
-        ended = (cycle.number, cycle.energy, cycle.duration, cycle.peak_power, cycle.program)
-        values.update(zip(NO_CYCLE, ended, strict=True))
+    if reading.cycle is not None:
+        values.update(zip(NO_CYCLE, reading.cycle, strict=True))
     return values
 
 
