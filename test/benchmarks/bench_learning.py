@@ -40,7 +40,7 @@ def predicted(model: EnergyModel, samples: Telemetry, method: Method = "current"
     calculator = EnergyCalculator(model, load_robot(model.robot), PowerOptions(method=method))
     meter, table = EnergyMeter(len(calculator.channels)), calculator(samples)
     assert table is not None
-    meter.integrate_table(table)
+    table.integrate(meter)
     return summarise(calculator, meter, table.bus_measured)
 
 

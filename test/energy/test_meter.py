@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.meter import (
+    EnergyCorrection,
     EnergyMeter,
     GapRule,
     bridged_steps,
     efficiency,
     integrate,
 )
-from ur_energy_model.energy.powers import EnergyCorrection
 from ur_energy_model.telemetry.samples import Gap
 
 PERIOD = 0.002

@@ -218,7 +218,7 @@ def test_in_files_and_tables_of_a_recording(tmp_path: Path) -> None:
     with new_power_csv(path, calculator.channels) as series:
         table = calculator(braking())
         assert table is not None
-        meter.integrate_table(table)
+        table.integrate(meter)
         series.append(table, meter)
     summary = summarise(calculator, meter, bus_complete=True)
     total = summary.as_json()["total"]

@@ -143,7 +143,7 @@ def test_no_value_in_any_field_stops_or_spoils_the_counters(
     meter = EnergyMeter(len(calculator.channels))
     table = calculator(telemetry)
     if table is not None:
-        meter.integrate_table(table)
+        table.integrate(meter)
     assert calculator.refused == estimator.refused
     assert meter.reading.accounted == pytest.approx(
         0.0 if snapshot is None else snapshot.lifetime.accounted
@@ -192,7 +192,7 @@ def test_conditions_that_are_not_measured_change_nothing(name: str, method: Meth
         for batch in packets(telemetry, 30):
             table = calculator(batch)
             assert table is not None
-            meter.integrate_table(table)
+            table.integrate(meter)
         assert calculator.refused == 0
         readings.append(meter.reading.net)
     assert readings[1] == pytest.approx(readings[0])

@@ -104,7 +104,7 @@ def energies(name: str, telemetry: Telemetry, options: PowerOptions | None = Non
     for start in range(0, len(telemetry), 500):
         table = calculator(telemetry.cut(slice(start, min(start + 500, len(telemetry)))))
         if table is not None:
-            meter.integrate_table(table)
+            table.integrate(meter)
             measured &= table.bus_measured
     return summarise(calculator, meter, measured)
 

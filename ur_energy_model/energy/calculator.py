@@ -2,13 +2,11 @@
 
 The live estimator, `ur_energy estimate`, reports and evaluation all use it. The result does not
 depend on how samples are batched: all state (gaps, the previous sample, standby, the bus
-capacitor) follows the samples and the controller's clock. Equations: drive_powers.py;
-bus_capacitor.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
+capacitor) follows the samples and the controller's clock. Equations: model/drives.py,
+joint_powers.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,15 +34,13 @@ from ur_energy_model.energy.telemetry_checks import (
     rated_limits,
 )
 from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.model.drives import DrivePowers
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry, changes
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.drives import DrivePowers
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.sessions import SessionFriction
-    from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array, Indices, Mask
 
 _STANDSTILL = int(ArmState.STANDSTILL)
 SENSITIVITY_PERIOD = 0.05
@@ -141,7 +137,7 @@ class EnergyCalculator:
             if not len(batch):
                 return None
         self.conditions.update(batch)
-        self._session.motion.observe(batch, self.dynamics)
+        self._session.observe(batch, lambda: self.dynamics)
         bus = batch.bus_power
         standby = self._supply(powers, batch.time, steps.bridged, states, bus)
         self._brakes_engaged(powers, batch, states, bus)
@@ -219,14 +215,8 @@ class EnergyCalculator:
     def _fill(self, out: Array, powers: DrivePowers) -> None:
         """Write powers into rows of the table; the total is the demand without standby."""
         columns = self.channels
-        per_joint = {
-            "electrical_power": powers.electrical_power,
-            "mechanical_power": powers.mechanical_power,
-            "copper_loss": powers.copper_loss,
-            "friction_loss": powers.friction_loss,
-        }
         for name in QUANTITIES:
-            out[:, columns.per_joint[name]] = per_joint[name]
+            out[:, columns.per_joint[name]] = getattr(powers, name)
         out[:, columns.arm["driver"]] = powers.driver_power
         out[:, columns.arm["total"]] = powers.demand - powers.standby_power
 
@@ -254,11 +244,16 @@ class EnergyCalculator:
         still = states == _STANDSTILL
         errors = out[:, self.channels.shared_errors]
         standby = self.standby.update(time, steps, still, unexplained, errors)
+        # `errors` is a view of the table. What is wrong in the power that holds the arm is in the
+        # tracked standby with the opposite sign: summed before they are integrated, the errors
+        # cancel at standstill, and only the difference to motion remains.
         errors += standby.errors
         out[:, arm["standby"]] = standby.power
         demand = motors + standby.power
         out[:, arm["total"]] = self._capacitor(steps, demand)
         out[:, arm["regeneration"]] = out[:, arm["total"]] - demand
+        # The last error stands for 1 W of standby so far, held over samples of several periods;
+        # its size changes with every sample.
         out[:, -1] *= standby.std
         return standby
 

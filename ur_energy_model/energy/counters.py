@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.codec import built, plain
-from ur_energy_model.energy.meter import EnergyMeter, MeterReading, Steps
-from ur_energy_model.energy.powers import Channels, EnergyCorrection
+from ur_energy_model.energy.meter import EnergyCorrection, EnergyMeter, MeterReading, Steps
+from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.telemetry_checks import MOST_POWER
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, open_regular, real_path, user_path

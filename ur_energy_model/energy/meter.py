@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.samples import Gap, changes
 from ur_energy_model.typing import Array, Mask
-
-if TYPE_CHECKING:
-    from ur_energy_model.energy.powers import EnergyCorrection, PowerTable
 
 # Steps between samples that integrals over time bridge, and gaps that they leave out.
 #
@@ -202,10 +198,27 @@ class MeterReading:
         return cls(np.zeros(channels), np.zeros(channels), 0.0, 0.0)
 
 
+@dataclass(frozen=True)
+class EnergyCorrection:
+    """Correction of the energy counted before the session's standby power was known.
+
+    Attributes:
+        index: first sample after it.
+        deducted_from: channels of non-negative power whose later gains a decrease is deducted from.
+        energy: change by channel [channels], J; zero for the sensitivities.
+        deviation: change of the integrated sensitivities [channels], J; zero for the others.
+    """
+
+    index: int
+    deducted_from: tuple[int, ...]
+    energy: Array
+    deviation: Array
+
+
 class EnergyMeter:
     """Integrates several powers that share one clock, batch by batch.
 
-    Gaps (gaps.py) add unaccounted time and no energy; so does a clock that goes backwards (a
+    Gaps add unaccounted time and no energy; so does a clock that goes backwards (a
     restarted controller) where the host's stamps tell for how long. Consumed and regenerated energy
     are the integrals of the positive and the negative part, so that
     consumed - regenerated = net exactly.
@@ -273,13 +286,6 @@ class EnergyMeter:
             least = np.concatenate((before[None, columns], power[:, columns]))
             self._pending = self._deduct(self._pending, steps.bridged, least)
 
-    def integrate_table(self, table: PowerTable) -> None:
-        """Integrate the calculator's powers and apply their correction."""
-        for rows, correction in table.parts():
-            if correction is not None:
-                self.correct(correction)
-            self.integrate_steps(table.steps.cut(rows), table.power[rows])
-
     def correct(self, correction: EnergyCorrection) -> None:
         """Change the energy counted so far.
 
@@ -304,6 +310,9 @@ class EnergyMeter:
         least = np.maximum(power, 0.0).min(axis=1, keepdims=True)
         available = 0.5 * float(trapezoid(steps, least)[0])
         share = min(1.0, available / -pending.energy[pending.deducted_from[0]])
+        # The deviation of what was counted with the model's standby shrinks in step with the
+        # energy, in the columns of the errors themselves: counters and their intervals belong
+        # together at any moment, and over a restart.
         self._apply(share * (pending.energy + pending.deviation))
         if share == 1.0:
             return None

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from ur_energy_model.energy.meter import DEFAULT_GAP_LIMIT, MeterReading, Steps, efficiency
+from ur_energy_model.energy.meter import (
+    DEFAULT_GAP_LIMIT,
+    EnergyCorrection,
+    EnergyMeter,
+    MeterReading,
+    Steps,
+    efficiency,
+)
 from ur_energy_model.robot_modes import BRAKES_RELEASED, POWER_OFF, PROTECTIVE_STOP
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Indices
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from ur_energy_model.telemetry.samples import Telemetry
-    from ur_energy_model.typing import Array, Indices
 
 
 class ArmState(IntEnum):
@@ -242,23 +245,6 @@ class PowerOptions:
 
 
 @dataclass(frozen=True)
-class EnergyCorrection:
-    """Correction of the energy counted before the session's standby power was known.
-
-    Attributes:
-        index: first sample after it.
-        deducted_from: channels of non-negative power whose later gains a decrease is deducted from.
-        energy: change by channel [channels], J; zero for the sensitivities.
-        deviation: change of the integrated sensitivities [channels], J; zero for the others.
-    """
-
-    index: int
-    deducted_from: tuple[int, ...]
-    energy: Array
-    deviation: Array
-
-
-@dataclass(frozen=True)
 class PowerTable:
     """Powers of consecutive samples.
 
@@ -284,6 +270,13 @@ class PowerTable:
         marks = {0, len(self.samples), *edges, *(() if due is None else (due,))}
         for start, stop in pairwise(sorted(marks)):
             yield slice(start, stop), self.correction if start == due else None
+
+    def integrate(self, meter: EnergyMeter) -> None:
+        """Integrate the powers by a meter, and apply the correction."""
+        for rows, correction in self.parts():
+            if correction is not None:
+                meter.correct(correction)
+            meter.integrate_steps(self.steps.cut(rows), self.power[rows])
 
     @property
     def seconds(self) -> float:

@@ -431,7 +431,7 @@ def estimate_energy(
         if series is not None:
             rows = files.enter_context(new_power_csv(series, calculator.channels))
         for table in measured_powers(calculator, bag, progress=progress):
-            meter.integrate_table(table)
+            table.integrate(meter)
             bus_complete &= table.bus_measured
             if rows is not None:
                 rows.append(table, meter)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.energy.powers import ArmState, Channels, EnergyCorrection
+from ur_energy_model.energy.meter import EnergyCorrection
+from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
-from ur_energy_model.model.sessions import Session, SessionFriction, begins_session
+from ur_energy_model.model.sessions import SESSION_GAP, Session, SessionFriction
 from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges, impossible_rows
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array, Indices, Mask
 
 # The part of measured currents that friction explains, for estimates of its scale.
 
@@ -180,68 +175,6 @@ def anchor_friction(
         if anchor.done:
             break
     return anchor.session()
-
-
-# Friction scales of a session from the first seconds of motion that telemetry shows.
-
-MOST_SECONDS = 120.0
-"""Motion of the arm after which joints that hardly moved are left as they are [s]."""
-_LONGEST_STEP = 0.05
-_FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
-
-
-class MotionAnchor:
-    """Anchors the friction of each session, for as long as that takes.
-
-    Accelerations are the controller's targets: those differentiated from measured speeds come too
-    late, and inertia would count as friction.
-
-    Args:
-        model: of the arm, n joints; one that is anchored already stays as it is.
-        limits: of the arm; blocks of samples with a value beyond them are left out.
-    """
-
-    def __init__(self, model: EnergyModel, limits: PlausibleRanges = ANY_ARM) -> None:
-        self._model, self._limits = model, limits
-        self._time: float | None = None
-        self._begin()
-
-    def _begin(self) -> None:
-        anchored = self._model.session.moving_seconds > 0
-        self._anchor = None if anchored else FrictionAnchor(self._model)
-        self._session: Session | None = None
-        self._seconds = 0.0
-
-    def observe(self, samples: Telemetry, dynamics: ArmDynamics) -> None:
-        """Use usable samples that follow the previous ones.
-
-        Args:
-            samples: of one setup; those without targets and currents tell nothing.
-            dynamics: of the arm in its setup.
-        """
-        before, self._time = self._time, float(samples.time[-1])
-        if before is not None and begins_session(before, float(samples.time[0])):
-            self._begin()
-        anchor, columns = self._anchor, samples.columns
-        if anchor is None or len(samples) < 2 or any(name not in columns for name in _FIELDS):
-            return
-        used = {name: columns[name] for name in _FIELDS}
-        q, qd, qdd, current = used.values()
-        if not np.abs(qd).max() >= ANCHOR_SPEED or np.diff(samples.time).max() > _LONGEST_STEP:
-            return
-        if impossible_rows(used, self._limits)[0].any():
-            return
-        temperature = columns.get("joint_temperatures")
-        anchor.observe(MeasuredMotion(samples.time, q, qd, qdd, current, temperature), dynamics)
-        self._seconds += samples.duration
-        self._session = anchor.session()
-        if anchor.done or self._seconds >= MOST_SECONDS:
-            self._anchor = None
-
-    @property
-    def session(self) -> Session | None:
-        """Friction so far, with the model's standby power; None before the arm has moved."""
-        return self._session
 
 
 # Exponentially weighted mean and variance of a slow quantity.
@@ -447,26 +380,66 @@ class StandbyTracker:
 
 
 # A model in the session of its arm, as far as that is known.
-#
-# Friction is what learning follows as soon as that was measured in the session, before that and
-# without learning what the first seconds of motion show, before those what earlier sessions let
-# expect. Standby power is tracked at standstill.
+
+MOST_SECONDS = 120.0
+"""Motion of the arm after which joints that hardly moved are left as they are [s]."""
+_LONGEST_STEP = 0.05
+_FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
 
 
 class SessionModel:
     """A model with what is known of the session.
 
-    Args:
-        model: of the arm, in its session or in any.
-        limits: plausible values of its telemetry.
+    Friction is what learning follows as soon as that was measured in the session, before that and
+    without learning what the first seconds of motion show, before those what earlier sessions let
+    expect. Standby power is tracked at standstill.
 
-    Attributes:
-        motion: anchors friction on the first motion, for predictions.
+    Args:
+        model: of the arm, in its session or in any; one that is anchored stays as it is.
+        limits: of the arm; blocks of samples with a value beyond them anchor nothing.
     """
 
     def __init__(self, model: EnergyModel, limits: PlausibleRanges = ANY_ARM) -> None:
-        self._model, self._session = model, model.session
-        self.motion = MotionAnchor(model, limits)
+        self._model, self._session, self._limits = model, model.session, limits
+        self._time: float | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        anchored = self._model.session.moving_seconds > 0
+        self._anchor = None if anchored else FrictionAnchor(self._model)
+        self._anchored: Session | None = None
+        self._seconds = 0.0
+
+    def observe(self, samples: Telemetry, dynamics: Callable[[], ArmDynamics]) -> None:
+        """Anchor friction on the first motion of a session, from samples that follow the last ones.
+
+        Accelerations are the controller's targets: those differentiated from measured speeds come
+        too late, and inertia would count as friction.
+
+        Args:
+            samples: usable ones, of one setup; without targets and currents they tell nothing.
+            dynamics: returns those of the arm in its setup.
+        """
+        before, self._time = self._time, float(samples.time[-1])
+        passed = 0.0 if before is None else float(samples.time[0]) - before
+        if not 0.0 <= passed <= SESSION_GAP:
+            self._begin()
+        anchor, columns = self._anchor, samples.columns
+        if anchor is None or len(samples) < 2 or any(name not in columns for name in _FIELDS):
+            return
+        used = {name: columns[name] for name in _FIELDS}
+        q, qd, qdd, current = used.values()
+        if not np.abs(qd).max() >= ANCHOR_SPEED or np.diff(samples.time).max() > _LONGEST_STEP:
+            return
+        if impossible_rows(used, self._limits)[0].any():
+            return
+        temperature = columns.get("joint_temperatures")
+        motion = MeasuredMotion(samples.time, q, qd, qdd, current, temperature)
+        anchor.observe(motion, dynamics())
+        self._seconds += samples.duration
+        self._anchored = anchor.session()
+        if anchor.done or self._seconds >= MOST_SECONDS:
+            self._anchor = None
 
     def use_friction(self, friction: SessionFriction | None) -> None:
         """Take this friction from now on; None for that of the model."""
@@ -480,8 +453,8 @@ class SessionModel:
     def anchored(self, standby: StandbyTracker) -> EnergyModel:
         """The model for predictions, with the standby power that is tracked."""
         session = self._session
-        if session.moving_seconds == 0.0 and self.motion.session is not None:
-            session = self.motion.session
+        if session.moving_seconds == 0.0 and self._anchored is not None:
+            session = self._anchored
         session = replace(session, standby=standby.power, standby_std=standby.std)
         if standby.anchored:
             session = replace(session, still_seconds=standby.still_seconds)

@@ -106,7 +106,7 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     for start in range(0, len(telemetry), CHUNK):
         table = calculator(telemetry.cut(slice(start, start + CHUNK)))
         if table is not None:
-            meter.integrate_table(table)
+            table.integrate(meter)
             pieces.append(_piece(table, calculator.channels, meter.reading.net))
     if not pieces:
         raise RecordingError(
