@@ -20,7 +20,7 @@ from test.energy.known_arm import (
     total,
 )
 from ur_energy_model.energy.joint_powers import BusCapacitor
-from ur_energy_model.energy.live import LiveEstimator, LiveOptions, ResidualMonitor, Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.errors import WrongRobotError
@@ -345,9 +345,14 @@ def test_the_time_a_controller_took_to_restart_is_unaccounted(size: int) -> None
 
 
 @pytest.mark.parametrize(("residual", "drifting"), [(6.0, True), (-6.0, True), (4.0, False)])
-def test_the_alarm_depends_on_the_mean(residual: float, drifting: bool) -> None:
-    monitor = ResidualMonitor(alarm=5.0, time_constant=10.0)
-    noise = np.random.default_rng(1).normal(0.0, 3.0, 2000)
-    for value in noise:
-        monitor.update(0.02, residual + value)
-    assert bool(monitor.drifting) == drifting
+def test_the_alarm_depends_on_the_mean_after_its_time(residual: float, drifting: bool) -> None:
+    telemetry, alarms = motion(6.0), []
+    noise = np.random.default_rng(1).normal(0.0, 3.0, len(telemetry))
+    measured = telemetry["actual_robot_current"] - (residual + noise) / 48.0
+    estimator = LiveEstimator(known_model(), ROBOT, LiveOptions(drift_time=4.0, drift_alarm=5.0))
+    for batch in packets(changed(telemetry, actual_robot_current=measured), 250):
+        estimator.update(batch)
+        alarms.append(seen(estimator).drifting)
+    assert not any(alarms[:8])
+    assert alarms[-1] == drifting
+    assert seen(estimator).residual_mean == pytest.approx(residual, abs=0.5)

@@ -30,8 +30,6 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, changes, concatenate
 from ur_energy_model.typing import Array
 
-# Options of the live estimator, and the telemetry that it reads.
-
 LIVE_FIELDS: tuple[str, ...] = (
     "timestamp",
     *FIELDS,
@@ -66,9 +64,6 @@ class LiveOptions:
     state_file: Path | None = None
     cycle_log: Path | None = None
     same_arm: bool = False
-
-
-# State of the live estimator at one moment.
 
 
 @dataclass(frozen=True)
@@ -138,11 +133,6 @@ def code_of(samples: Telemetry, name: str, row: int = -1) -> int | None:
     return int(value) if math.isfinite(value) else None
 
 
-# Mean difference between modelled and measured bus power, with a drift alarm.
-
-_STANDSTILL = int(ArmState.STANDSTILL)
-
-
 @dataclass
 class ResidualMonitor:
     """Model minus measured bus power, with a drift alarm on its mean.
@@ -159,20 +149,16 @@ class ResidualMonitor:
     def __post_init__(self) -> None:
         self.statistics = RunningMean(self.time_constant)
 
-    def update(self, duration: float, residual: float) -> None:
-        """Include the mean residual [W] of samples that last `duration` [s]."""
-        self.statistics.update(duration, residual)
-
-    def compare(self, table: PowerTable, channels: Channels) -> None:
+    def update(self, table: PowerTable, channels: Channels) -> None:
         """Include powers while brakes are released, if the bus power is measured."""
         if not table.bus_measured:
             return
-        seconds = np.where(table.states >= _STANDSTILL, table.steps.bridged, 0.0)
+        seconds = np.where(table.states >= ArmState.STANDSTILL, table.steps.bridged, 0.0)
         passed = float(seconds.sum())
         if passed > 0.0:
-            columns = channels.arm
-            residual = table.power[:, columns["total"]] - table.power[:, columns["bus"]]
-            self.update(passed, float(seconds @ residual) / passed)
+            total, bus = channels.arm["total"], channels.arm["bus"]
+            residual = seconds @ (table.power[:, total] - table.power[:, bus])
+            self.statistics.update(passed, float(residual) / passed)
 
     @property
     def drifting(self) -> bool:
@@ -181,9 +167,6 @@ class ResidualMonitor:
         return settled and abs(self.statistics.mean) > self.alarm
 
 
-# ControllerCounter: the controller's own energy counter, accumulated over its restarts.
-
-FIELD = "actual_robot_energy_consumed"
 LARGEST = 1.0e12
 """Largest value of the counter that is possible."""
 LEAST_SECONDS = 0.1
@@ -191,7 +174,7 @@ LEAST_SECONDS = 0.1
 
 
 class ControllerCounter:
-    """Sum of the increments of the controller's energy counter.
+    """Sum of the increments of the controller's energy counter, over its restarts.
 
     Values that are not finite, and increments beyond any arm's power, do not count.
 
@@ -205,7 +188,7 @@ class ControllerCounter:
 
     def update(self, batch: Telemetry) -> None:
         """Add the increments of a batch; does nothing where the controller has no counter."""
-        values, time = batch.columns.get(FIELD), batch.time
+        values, time = batch.columns.get("actual_robot_energy_consumed"), batch.time
         if values is None:
             return
         known = np.abs(values) <= LARGEST
@@ -257,7 +240,6 @@ class LiveEstimator:
         self.options = LiveOptions() if options is None else options
         self.calculator = EnergyCalculator(model, robot, self.options.power)
         self.channels = self.calculator.channels
-        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
         self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
         self.samples = 0
         """Number of samples processed."""
@@ -266,13 +248,18 @@ class LiveEstimator:
         self._given, self._info = model, RecordingInfo()
         self._pending: list[Telemetry] = []
         self._on_cycle, self._on_powers = on_cycle, on_powers
-        self._detector = CycleDetector(self.options.cycle_trigger, self.options.cycle_output)
-        self._cycle = CycleCounter()
         self._log = CycleLog(log) if (log := self.options.cycle_log) is not None else None
         self._counters = EnergyCounters(self.channels, self.options.state_file, robot.name)
+        self._begin_arm(self.options.cycle_trigger, 0)
+
+    def _begin_arm(self, trigger: Trigger, cycles: int) -> None:
+        """Begin what belongs to one arm; `cycles` is the number of those so far."""
+        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+        self._detector = CycleDetector(trigger, self.options.cycle_output)
+        self._cycle = CycleCounter(cycles)
+        self._controller_energy = ControllerCounter()
         self._shown: dict[str, MeterReading] = {}
         self._last: PowerTable | None = None
-        self._controller_energy = ControllerCounter()
 
     @property
     def refused(self) -> int:
@@ -453,12 +440,7 @@ class LiveEstimator:
         refused, calculator = self.refused, self.calculator
         self.calculator = EnergyCalculator(calculator.model, calculator.robot, self.options.power)
         self.calculator.refused = refused
-        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
-        self._detector = CycleDetector(self._detector.trigger, self.options.cycle_output)
-        self._cycle = CycleCounter(self._cycle.number)
-        self._controller_energy = ControllerCounter()
-        self._shown.clear()
-        self._last = None
+        self._begin_arm(self._detector.trigger, self._cycle.number)
 
     def _change_channels(self, channels: Channels) -> None:
         """Convert all counters for a model with other parameter errors."""
@@ -466,11 +448,9 @@ class LiveEstimator:
         self._counters.change_channels(channels)
         self._cycle.change_channels(lambda old: channels.convert(old, names))
         self._shown.clear()
-        self._last = (
-            None
-            if self._last is None
-            else replace(self._last, power=np.zeros((len(self._last.power), len(channels))))
-        )
+        if self._last is not None:
+            power = np.zeros((len(self._last.power), len(channels)))
+            self._last = replace(self._last, power=power)
         self.channels = channels
 
     def _process(self, ends: Sequence[int] = ()) -> list[Snapshot]:
@@ -482,7 +462,7 @@ class LiveEstimator:
         table = self.calculator(batch)
         if table is None:
             return []
-        self.residual.compare(table, self.channels)
+        self.residual.update(table, self.channels)
         self._controller_energy.update(table.samples)
         self.samples += len(table.samples)
         self._last = table

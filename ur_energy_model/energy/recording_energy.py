@@ -8,7 +8,8 @@ efficiency their ratio. Integrals are trapezoidal on the controller's clock; gap
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -199,33 +200,21 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
     Args:
         summaries: of one recording or more.
     """
-    bus = [summary.bus for summary in summaries]
-    total = replace(
-        summaries[0],
-        mechanical=_sum(s.mechanical for s in summaries),
-        electrical=_sum(s.electrical for s in summaries),
-        electrical_std=_sum(s.electrical_std for s in summaries),
-        duration=sum(s.duration for s in summaries),
-        unaccounted=sum(s.unaccounted for s in summaries),
-        refused=sum(s.refused for s in summaries),
-        repeated=sum(s.repeated for s in summaries),
-        electrical_total_std=sum(s.electrical_total_std for s in summaries),
-        copper=_sum(s.copper for s in summaries),
-        friction=_sum(s.friction for s in summaries),
-        regenerated=_sum(s.regenerated for s in summaries),
-        driver=sum(s.driver for s in summaries),
-        standby=sum(s.standby for s in summaries),
-        regeneration=sum(s.regeneration for s in summaries),
-        supply=sum(s.supply for s in summaries),
-        supply_std=sum(s.supply_std for s in summaries),
-        bus=None if None in bus else sum(value for value in bus if value is not None),
-        state_time={state: sum(s.state_time[state] for s in summaries) for state in ArmState},
-        state_energy={state: sum(s.state_energy[state] for s in summaries) for state in ArmState},
-        warnings=tuple(dict.fromkeys(line for s in summaries for line in s.warnings)),
-        serials=common_serials([s.serials for s in summaries]),
-    ).as_json()
-    del total["session"]
-    return total
+    total: dict[str, Any] = {
+        "warnings": tuple(dict.fromkeys(line for each in summaries for line in each.warnings)),
+        "serials": common_serials([each.serials for each in summaries]),
+    }
+    for name in (each.name for each in dataclasses.fields(EnergySummary)):
+        values = [getattr(each, name) for each in summaries]
+        if name in ("state_time", "state_energy"):
+            total[name] = {state: sum(each[state] for each in values) for state in ArmState}
+        elif name == "bus" and None in values:
+            total[name] = None
+        elif name not in ("names", "session", *total):
+            total[name] = sum(values[1:], start=values[0])
+    content = replace(summaries[0], **total).as_json()
+    del content["session"]
+    return content
 
 
 def common_serials(serials: Sequence[Mapping[str, str | None]]) -> dict[str, str | None]:
@@ -235,10 +224,6 @@ def common_serials(serials: Sequence[Mapping[str, str | None]]) -> dict[str, str
         values = {each.get(name) for each in serials}
         found[name] = values.pop() if len(values) == 1 else None
     return found
-
-
-def _sum(arrays: Iterable[Array]) -> Array:
-    return sum(arrays, start=0.0)  # type: ignore[arg-type]
 
 
 # Powers of a recording over time as a CSV file.
@@ -355,8 +340,8 @@ def recording_powers(
         clock.update(batch.time)
         if samples == 0:
             check_robot(bag, batch.info, robot)
-        names = tuple(name for name in ("actual_qd", "actual_current") if name in batch)
-        check_width(bag, batch, ("actual_qd", *names), robot.dof)
+        present = tuple(name for name in ("actual_qd", "actual_current") if name in batch)
+        check_width(bag, batch, ("actual_qd", *present), robot.dof)
         table = calculator(batch)
         samples += len(batch)
         if progress is not None:
