@@ -326,7 +326,15 @@ class EstimatorNode(ManagedNode):
         return source_of(self.parameters, self.robot_name)
 
     def _consume(self, batch: Telemetry) -> None:
-        """Integrate a batch (called in the reader thread)."""
+        """Integrate a batch and publish (called in the reader thread).
+
+        Its way to the topic, module by module: `energy.live` collects it with `telemetry.samples`;
+        `energy.calculator` leaves out what cannot be (`telemetry_checks`), finds gaps (`meter`) and
+        computes powers (`joint_powers`, `powers`, and of the model `energy_model`, `drives`,
+        `friction`) with the standby of the `session`; `counters` integrate and journal them,
+        `cycles` marks work; `topics` takes the numbers of a snapshot, and `energy_publishers` hands
+        them to `ros`, at the times of `telemetry.source.Decimator`.
+        """
         arm = self._arm
         if arm is None:
             joints = load_robot(ANY_ROBOT).joint_names
