@@ -17,7 +17,16 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosbags.rosbag2 import Reader
 
 from test.energy.known_arm import ROBOT, known_model
-from test.layouts.viewers import STORE, messages_of_bag
+from test.layouts.viewers import (
+    STORE,
+    foxglove_paths,
+    foxglove_topics,
+    foxglove_value,
+    messages_of_bag,
+    plotjuggler_curves,
+    plotjuggler_series,
+    plotjuggler_subscriptions,
+)
 from test.nodes.conftest import Cell, message_class
 from test.nodes.driver import Driver
 from test.nodes.test_estimator import ended
@@ -27,6 +36,7 @@ from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.energy.topics import energy_names
 from ur_energy_model.errors import ControllerError, RecordingError
+from ur_energy_model.layouts.files import ArmTopics, layout_files
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes import logger as recording_session
 from ur_energy_model.nodes import logger_topics as other_publishers
@@ -255,6 +265,11 @@ TYPES = {
 }
 
 
+LIVE_ONLY = {
+    f"{NAMESPACE}/energy/markers": "visualization_msgs/MarkerArray",
+    f"{NAMESPACE}/robot_description": "std_msgs/String",
+    "/diagnostics": "diagnostic_msgs/DiagnosticArray",
+}
 Recorded = tuple[Path, dict[str, Any], dict[str, tuple[int, int]]]
 """Bag, last live messages, and reliability and durability that were offered, by topic."""
 
@@ -273,16 +288,21 @@ def recorded(
         observer, bags = cell.observer, folder / "bags"
         arm = {"namespace": NAMESPACE, "robot_ip": host, "tf_prefix": PREFIX}
         cell.start_process("simulated_robot", host=host, motion="trajectory_b")
-        cell.start_process("estimator", model_file=str(folder / "model.yaml"), **arm)
+        cell.start_process(
+            "estimator",
+            model_file=str(folder / "model.yaml"),
+            publish_robot_description=True,
+            **arm,
+        )
         logger = cell.start_process("logger", record=True, bag_directory=str(bags), **arm)
-        for topic, kind in TYPES.items():
-            observer.subscribe(topic, kind)
+        for topic, kind in (TYPES | LIVE_ONLY).items():
+            observer.subscribe(topic, kind, latched=topic.endswith("description"))
         observer.wait(lambda: f"{NAMESPACE}/energy" in observer.latest, "energies")
         observer.wait(lambda: list(bags.glob("*/*.mcap")), "a bag")
         for _ in range(2):
             observer.call(f"{NAMESPACE}/estimator/start_cycle")
             observer.wait_for_messages(f"{NAMESPACE}/energy", 50)
-        observer.wait(lambda: set(TYPES) <= set(observer.latest), "all topics")
+        observer.wait(lambda: {*TYPES, *LIVE_ONLY} <= set(observer.latest), "all topics")
         observer.wait_for_messages(f"{NAMESPACE}/energy", 100)
         offered = {
             topic: (int(each.qos_profile.reliability), int(each.qos_profile.durability))
@@ -318,6 +338,22 @@ def test_the_bag_equals_the_live_graph(
         assert list(messages[topic].name) == list(live[topic].name)
     assert tuple(messages[f"{NAMESPACE}/joint_states"].name) == JOINTS
     assert tuple(messages[f"{NAMESPACE}/rtde/joint_telemetry"].joint_names) == (*JOINTS, "robot")
+
+
+def test_every_curve_of_the_layouts_exists_live_and_in_the_bag(recorded: Recorded) -> None:
+    bag, live, _ = recorded
+    messages = messages_of_bag(bag)
+    files = layout_files(ArmTopics(tuple(ROBOT.joint_names), NAMESPACE.strip("/"), PREFIX))
+    for name in ("plotjuggler/energy.xml", "plotjuggler/energy_bag.xml"):
+        curves = plotjuggler_curves(files[name])
+        assert curves <= plotjuggler_series(live)
+        assert curves <= plotjuggler_series(messages)
+    assert set(plotjuggler_subscriptions(files["plotjuggler/energy.xml"])) <= set(live)
+    foxglove = files["foxglove/energy.json"]
+    for path in foxglove_paths(foxglove):
+        foxglove_value(live, path)
+        foxglove_value(messages, path)
+    assert foxglove_topics(foxglove) <= set(live)
 
 
 def estimator(cell: Cell, model: Path, **parameters: Any) -> None:
