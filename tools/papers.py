@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli.output import progress
-from ur_energy_model.papers.page import Paper, markdown, run_papers
+from ur_energy_model.papers.page import PaperResult, markdown, run_papers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ def main() -> None:
     publish(folder, results)
 
 
-def publish(folder: Path, results: Sequence[Paper]) -> None:
+def publish(folder: Path, results: Sequence[PaperResult]) -> None:
     """Write the page, and copy its pictures from the output folder."""
     shutil.rmtree(IMAGES, ignore_errors=True)
     IMAGES.mkdir(parents=True)

@@ -13,15 +13,13 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.papers.page import (
     MARKDOWN,
     UNPLACED,
-    Item,
-    Paper,
     markdown,
-    papers,
     prepare,
     run_papers,
     run_stages,
     side_by_side,
 )
+from ur_energy_model.papers.protocol import Paper, PublishedItem, papers
 from ur_energy_model.papers.stages import PROTOCOLS, STAGES
 
 NUMBERED = {"s0": ("Table", 8, "Fig.", 15), "s1": ("Table", 0, "Fig.", 4),
@@ -31,8 +29,8 @@ PAPER = Paper(
     "s1",
     "A paper",
     "Somebody",
-    (Item("Table I", "numbers"), Item("Fig. 1", "a curve"), Item("Fig. 2", "us", "a photograph"),
-     Item("Fig. 3", "another curve")),
+    (PublishedItem("Table I", "numbers"), PublishedItem("Fig. 1", "a curve"),
+     PublishedItem("Fig. 2", "us", "a photograph"), PublishedItem("Fig. 3", "another curve")),
 )  # fmt: skip
 
 
@@ -99,7 +97,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path, other: dict[str, Any
 def test_rows_and_pictures_find_their_place_on_the_page(tmp_path: Path) -> None:
     results = run_stages(tmp_path / "out", stages=stages("a"), workers=1)
     found = side_by_side(PAPER, results)
-    by_place = {each.place: each for each in found.items}
+    by_place = {each.item.place: each for each in found.items}
     assert len(by_place["Table I"].rows) == 2
     assert [str(picture.file) for picture in by_place["Fig. 1"].pictures] == ["a/pictures/a.png"]
     assert by_place[UNPLACED].rows[0]["figure"] == "elsewhere"
@@ -114,11 +112,11 @@ def test_rows_and_pictures_find_their_place_on_the_page(tmp_path: Path) -> None:
 def test_the_page_of_a_quick_run(tmp_path: Path) -> None:
     chosen = [stage for stage in STAGES if stage.name == "s3"]
     results = run_papers(tmp_path / "papers", quick=True, stages=chosen)
-    (slides,) = (result for result in results if result.key == "s3")
+    (slides,) = (result for result in results if result.paper.key == "s3")
     assert not slides.errors
     assert not slides.missing
-    assert UNPLACED not in {each.place for each in slides.items}
+    assert UNPLACED not in {each.item.place for each in slides.items}
     page = (tmp_path / "papers" / MARKDOWN).read_text()
-    assert all(f"### {each.place}" in page for each in slides.items)
+    assert all(f"### {each.item.place}" in page for each in slides.items)
     pictures = [picture for each in slides.items for picture in each.pictures]
     assert all((tmp_path / "papers" / picture.file).is_file() for picture in pictures)

@@ -17,7 +17,7 @@ from ur_energy_model.experiment.limits import check
 from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers import s1 as friction_campaign
-from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, Row
+from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, Row, paper
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
 from ur_energy_model.papers.stages import SimulatedCell, run_protocol
 from ur_energy_model.report.chart import Chart
@@ -167,5 +167,8 @@ def test_s4_identifies_a_payload(session: QuickRun) -> None:
 def test_without_a_mount_the_payload_part_is_skipped(session: QuickRun) -> None:
     session.mount = None
     model: Any = None  # not used
-    assert identify_known_payload(session, {}, session.designs[0], model, session.folder) == []
+    assert (
+        identify_known_payload(session, paper("s4"), session.designs[0], model, session.folder)
+        == []
+    )
     assert any("somebody has to mount it" in warning for warning in session.warnings)

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ur_energy_model.papers.page import papers
-from ur_energy_model.papers.protocol import Outcome
+from ur_energy_model.papers.protocol import Outcome, papers
 from ur_energy_model.papers.stages import Stage
 
 pytestmark = pytest.mark.timeout(400)  # the first test of each fixture runs a whole protocol

@@ -107,12 +107,12 @@ def _run_all(options: argparse.Namespace) -> None:
         results = run_papers(options.output, seed=options.seed, quick=options.quick, progress=bar)
     failed = [error for result in results for error in result.errors]
     if options.json:
-        print_json({result.key: result.as_dict() for result in results})
+        print_json({result.paper.key: result.as_dict() for result in results})
     else:
         print_table(
             "The papers, side by side",
             ["paper", "rows", "verdicts", "nothing obtained for"],
-            [(result.key, *result.summary()[1:]) for result in results],
+            [(result.paper.key, *result.summary()[1:]) for result in results],
         )
         note(f"page: {options.output / MARKDOWN}")
     if failed:

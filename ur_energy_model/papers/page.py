@@ -11,20 +11,18 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ur_energy_model import __version__
-from ur_energy_model.codec import built
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.files import config_file, write_text
+from ur_energy_model.files import write_text
 from ur_energy_model.interrupts import single_threaded_children, start_ignoring_interrupts
-from ur_energy_model.papers.protocol import VERDICT, cell
+from ur_energy_model.papers.protocol import VERDICT, Paper, PublishedItem, cell, papers
 from ur_energy_model.papers.stages import STAGES, Stage
 from ur_energy_model.typing import Progress
-from ur_energy_model.yaml_reader import YamlTree
 
 UNPLACED = "Further figures"
 
@@ -39,20 +37,16 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Item:
-    """A table, figure or section of a paper, and what was obtained for it.
+class ItemResult:
+    """What was obtained for a table, figure or section of a paper.
 
     Attributes:
-        place: as the paper calls it, such as "Table V".
-        shows: what it shows.
-        reason: why nothing can be obtained for it; "" if something can.
+        item: of the paper.
         rows: entries of "figures" in verdict.json, with the arm as "robot".
         pictures: drawn for it.
     """
 
-    place: str
-    shows: str
-    reason: str = ""
+    item: PublishedItem
     rows: Sequence[Mapping[str, Any]] = ()
     pictures: Sequence[Picture] = ()
 
@@ -60,26 +54,22 @@ class Item:
     def missing(self) -> bool:
         """Whether nothing was obtained although something could be."""
         found = self.pictures or any(row["here"] is not None for row in self.rows)
-        return not found and not self.reason
+        return not found and not self.item.reason
 
 
 @dataclass(frozen=True)
-class Paper:
-    """A paper, everything that it shows in its order, and what was obtained.
+class PaperResult:
+    """What was obtained for a paper.
 
     Attributes:
-        key: protocol, "s0" to "s4".
-        title: of the paper.
-        source: authors, journal, DOI.
-        items: tables and figures; after a run, what belongs to none of them at the end.
+        paper: the paper.
+        items: its tables and figures in order, then what belongs to none of them.
         warnings: of its stages.
         errors: of the stages that failed.
     """
 
-    key: str
-    title: str
-    source: str
-    items: Sequence[Item]
+    paper: Paper
+    items: Sequence[ItemResult]
     warnings: Sequence[str] = ()
     errors: Sequence[str] = ()
 
@@ -87,46 +77,40 @@ class Paper:
     def verdicts(self) -> Counter[str]:
         """Number of rows by verdict, without what differs."""
         return Counter(
-            row["verdict"].split(";")[0].split(":")[0] for item in self.items for row in item.rows
+            row["verdict"].split(";")[0].split(":")[0] for each in self.items for row in each.rows
         )
 
     @property
     def missing(self) -> list[str]:
         """Places of the items for which nothing was obtained although something could be."""
-        return [item.place for item in self.items if item.missing]
+        return [each.item.place for each in self.items if each.missing]
 
     def summary(self) -> tuple[str, int, str, str]:
         """Source, number of rows, verdicts and missing places, as a row of a table."""
         counts = ", ".join(f"{number} {word}" for word, number in sorted(self.verdicts.items()))
-        where = f"{self.key} {self.source}"
+        where = f"{self.paper.key} {self.paper.source}"
         return where, self.verdicts.total(), counts, ", ".join(self.missing) or "-"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         items = [
             {
-                "place": item.place,
-                "shows": item.shows,
-                "reason": item.reason,
-                "rows": [dict(row) for row in item.rows],
-                "pictures": [str(picture.file) for picture in item.pictures],
+                "place": each.item.place,
+                "shows": each.item.shows,
+                "reason": each.item.reason,
+                "rows": [dict(row) for row in each.rows],
+                "pictures": [str(picture.file) for picture in each.pictures],
             }
-            for item in self.items
+            for each in self.items
         ]
         return {
-            "source": self.source,
+            "source": self.paper.source,
             "items": items,
             "verdicts": dict(self.verdicts),
             "missing": self.missing,
             "warnings": list(self.warnings),
             "errors": list(self.errors),
         }
-
-
-def papers() -> list[Paper]:
-    """The papers in order, with nothing obtained (config/papers.yaml)."""
-    content = YamlTree.read(config_file("papers.yaml"), InputError, "restore the file").plain()
-    return built(list[Paper], content["papers"])
 
 
 # Runs all stages, several at once in processes of their own, and continues a stopped run.
@@ -281,7 +265,7 @@ COLUMNS = ("figure", "arm", "published", "here", "definition", "verdict")
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
 
 
-def side_by_side(paper: Paper, results: Sequence[StageResult]) -> Paper:
+def side_by_side(paper: Paper, results: Sequence[StageResult]) -> PaperResult:
     """The paper with the rows and pictures of its stages at its tables and figures."""
     own = [result for result in results if result.protocol == paper.key]
     rows: dict[str, list[Mapping[str, Any]]] = {}
@@ -296,24 +280,20 @@ def side_by_side(paper: Paper, results: Sequence[StageResult]) -> Paper:
             file = PurePosixPath(result.name, picture["file"])
             pictures.setdefault(place, []).append(Picture(file, caption, robot))
     items = [
-        replace(item, rows=rows.pop(item.place, ()), pictures=pictures.pop(item.place, ()))
+        ItemResult(item, rows.pop(item.place, ()), pictures.pop(item.place, ()))
         for item in paper.items
     ]
     if rows or pictures:
         left = [row for each in rows.values() for row in each]
         drawn = [picture for each in pictures.values() for picture in each]
-        items.append(Item(UNPLACED, "not in the paper", rows=left, pictures=drawn))
+        items.append(ItemResult(PublishedItem(UNPLACED, "not in the paper"), left, drawn))
     warnings = [text for each in own for text in (each.verdict or {}).get("warnings", ())]
-    return replace(
-        paper,
-        items=items,
-        warnings=list(dict.fromkeys(warnings)),
-        errors=[f"{each.name}: {each.error}" for each in own if each.error],
-    )
+    errors = [f"{each.name}: {each.error}" for each in own if each.error]
+    return PaperResult(paper, items, list(dict.fromkeys(warnings)), errors)
 
 
 def markdown(
-    results: Sequence[Paper],
+    results: Sequence[PaperResult],
     remarks: Sequence[str] = (),
     place: Callable[[PurePosixPath], PurePosixPath] = lambda file: file,
 ) -> str:
@@ -326,19 +306,21 @@ def markdown(
     """
     lines = [f"# {TITLE}", "", INTRODUCTION, "", VERDICTS, ""]
     lines += [*(f"- {remark}" for remark in remarks), ""] if remarks else []
-    lines += _table(SUMMARY, [paper.summary() for paper in results])
-    for paper in results:
+    lines += _table(SUMMARY, [result.summary() for result in results])
+    for result in results:
+        paper = result.paper
         lines += ["", f"## {paper.key}: {paper.title}", "", f"{paper.source}.", ""]
-        lines += [f"- failed: {error.splitlines()[-1]}" for error in paper.errors]
-        lines += [f"- {warning}" for warning in paper.warnings]
-        for item in paper.items:
+        lines += [f"- failed: {error.splitlines()[-1]}" for error in result.errors]
+        lines += [f"- {warning}" for warning in result.warnings]
+        for each in result.items:
+            item = each.item
             lines += ["", f"### {item.place}: {item.shows}", ""]
-            if item.rows:
-                lines += [*_table(COLUMNS, [_cells(row) for row in item.rows]), ""]
-            for picture in item.pictures:
+            if each.rows:
+                lines += [*_table(COLUMNS, [_cells(row) for row in each.rows]), ""]
+            for picture in each.pictures:
                 lines += [f"![{picture.caption}]({place(picture.file)})", ""]
                 lines += [f"{picture.robot}: {picture.caption}", ""]
-            if not item.rows and not item.pictures:
+            if not each.rows and not each.pictures:
                 lines += [f"{item.reason[:1].upper()}{item.reason[1:] or 'Not obtained'}."]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -368,7 +350,7 @@ def run_papers(
     quick: bool = False,
     stages: Sequence[Stage] = STAGES,
     progress: Progress | None = None,
-) -> list[Paper]:
+) -> list[PaperResult]:
     """Run every protocol on simulated arms and write the page into the folder.
 
     Args:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ur_energy_model.codec import plain
+from ur_energy_model.codec import built, plain
 from ur_energy_model.errors import InputError, MotionRefusedError
 from ur_energy_model.experiment.design import Design, design_trajectory, genetic_search
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, limits_of
@@ -24,6 +25,102 @@ from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
 from ur_energy_model.typing import Progress
 from ur_energy_model.yaml_reader import YamlTree
+
+# What the papers show: config/papers.yaml.
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A number of a paper, or of this package beside it.
+
+    Attributes:
+        figure: name with unit; {names} are filled in.
+        published: value in the paper, None without one.
+        how: how the paper computes the number, one clause; here follows it exactly.
+        differs: what is not as in the paper, such as "arm", "data", "method".
+        tolerance: relative difference up to which the two agree; None if it is not for a
+            tolerance to decide.
+    """
+
+    figure: str
+    published: Any = None
+    how: str = ""
+    differs: tuple[str, ...] = ()
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
+class PublishedItem:
+    """A table, figure or section of a paper.
+
+    Attributes:
+        place: as the paper calls it, such as "Table V".
+        shows: what it shows.
+        reason: why nothing can be obtained for it; "" if something can.
+        rows: its numbers, by a key of ours.
+    """
+
+    place: str
+    shows: str
+    reason: str = ""
+    rows: dict[str, PublishedRow] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper and everything that it shows.
+
+    Attributes:
+        key: protocol, "s0" to "s4".
+        title: of the paper.
+        source: authors, journal, DOI.
+        items: in the order of the paper.
+        inputs: numbers that the protocol needs and no row shows.
+    """
+
+    key: str
+    title: str
+    source: str
+    items: tuple[PublishedItem, ...]
+    inputs: dict[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, key: str) -> Any:
+        """The published value of a row, or an input."""
+        return self.inputs[key] if key in self.inputs else self._rows[key][1].published
+
+    @cached_property
+    def _rows(self) -> dict[str, tuple[str, PublishedRow]]:
+        return {key: (item.place, row) for item in self.items for key, row in item.rows.items()}
+
+    def row(self, key: str, here: Any, *, judged: str = "", **named: Any) -> Row:
+        """A row of the verdict.
+
+        Args:
+            key: of the row.
+            here: value found on this arm.
+            judged: verdict in words where numbers alone do not decide.
+            named: attributes of the row that depend on the run, and names in its texts.
+        """
+        place, row = self._rows[key]
+        row = replace(row, **{each: named.pop(each) for each in _CHANGED & named.keys()})
+        words = {**self.inputs, **named}
+        figure, how = row.figure.format(**words), row.how.format(**words)
+        return Row(figure, row.published, here, place, how, row.differs, row.tolerance, judged)
+
+
+_CHANGED = {"published", "differs", "tolerance"}
+
+
+def papers() -> tuple[Paper, ...]:
+    """The papers in order."""
+    content = YamlTree.read(config_file("papers.yaml"), InputError, "restore the file").plain()
+    return built(tuple[Paper, ...], content["papers"])
+
+
+def paper(key: str) -> Paper:
+    """The paper of a protocol."""
+    return next(each for each in papers() if each.key == key)
+
 
 # Result of a protocol: the figures found beside the published ones.
 
@@ -285,11 +382,11 @@ class ProtocolRun:
                 return motion
         raise MotionRefusedError(f"no test motion of {self.robot.name} passes the checks")
 
-    def finish(self, protocol: str, published: Mapping[str, Any], rows: Sequence[Row]) -> Outcome:
+    def finish(self, paper: Paper, rows: Sequence[Row]) -> Outcome:
         """Write the outcome as verdict.md and verdict.json, and return it."""
         outcome = Outcome(
-            protocol,
-            published["source"],
+            paper.key,
+            paper.source,
             self.robot.name,
             self.simulated,
             rows,
@@ -300,10 +397,3 @@ class ProtocolRun:
         text = json.dumps(plain(outcome.as_dict()), indent=2, allow_nan=False)
         write_text(self.folder / VERDICT, text + "\n")
         return outcome
-
-
-def published_results() -> dict[str, dict[str, Any]]:
-    """Published figures by protocol (config/published_results.yaml)."""
-    path = config_file("published_results.yaml")
-    content = YamlTree.read(path, InputError, "restore the file").plain()
-    return {name: figures for name, figures in content.items() if name != "schema"}

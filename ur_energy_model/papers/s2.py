@@ -16,7 +16,7 @@ from ur_energy_model.identification.pipeline import IdentificationOptions, ident
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.papers.protocol import Outcome, ProtocolRun, Row
+from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.typing import Array
@@ -31,15 +31,12 @@ _WIDTH, _SEVEN_JOINT_WIDTH = 0.6, 0.45
 _TRIES = 20
 """Positions about each candidate at which its clearance is evaluated."""
 _TOLERANCE, _R2_TOLERANCE = 0.25, 0.02
-_DATA = "Section IV-A"
-_TABLE = "Table II"
 _PARTS = {"train": "training", "test": "testing"}
-_OURS = "physical model of this package, held-out recording; RMSE [W], [% of range], R2"
 
 
-def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
+def run(session: ProtocolRun, paper: Paper) -> Outcome:
     """Train EcBot's models on sinusoids and test them on others; our physical model beside."""
-    count = training_runs(session, published["samples"])
+    count = training_runs(session, paper["samples"])
     training = [
         _record(session, "training" if k == 0 else f"training_{k + 1}", 1.0, k)
         for k in range(count)
@@ -48,15 +45,18 @@ def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
     robot = session.robot
     ecbot = Ecbot(robot, training)
     tests = {"train": ecbot.test(training), "test": ecbot.test([testing])}
-    theirs = published.get(robot.name)
-    differs = ("arm and data",) if theirs is not None else ("type of arm and data",)
-    rows = _data_rows(ecbot, tests["test"], published)
+    enough = ecbot.samples >= paper["samples"]
+    judged = "agrees: at least as many" if enough else "differs: fewer, a quick run"
+    rows = [
+        paper.row("samples", ecbot.samples, judged=judged),
+        paper.row("test_seconds", float(tests["test"].time[-1])),
+    ]
     for part, test in tests.items():
-        rows += _error_rows(part, test, ecbot, theirs, differs)
-    rows += _parameter_rows(ecbot)
-    rows += _our_rows(session, training[:1], testing)
+        rows += _error_rows(paper, robot.name, part, test, ecbot)
+    rows += _parameter_rows(paper, ecbot)
+    rows += _our_rows(session, paper, training[:1], testing)
     _draw(session, tests)
-    return session.finish("s2", published, rows)
+    return session.finish(paper, rows)
 
 
 def training_runs(session: ProtocolRun, samples: int) -> int:
@@ -111,100 +111,49 @@ def _open_position(robot: RobotDescription) -> Array:
     return np.asarray(corners[np.argmax(clearance.min(axis=1))])
 
 
-def _data_rows(ecbot: Ecbot, test: EcbotTest, published: Mapping[str, Any]) -> list[Row]:
-    least, seconds = published["samples"], float(test.time[-1])
-    enough = ecbot.samples >= least
-    return [
-        Row(
-            "training samples",
-            least,
-            ecbot.samples,
-            _DATA,
-            "samples of sinusoids with other amplitudes, frequencies and centres",
-            judged="agrees: at least as many" if enough else "differs: fewer, a quick run",
-        ),
-        Row(
-            "testing [s]",
-            published["test_seconds"],
-            seconds,
-            _DATA,
-            "another recording",
-            tolerance=0.1,
-        ),
-    ]
+def _error_rows(paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecbot) -> list[Row]:
+    """Table II for training or testing, figure by figure."""
+    theirs = paper.inputs.get(robot)
+    differs = ("arm and data",) if theirs is not None else ("type of arm and data",)
+    dynamics, power = [None, None], [None, None, None]
+    if theirs is not None:
+        power = theirs[part]
+        if theirs["measured"] == ecbot.measured:
+            dynamics = theirs[f"dynamics_{part}"]
+    current = ecbot.measured == "current"
+    words = {
+        "part": _PARTS[part],
+        "what": "current" if current else "joint torque",
+        "unit": "A" if current else "N m",
+    }
+    rows = []
+    for key, published, here, tolerance in (
+        ("dynamics_rmse", dynamics[0], test.dynamics.rmse, _TOLERANCE),
+        ("dynamics_percent", dynamics[1], test.dynamics.rmse_percent, _TOLERANCE),
+        ("rmse", power[0], test.power.rmse, _TOLERANCE),
+        ("rmse_percent", power[1], test.power.rmse_percent, _TOLERANCE),
+        ("r2", power[2], test.power.r2, _R2_TOLERANCE),
+        ("rmse_measured", None, test.power_from_measured.rmse, _TOLERANCE),
+    ):
+        found: dict[str, Any] = {"published": published, "tolerance": tolerance}
+        rows.append(paper.row(key, here, differs=differs, **found, **words))
+    return rows
 
 
-def _error_rows(
-    part: str,
-    test: EcbotTest,
-    ecbot: Ecbot,
-    theirs: Mapping[str, Any] | None,
-    differs: tuple[str, ...],
-) -> list[Row]:
-    """Row of Table II for training or testing, figure by figure."""
-    unit = "A" if ecbot.measured == "current" else "N m"
-    what = "current" if ecbot.measured == "current" else "joint torque"
-    alike = theirs is not None and theirs["measured"] == ecbot.measured
-    dynamics = theirs[f"dynamics_{part}"] if theirs is not None and alike else (None, None)
-    power = (None, None, None) if theirs is None else theirs[part]
-    how = "power predicted from positions, speeds and accelerations alone (eq. 12, 16)"
-    return [
-        Row(
-            f"{figure}, {_PARTS[part]}",
-            value,
-            here,
-            _TABLE,
-            definition,
-            differs,
-            None if value is None else _R2_TOLERANCE if figure.startswith("r2") else _TOLERANCE,
-        )
-        for figure, value, here, definition in (
-            (
-                f"RMSE_D of {what} [{unit}]",
-                dynamics[0],
-                test.dynamics.rmse,
-                "eq. 25: all joints and samples, predicted from the motion",
-            ),
-            (
-                f"%RMSE_D of {what} [%]",
-                dynamics[1],
-                test.dynamics.rmse_percent,
-                "eq. 26: mean over the joints of RMSE over range",
-            ),
-            ("RMSE of power [W]", power[0], test.power.rmse, f"eq. 22: {how}"),
-            ("RMSE of power [% of range]", power[1], test.power.rmse_percent, f"eq. 23: {how}"),
-            ("r2 of power", power[2], test.power.r2, how),
-            (
-                f"RMSE of power from measured {what} [W]",
-                None,
-                test.power_from_measured.rmse,
-                "not in the paper: the same coefficients on measured values",
-            ),
-        )
-    ]
-
-
-def _parameter_rows(ecbot: Ecbot) -> list[Row]:
+def _parameter_rows(paper: Paper, ecbot: Ecbot) -> list[Row]:
     """What eq. 18-21 found; the paper does not print it."""
     dynamics = ecbot.dynamics
-    rows = [
-        ("k_v by joint [N m s/rad]", dynamics.viscous, "eq. 11: viscous friction"),
-        ("k_s by joint [N m]", dynamics.coulomb, "eq. 11: Coulomb friction"),
-        (
-            "inertia about the own axis by joint [kg m2]",
-            dynamics.inertia,
-            "eq. 10: the motor's, and of the links what cannot be told from it",
-        ),
-        ("P_c [W]", float(ecbot.coefficients[0]), "eq. 20: constant power"),
-    ]
-    if dynamics.torque_constant is not None:
-        rows.insert(
-            0, ("k_m by joint [N m/A]", dynamics.torque_constant, "eq. 12: joint torque per ampere")
-        )
-    return [Row(figure, None, here, "Section III-C", how) for figure, here, how in rows]
+    found = {
+        "torque_constant": dynamics.torque_constant,
+        "viscous": dynamics.viscous,
+        "coulomb": dynamics.coulomb,
+        "inertia": dynamics.inertia,
+        "constant_power": float(ecbot.coefficients[0]),
+    }
+    return [paper.row(key, here) for key, here in found.items() if here is not None]
 
 
-def _our_rows(session: ProtocolRun, training: list[Path], testing: Path) -> list[Row]:
+def _our_rows(session: ProtocolRun, paper: Paper, training: list[Path], testing: Path) -> list[Row]:
     """Power of both models of `ur_energy identify` on the testing data, as METRICS have it."""
     rows = []
     for kind, label in (("ecbot", "free model"), ("physical", "physical model")):
@@ -217,14 +166,12 @@ def _our_rows(session: ProtocolRun, training: list[Path], testing: Path) -> list
         )
         save_model(found.model, session.folder / f"model_{kind}.yaml")
         metrics = found.validation[0]
-        for power, how in (
-            (metrics.power, "measured currents"),
-            (metrics.power_from_motion, "motion"),
+        for source, power in (
+            ("measured currents", metrics.power),
+            ("motion", metrics.power_from_motion),
         ):
             here = [(power or {}).get(key) for key in ("rmse", "rmse_percent", "r2")]
-            rows.append(
-                Row(f"power from {how}, ours, {label}", None, here, _TABLE, _OURS, ("method",))
-            )
+            rows.append(paper.row("ours", here, source=source, label=label))
     return rows
 
 

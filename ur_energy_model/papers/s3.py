@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -13,7 +12,7 @@ import pinocchio as pin
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.papers.protocol import Outcome, ProtocolRun, Row
+from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.model_charts import bode_chart, joints_chart
 from ur_energy_model.simulation.arm_options import (
@@ -30,15 +29,54 @@ from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.typing import Array, Mask
 
-# Rows and pictures of the drive model of S3: transfer function, Bode diagram, gear stiffness.
-
-FUNCTION = "PD tuning, transfer function"
 DRIVE_SET: DriveSet = "s3"
 """Drives of the slides, see `drive_sets`."""
-_ROUNDING = 1e-3
-"""The slides give four digits."""
 _PROBE = 1e-6
 """Step of the numerical gradient of the potential energy [rad]."""
+
+
+def run(session: ProtocolRun, paper: Paper) -> Outcome:
+    """Drive model beside the published one, then pick and place with and without friction."""
+    robot = session.robot
+    rows = [
+        paper.row("d", robot.d),
+        paper.row("a", robot.a),
+        paper.row("alpha", np.degrees(robot.alpha)),
+        *transfer_function_rows(paper),
+        *gear_rows(session, paper),
+        *inertia_and_gain_rows(session, paper),
+        gravity_row(paper, robot),
+    ]
+    draw_drives(session, paper)
+    motion = RepeatedMotion(robot.name, named_motion("pick_and_place", robot))
+    if session.another is None:
+        session.warnings.append(
+            "the robot's own controller followed the motion, not PD with gravity compensation"
+        )
+        runs = {"own controller": Tracking.of_bag(session.record("pick_and_place", motion))}
+    else:
+        runs = {}
+        options = replace(session.another.options, controller="pd", drive_set=DRIVE_SET)
+        for name, frictionless in (("with friction", False), ("without friction", True)):
+            arm = session.another.make(replace(options, frictionless=frictionless))
+            bag = replace(session, run=arm).record(name.replace(" ", "_"), motion)
+            runs[name] = Tracking.of_bag(bag)
+    for name, tracking in runs.items():
+        left = 1e3 * tracking.at_rest
+        judged = "agrees: none is left"
+        if left.max() > 1e3 * _RESOLVED:
+            judged = (
+                f"differs: up to {left.max():.1f} mrad are left; stiction holds the joints there"
+            )
+        rows += [
+            paper.row("largest_error", 1e3 * tracking.largest, name=name),
+            paper.row("rest_error", left, name=name, judged=judged),
+        ]
+    _draw(session, runs)
+    return session.finish(paper, rows)
+
+
+# The drive model: transfer function, Bode diagram, gear stiffness.
 
 
 def arm_parameters(session: ProtocolRun) -> ArmParameters:
@@ -50,117 +88,76 @@ def arm_parameters(session: ProtocolRun) -> ArmParameters:
     )
 
 
-def gear_rows(session: ProtocolRun, published: Mapping[str, Any]) -> list[Row]:
-    """Constants of both gears as the simulated arm has them."""
-    place, parameters, rows = "Harmonic drive, parameters", arm_parameters(session), []
-    for name, key, joint in (("HFUS-20", "hfus_20", 0), ("HFUS-14", "hfus_14", 3)):
-        gear, squared = published[key], parameters.gear_ratio[joint] ** 2
-        here = {
-            "stiffness": ("K1 K2 K3 [N m/rad]", parameters.stiffness[joint]),
-            "knees": ("T1 T2 [N m]", parameters.knees[joint]),
-            "rotor_inertia": ("J_w [kg m2]", parameters.rotor_inertia[joint] / squared),
-            "rotor_damping": (
-                "B_mw [N m s/rad]",
-                parameters.friction.viscous[0, joint] / squared,
-            ),
-            "rotor_coulomb": (
-                "B_mw+ B_mw- [N m]",
-                parameters.friction.coulomb[:, joint] / parameters.gear_ratio[joint],
-            ),
-            "flex_damping": ("B_f [N m s/rad]", parameters.flex_spline_viscous[joint]),
-            "flex_coulomb": ("B_f+ B_f- [N m]", [parameters.flex_spline_coulomb[joint]] * 2),
-        }
-        rows += [
-            Row(f"{name}: {label}", gear[what], value, place, "drive set s3, as it runs", (), 1e-9)
-            for what, (label, value) in here.items()
-        ]
-    return rows
-
-
-def published_drive(published: Mapping[str, Any]) -> LinearDrive:
+def published_drive(paper: Paper) -> LinearDrive:
     """Drive of the first joint of the slides, joint side.
 
     The slides do not give the flex-spline inertia J_f; the coefficient of s^2,
     k1/J_f + B_w B_f/(J_w J_f) + k1/(N^2 J_w), determines it.
     """
-    gear = published["hfus_20"]
-    squared = float(published["gear_ratio"]) ** 2
+    gear = paper["hfus_20"]
+    squared = float(paper["gear_ratio"]) ** 2
     rotor, damping = gear["rotor_inertia"] * squared, gear["rotor_damping"] * squared
     stiffness, flex = gear["stiffness"][0], gear["flex_damping"]
-    rest = published["denominator"][2] - stiffness / rotor
+    rest = paper["denominator"][2] - stiffness / rotor
     link = (stiffness + damping * flex / rotor) / rest
     return LinearDrive(rotor, damping, link, flex, stiffness)
 
 
-def transfer_function_rows(published: Mapping[str, Any]) -> list[Row]:
+def transfer_function_rows(paper: Paper) -> list[Row]:
     """The published transfer function beside the one that its constants give."""
-    drive = published_drive(published)
-    numerator, denominator = drive.published_form(published["gear_ratio"])
-    theirs = published["denominator"]
-    how = "linear drive of four states with the slides' constants; J_f from the coefficient of s^2"
-    rows = [
-        Row("numerator", published["numerator"], numerator, FUNCTION, how, (), _ROUNDING),
+    numerator, denominator = published_drive(paper).published_form(paper["gear_ratio"])
+    theirs = paper["denominator"]
+    not_independent = "see text: not independent, J_f is from it"
+    return [
+        paper.row("numerator", numerator),
         *(
-            Row(
-                f"coefficient of s^{4 - k}", theirs[k], denominator[k], FUNCTION, how, (), _ROUNDING
-            )
+            paper.row("coefficient", denominator[k], published=theirs[k], power=str(4 - k))
             for k in (1, 3)
         ),
-        Row(
-            "coefficient of s^2",
-            theirs[2],
-            denominator[2],
-            FUNCTION,
-            how,
-            judged="see text: not independent, J_f is from it",
-        ),
-        Row(
-            "coefficient of s^0",
-            theirs[4],
-            0.0,
-            FUNCTION,
-            "zero: nothing holds the joint",
-            judged="agrees: theirs is rounding",
-        ),
+        paper.row("coefficient_2", denominator[2], judged=not_independent),
+        paper.row("coefficient_0", 0.0, judged="agrees: theirs is rounding"),
     ]
+
+
+def gear_rows(session: ProtocolRun, paper: Paper) -> list[Row]:
+    """Constants of both gears as the simulated arm has them."""
+    arm, rows = arm_parameters(session), []
+    for name, key, joint in (("HFUS-20", "hfus_20", 0), ("HFUS-14", "hfus_14", 3)):
+        ratio = arm.gear_ratio[joint]
+        here = {
+            "stiffness": ("K1 K2 K3 [N m/rad]", arm.stiffness[joint]),
+            "knees": ("T1 T2 [N m]", arm.knees[joint]),
+            "rotor_inertia": ("J_w [kg m2]", arm.rotor_inertia[joint] / ratio**2),
+            "rotor_damping": ("B_mw [N m s/rad]", arm.friction.viscous[0, joint] / ratio**2),
+            "rotor_coulomb": ("B_mw+ B_mw- [N m]", arm.friction.coulomb[:, joint] / ratio),
+            "flex_damping": ("B_f [N m s/rad]", arm.flex_spline_viscous[joint]),
+            "flex_coulomb": ("B_f+ B_f- [N m]", [arm.flex_spline_coulomb[joint]] * 2),
+        }
+        rows += [
+            paper.row("gear", value, published=paper[key][what], name=name, label=label)
+            for what, (label, value) in here.items()
+        ]
     return rows
 
 
-def inertia_rows(session: ProtocolRun, published: Mapping[str, Any]) -> list[Row]:
-    """Link inertia behind the published transfer function, and that of the arm."""
-    drives = linear_drives(session.robot, arm_parameters(session))
-    needed = published_drive(published).link_inertia
+def inertia_and_gain_rows(session: ProtocolRun, paper: Paper) -> list[Row]:
+    """Link inertia behind the published function, that of the arm, and gains of the PD control."""
+    parameters = arm_parameters(session)
+    inertia = [drive.link_inertia for drive in linear_drives(session.robot, parameters)]
+    gains = tuned_pd(session.robot, parameters)
+    judged = (
+        f"differs: the links of a UR5 have {inertia[0]:.2g} kg m2 there; the published one seems "
+        "to leave them out"
+    )
     return [
-        Row(
-            "link inertia of joint 1 in the published function [kg m2]",
-            "element of the mean mass matrix",
-            needed,
-            FUNCTION,
-            "J_f that gives the published coefficients",
-            judged=f"differs: the links of a UR5 have {drives[0].link_inertia:.2g} kg m2 there; "
-            "the published one seems to leave them out",
-        ),
-        Row(
-            "link inertia of the arm, mean over positions, by joint [kg m2]",
-            None,
-            [drive.link_inertia for drive in drives],
-            FUNCTION,
-            "mean diagonal of the mass matrix over 200 random positions",
-        ),
+        paper.row("link_inertia", published_drive(paper).link_inertia, judged=judged),
+        paper.row("arm_inertia", inertia),
+        paper.row("kp", gains.stiffness),
+        paper.row("kd", gains.damping),
     ]
 
 
-def gain_rows(session: ProtocolRun) -> list[Row]:
-    """Gains of the PD controller, tuned in the frequency domain."""
-    gains = tuned_pd(session.robot, arm_parameters(session))
-    how = "open loop of rotor angle with magnitude 1 and 60 degrees phase margin at 5 Hz"
-    return [
-        Row("KP by joint [N m/rad]", None, gains.stiffness, FUNCTION, how, ("method",)),
-        Row("KD by joint [N m s/rad]", None, gains.damping, FUNCTION, how, ("method",)),
-    ]
-
-
-def gravity_row(robot: RobotDescription) -> Row:
+def gravity_row(paper: Paper, robot: RobotDescription) -> Row:
     """Gravity torques of the controller beside the gradient of the potential energy."""
     dynamics = ArmDynamics(robot)
     model, data = dynamics.model, dynamics.data
@@ -173,30 +170,13 @@ def gravity_row(robot: RobotDescription) -> Row:
         ]
         gradient = np.array([(up - down) / (2 * _PROBE) for up, down in energies])
         worst = max(worst, float(np.abs(used - gradient).max()))
-    return Row(
-        "gravity torque and gradient of the potential energy, largest difference [N m]",
-        "equal by derivation",
-        worst,
-        "Gravity compensation",
-        "g_i = dP/dq_i at 50 random positions; P by the link masses",
-        judged="agrees" if worst < 1e-5 else "differs",
-    )
+    return paper.row("gravity", worst, judged="agrees" if worst < 1e-5 else "differs")
 
 
-def kinematics_rows(robot: RobotDescription, published: Mapping[str, Any]) -> list[Row]:
-    """Denavit-Hartenberg parameters of the arm beside the slides'."""
-    place = "Denavit-Hartenberg table"
-    values = {"d [m]": robot.d, "a [m]": robot.a, "alpha [deg]": np.degrees(robot.alpha)}
-    return [
-        Row(f"{name} by joint", published[key], values[name], place, "as listed", (), 1e-9)
-        for name, key in (("d [m]", "d"), ("a [m]", "a"), ("alpha [deg]", "alpha"))
-    ]
-
-
-def draw_drives(session: ProtocolRun, published: Mapping[str, Any]) -> None:
+def draw_drives(session: ProtocolRun, paper: Paper) -> None:
     """Bode diagram of the first joint, and stiffness of both gears."""
-    ratio = float(published["gear_ratio"])
-    theirs = published_drive(published)
+    ratio = float(paper["gear_ratio"])
+    theirs = published_drive(paper)
     ours = linear_drives(session.robot, arm_parameters(session))[0]
     frequency = np.geomspace(0.1, 1e5, 800)
     responses = {
@@ -205,13 +185,13 @@ def draw_drives(session: ProtocolRun, published: Mapping[str, Any]) -> None:
     }
     caption = "From motor torque to joint angle, joint 1"
     session.picture(bode_chart("s3_bode", caption, frequency, responses), "PD tuning, Bode diagram")
-    session.picture(_stiffness_chart(published), "Harmonic drive, stiffness")
+    session.picture(_stiffness_chart(paper), "Harmonic drive, stiffness")
 
 
-def _stiffness_chart(published: Mapping[str, Any]) -> LineChart:
+def _stiffness_chart(paper: Paper) -> LineChart:
     lines = []
     for index, (key, name) in enumerate((("hfus_20", "HFUS-20"), ("hfus_14", "HFUS-14"))):
-        gear = published[key]
+        gear = paper[key]
         torque = np.linspace(-40.0, 40.0, 401)
         stiffness = np.tile(gear["stiffness"], (len(torque), 1))
         knees = np.tile(gear["knees"], (len(torque), 1))
@@ -226,6 +206,9 @@ def _stiffness_chart(published: Mapping[str, Any]) -> LineChart:
         panels=(Panel("Output side", tuple(lines)),),
         columns=1,
     )
+
+
+# Pick and place.
 
 
 _FIELDS = ("target_q", "target_qd", "actual_q")
@@ -270,60 +253,6 @@ class Tracking:
     def at_rest(self) -> Array:
         """Largest error at the end of a pause [n], rad."""
         return np.asarray(np.abs(self.error[self.resting]).max(axis=0))
-
-
-def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
-    """Drive model beside the published one, then pick and place with and without friction."""
-    robot = session.robot
-    rows = kinematics_rows(robot, published) + transfer_function_rows(published)
-    rows += gear_rows(session, published)
-    rows += inertia_rows(session, published) + gain_rows(session) + [gravity_row(robot)]
-    draw_drives(session, published)
-    motion = RepeatedMotion(robot.name, named_motion("pick_and_place", robot))
-    if session.another is None:
-        session.warnings.append(
-            "the robot's own controller followed the motion, not PD with gravity compensation"
-        )
-        runs = {"own controller": Tracking.of_bag(session.record("pick_and_place", motion))}
-    else:
-        runs = {}
-        options = replace(session.another.options, controller="pd", drive_set=DRIVE_SET)
-        for name, frictionless in (("with friction", False), ("without friction", True)):
-            arm = session.another.make(replace(options, frictionless=frictionless))
-            bag = replace(session, run=arm).record(name.replace(" ", "_"), motion)
-            runs[name] = Tracking.of_bag(bag)
-    for name, tracking in runs.items():
-        rows += _tracking_rows(name, tracking)
-    _draw(session, runs)
-    return session.finish("s3", published, rows)
-
-
-def _tracking_rows(name: str, tracking: Tracking) -> list[Row]:
-    place, left = "Error", tracking.at_rest
-    if left.max() <= _RESOLVED:
-        judged = "agrees: none is left"
-    else:
-        judged = (
-            f"differs: up to {1e3 * left.max():.1f} mrad are left; stiction holds the joints there"
-        )
-    return [
-        Row(
-            f"largest error by joint, {name} [mrad]",
-            None,
-            1e3 * tracking.largest,
-            place,
-            "target minus actual position over the motion; the slides show curves only",
-            ("data",),
-        ),
-        Row(
-            f"error at rest by joint, {name} [mrad]",
-            "0 (K_P e = 0)",
-            1e3 * left,
-            place,
-            "largest at the end of a pause of 0.5 s",
-            judged=judged,
-        ),
-    ]
 
 
 def _draw(session: ProtocolRun, runs: Mapping[str, Tracking]) -> None:

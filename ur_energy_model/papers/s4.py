@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,32 +11,407 @@ import numpy as np
 
 from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.design_problem import DesignRequest
-from ur_energy_model.experiment.limits import PeriodicMotion, sample_period
+from ur_energy_model.experiment.limits import PeriodicMotion, RepeatedMotion, sample_period
 from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.base_parameters import FullRegressor, Regrouping, regroup
 from ur_energy_model.identification.error_statistics import ErrorStatistics
 from ur_energy_model.identification.payload import payload_difference
 from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Setup
-from ur_energy_model.papers.protocol import Outcome, ProtocolRun, Row
-from ur_energy_model.papers.s4_measured_run import (
-    JointFriction,
-    MeasuredRun,
-    Noise,
-    check_load,
-    least_squares,
-    predict,
-    processed,
-    simulate,
-)
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart
+from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.typing import Array
 
-# Pictures of protocol s4 on the paper's own robot.
+PAYLOAD = 1.0
+"""Known mass [kg]; every arm can carry it."""
+ROBOT = "qin2024"
+"""Name of the paper's robot in config/robots."""
+_REPETITIONS = 3
+_TORQUE_NOISE = 0.02
+"""Noise of the drives' torque over its root mean square, assumed."""
+_POSITION_NOISE, _SPEED_NOISE = 1e-6, 2e-3
+"""Of the encoders [rad, rad/s], assumed."""
+_DECIMALS = 4
+"""Digits of base parameters that are kept [kg m^2, kg m, ...]."""
+_NOTEWORTHY = 0.05
+"""Differences from here on show in the digits of Table 5."""
+
+
+def run(session: ProtocolRun, paper: Paper) -> Outcome:
+    """Verify without payload on the same and on another motion, then identify a known payload.
+
+    The paper's own robot exists in simulation only, with parts of the experiment that others lack.
+    """
+    if session.robot.name == ROBOT:
+        return run_on_own_robot(session, paper)
+    if session.mount is not None:
+        session.mount(0.0)
+    design = session.design("excitation", session.seed)
+    other = session.design("general", session.seed + 1)
+    fitted = session.record("excitation_unloaded", design.trajectory)
+    general = session.record("general_unloaded", other.trajectory)
+    base = identify_base_parameters(
+        [fitted], session.robot, validate=[general], progress=session.progress
+    )
+    found = identify([fitted], session.robot, validate=[general], progress=session.progress)
+    save_model(found.model, session.folder / "model.yaml")
+    session.warnings += base.warnings
+    parameters, verification = base.parameters, base.verification
+    rows = [
+        paper.row("other_base_parameters", parameters.regrouping.rank),
+        paper.row("other_self_rms", parameters.torque_rms),
+        paper.row("other_general_rms", verification and verification.torque_rms),
+        paper.row("other_general_r2", verification and verification.torque_r2),
+        *identify_known_payload(session, paper, design.trajectory, found, fitted),
+    ]
+    return session.finish(paper, rows)
+
+
+def identify_known_payload(
+    session: ProtocolRun,
+    paper: Paper,
+    motion: PeriodicMotion,
+    found: Identification,
+    unloaded: Path,
+) -> list[Row]:
+    """Rows about a known payload, from loaded minus unloaded currents; empty without a mount.
+
+    Args:
+        session: run of the protocol.
+        paper: its rows.
+        motion: motion to repeat with the payload.
+        found: model identified without payload.
+        unloaded: bag of the motion without payload.
+    """
+    if session.mount is None:
+        session.warnings.append(
+            "the part with a payload was skipped: somebody has to mount it; run without --yes"
+        )
+        return []
+    session.mount(PAYLOAD)
+    try:
+        loaded = session.record("excitation_loaded", motion)
+    finally:
+        session.mount(0.0)
+    mass, std = payload_difference(found.model, loaded, unloaded, progress=session.progress)
+    return [
+        paper.row("payload", PAYLOAD),
+        paper.row("payload_found", mass),
+        paper.row("payload_std", std),
+        paper.row("payload_ratio", mass / PAYLOAD),
+    ]
+
+
+# The paper's own robot, simulated: base parameters from a rigid multibody simulation (Table 5),
+# then with friction and noise as in the experiment (Table 9), verified on the same and on another
+# trajectory (Figs. 15 and 17), and the load check (Tables 6 and 7).
+
+
+def run_on_own_robot(session: ProtocolRun, paper: Paper) -> Outcome:
+    """The paper's simulation and experiment on a simulated arm."""
+    robot = session.robot
+    request = DesignRequest(robot, _setup(robot), tool_speed=float("inf"))
+    population = 40 if session.quick else paper["population"]
+    design = session.design("excitation", session.seed, request, population=population)
+    other = session.design("general", session.seed + 1, request, population=population)
+    trajectory, differs = design.trajectory, ("method",) if session.quick else ()
+    rows = [
+        paper.row("a", robot.a),
+        paper.row("d", robot.d),
+        paper.row("max_velocity", np.degrees(robot.max_velocity)),
+        paper.row("max_acceleration", np.degrees(robot.max_acceleration)),
+        paper.row("gear_ratios", robot.gear_ratio),
+        paper.row("harmonics", trajectory.harmonics),
+        paper.row("base_frequency", 1 / trajectory.period),
+        paper.row("condition_number", design.condition_number, differs=differs),
+        *_simulation_rows(session, paper, design),
+        *_experiment_rows(session, paper, design, other),
+        *check_load(session, paper),
+    ]
+    return session.finish(paper, rows)
+
+
+def _setup(robot: RobotDescription) -> Setup:
+    """Upright, with the gravity of the paper's load check."""
+    return Setup(gravity=np.array([0.0, 0.0, -robot.controller_gravity]))
+
+
+@dataclass(frozen=True)
+class BaseModel:
+    """Regressor of the arm with friction or without, and its base parameters as in the paper.
+
+    Attributes:
+        regressor: of all parameters.
+        regrouping: onto the base columns that the paper chose.
+    """
+
+    regressor: FullRegressor
+    regrouping: Regrouping
+
+    @classmethod
+    def of(cls, robot: RobotDescription, names: list[str], *, friction: bool) -> BaseModel:
+        """Of an arm; `names` are the inertial base columns."""
+        gravity = _setup(robot).gravity
+        regressor = FullRegressor(robot, gravity, friction=friction, motor_inertia=False)
+        own = [name for name in regressor.names if name.split("_")[0] in {"fc", "fv"}]
+        return cls(regressor, regroup(regressor, [*names, *own]))
+
+    @property
+    def true(self) -> dict[str, float]:
+        """Base parameters of the robot file by name; frictions are zero."""
+        values = self.regrouping.combination @ self.regressor.nominal()
+        return self.by_name(values)
+
+    def by_name(self, values: Array) -> dict[str, float]:
+        """Base parameters [rank] by name."""
+        names = (self.regrouping.names[column] for column in self.regrouping.base)
+        return dict(zip(names, map(float, np.round(values, _DECIMALS) + 0.0), strict=True))
+
+    def identified(self, run: MeasuredRun) -> Array:
+        """Base parameters [rank] from a processed run."""
+        return least_squares(run, self.regressor, self.regrouping)
+
+    def predicted(self, run: MeasuredRun, values: Array) -> Array:
+        """Torque [samples, n], N m, of a processed run by base parameters [rank]."""
+        return predict(run, self.regressor, self.regrouping, values)
+
+
+def _simulation_rows(session: ProtocolRun, paper: Paper, design: Design) -> list[Row]:
+    """Table 5: an ideal arm, then the paper's processing."""
+    names = paper["base_names"]
+    motion = design.trajectory.repeated(_REPETITIONS)
+    raw = simulate(ArmDynamics(session.robot, _setup(session.robot)), motion)
+    clean = processed(raw, _REPETITIONS)
+    model = BaseModel.of(session.robot, names, friction=False)
+    found, true = model.by_name(model.identified(clean)), model.true
+    theoretical = dict(zip(names, paper["theoretical"], strict=True))
+    simulated = dict(zip(names, paper["simulated"], strict=True))
+    rows = []
+    for link in range(1, session.robot.dof + 1):
+        own = [name for name in names if name.endswith(f"_{link}")]
+        label = f"link {link}: {' '.join(name.split('_')[0] for name in own)}"
+        theirs, recovered, actual, ours = (
+            [values[name] for name in own] for values in (theoretical, simulated, true, found)
+        )
+        chosen = f"{_same(theirs, actual)}: our links are chosen to have them"
+        close = _same(actual, ours, "the true values")
+        rows += [
+            paper.row("link_true", actual, published=theirs, link=label, judged=chosen),
+            paper.row("link_recovered", ours, published=recovered, link=label, judged=close),
+        ]
+    errors = np.array([abs(found[name] - true[name]) for name in names])
+    their_errors = np.array([abs(simulated[name] - theoretical[name]) for name in names])
+    largest, most = float(errors.max()), float(their_errors.max())
+    judged = "agrees: no larger than theirs" if largest <= most else ""
+    counts = [int((each >= _NOTEWORTHY).sum()) for each in (errors, their_errors)]
+    rows += [
+        paper.row("largest_difference", largest, published=most, judged=judged),
+        paper.row("noteworthy", counts[0], published=counts[1]),
+    ]
+    draw_motion(session, design.trajectory, "s4_excitation", "Fig. 4", "Exciting trajectory")
+    return rows
+
+
+def _experiment_rows(
+    session: ProtocolRun, paper: Paper, design: Design, other: Design
+) -> list[Row]:
+    """Table 9 and both verifications: friction and noise as of an experiment."""
+    robot, names = session.robot, paper["base_names"]
+    friction = JointFriction(np.array(paper["coulomb"]), np.array(paper["viscous"]))
+    runs = [
+        _measured(session, each, friction, session.seed + k)
+        for k, each in enumerate((design, other))
+    ]
+    clean = [processed(each, _REPETITIONS) for each in runs]
+    model = BaseModel.of(robot, names, friction=True)
+    values = model.identified(clean[0])
+    found, true = model.by_name(values), model.true
+    joints = range(1, robot.dof + 1)
+    rows = [
+        paper.row("base_parameters", model.regrouping.rank),
+        paper.row("inertial", model.regrouping.rank - 2 * robot.dof),
+        paper.row("coulomb", [found[f"fc_{j}"] for j in joints]),
+        paper.row("viscous", [found[f"fv_{j}"] for j in joints]),
+        paper.row("inertial_deviation", max(abs(found[name] - true[name]) for name in names)),
+    ]
+    draw_processing(session, runs[0], clean[0])
+    draw_motion(session, other.trajectory, "s4_general", "Fig. 16", "General trajectory")
+    judged = "see text: closer, as the simulated arm has no coupled wrist drives"
+    for kind, place, measured in (("self", "Fig. 15", clean[0]), ("general", "Fig. 17", clean[1])):
+        predicted = model.predicted(measured, values)
+        errors = ErrorStatistics(robot.dof)
+        errors.accumulate(measured.torque, predicted)
+        rows += [
+            paper.row(f"{kind}_rms", errors.rms, judged=judged),
+            paper.row(f"{kind}_r2", errors.r2, judged=judged),
+        ]
+        draw_verification(session, measured, predicted, f"s4_{kind}_torque", place)
+    return rows
+
+
+def _measured(
+    session: ProtocolRun, design: Design, friction: JointFriction, seed: int
+) -> MeasuredRun:
+    """A run with friction and noise."""
+    dynamics = ArmDynamics(session.robot, _setup(session.robot))
+    motion = design.trajectory.repeated(_REPETITIONS)
+    plain = simulate(dynamics, motion.repeated(1), friction=friction).torque
+    noise = Noise(_POSITION_NOISE, _SPEED_NOISE, _TORQUE_NOISE * np.sqrt(np.mean(plain**2, axis=0)))
+    return simulate(dynamics, motion, friction=friction, noise=noise, seed=seed)
+
+
+def _same(first: list[float], second: list[float], to: str = "") -> str:
+    """Verdict on two lists of base parameters, within an absolute limit."""
+    worst = max(abs(a - b) for a, b in zip(first, second, strict=True))
+    target = f" from {to}" if to else ""
+    return "agrees" if worst < _NOTEWORTHY else f"differs:{target} by up to {worst:.2g}"
+
+
+# Section 5.3: motion and torque of an arm that measures its torque, and their processing: averaged
+# over the periods, smoothed without phase, acceleration by central differences of the speed, least
+# squares on the base parameters with friction.
+
+CUTOFF = 10.0
+"""Of the smoothing [Hz]; the motion has components up to 0.5 Hz."""
+_THINNING = 10
+"""One of so many samples enters the least squares."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Errors of a measurement, standard deviations; n joints.
+
+    Attributes:
+        position: rad.
+        speed: rad/s.
+        torque: [n], N m.
+    """
+
+    position: float
+    speed: float
+    torque: Array
+
+
+@dataclass(frozen=True)
+class JointFriction:
+    """Coulomb and viscous friction, joint side.
+
+    Attributes:
+        coulomb: [n], N m.
+        viscous: [n], N m s/rad.
+    """
+
+    coulomb: Array
+    viscous: Array
+
+    def torque(self, qd: Array) -> Array:
+        """At speeds [samples, n], rad/s; joint side, N m."""
+        return np.asarray(self.coulomb * np.sign(qd) + self.viscous * qd)
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """Samples of one arm with n joints.
+
+    Attributes:
+        time: evenly sampled [samples], s.
+        q, qd, qdd: [samples, n], rad, rad/s, rad/s^2.
+        torque: joint side [samples, n], N m.
+    """
+
+    time: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    torque: Array
+
+    @property
+    def period(self) -> float:
+        """Step of the samples [s]."""
+        return float(self.time[1] - self.time[0])
+
+
+def simulate(
+    dynamics: ArmDynamics,
+    motion: PeriodicMotion,
+    *,
+    friction: JointFriction | None = None,
+    noise: Noise | None = None,
+    seed: int = 0,
+) -> MeasuredRun:
+    """An arm that follows a motion exactly, as joint drives do in a multibody simulation.
+
+    Args:
+        dynamics: the arm in its setup.
+        motion: sampled at the rate of the arm, all repetitions.
+        friction: None for none.
+        noise: of the measurement, None for none.
+        seed: of the noise.
+    """
+    rate = dynamics.robot.rate
+    time = np.arange(round(motion.duration * rate)) / rate
+    q, qd, qdd = motion.sample(time)
+    torque = dynamics.inverse_dynamics(q, qd, qdd)
+    if friction is not None:
+        torque = torque + friction.torque(qd)
+    if noise is not None:
+        random = np.random.default_rng([seed, 595])
+        q = q + noise.position * random.standard_normal(q.shape)
+        qd = qd + noise.speed * random.standard_normal(q.shape)
+        torque = torque + noise.torque * random.standard_normal(q.shape)
+    return MeasuredRun(time, q, qd, qdd, torque)
+
+
+def processed(run: MeasuredRun, repetitions: int, cutoff: float = CUTOFF) -> MeasuredRun:
+    """One period: the average of all, smoothed, with acceleration by central differences.
+
+    Args:
+        run: whole repetitions of a periodic motion.
+        repetitions: their number.
+        cutoff: of the zero-phase filter [Hz].
+    """
+    samples = len(run.time) // repetitions
+    kept = slice(0, samples * repetitions)
+
+    def smooth(values: Array) -> Array:
+        mean = values[kept].reshape(repetitions, samples, -1).mean(axis=0)
+        # The motion is periodic, so it goes on at either end.
+        around = low_pass(np.concatenate([mean] * 3), run.period, cutoff)
+        return around[samples : 2 * samples]
+
+    qd = smooth(run.qd)
+    qdd = (np.roll(qd, -1, axis=0) - np.roll(qd, 1, axis=0)) / (2 * run.period)
+    return MeasuredRun(run.time[:samples], smooth(run.q), qd, qdd, smooth(run.torque))
+
+
+def least_squares(run: MeasuredRun, regressor: FullRegressor, regrouping: Regrouping) -> Array:
+    """Base parameters [rank] by ordinary least squares (eq. 17)."""
+    part = slice(None, None, _THINNING)
+    columns = regressor(run.q[part], run.qd[part], run.qdd[part])[:, :, regrouping.base]
+    flat = columns.reshape(-1, regrouping.rank)
+    return np.asarray(np.linalg.lstsq(flat, run.torque[part].ravel(), rcond=None)[0])
+
+
+def predict(
+    run: MeasuredRun, regressor: FullRegressor, regrouping: Regrouping, values: Array
+) -> Array:
+    """Torque [samples, n], N m, of a motion by base parameters [rank]."""
+    parts = np.array_split(np.arange(len(run.time)), max(1, len(run.time) // 1000))
+    return np.concatenate(
+        [
+            regressor(run.q[part], run.qd[part], run.qdd[part])[:, :, regrouping.base] @ values
+            for part in parts
+        ]
+    )
+
+
+# Pictures of the paper's own robot.
 
 _RATE = 100.0
 """Of the pictures of trajectories [Hz]."""
@@ -110,334 +485,150 @@ def draw_verification(
     session.picture(chart, place)
 
 
-# Protocol s4 on the paper's own robot, simulated: Qin et al., Machines 2024, 12(9), 595.
+# Load check of Machines 2024, sec. 5.2: the torque coefficient of joint 3 from a known load.
 #
-# Base parameters from a rigid multibody simulation (Table 5), then with friction and measurement
-# noise as in the experiment (Table 9), verified on the same and on another trajectory (Figs. 15
-# and 17), and the load check (Tables 6 and 7).
+# With and without load the forearm swings through the horizontal twice. There the load's torque is
+# its weight times its lever; the difference of the drive's torque values, times torque coefficient
+# and gear ratio, should be the same.
 
-ROBOT = "qin2024"
-"""Name of the paper's robot in config/robots."""
-_REPETITIONS = 3
-_TORQUE_NOISE = 0.02
-"""Noise of the drives' torque over its root mean square, assumed."""
-_POSITION_NOISE, _SPEED_NOISE = 1e-6, 2e-3
-"""Of the encoders [rad, rad/s], assumed."""
-_DECIMALS = 4
-"""Digits of base parameters that are kept [kg m^2, kg m, ...]."""
-_NOTEWORTHY = 0.05
-"""Differences from here on show in the digits of Table 5."""
+JOINT = 2
+_WINDOW = 0.05
+"""Averaged before and after the horizontal [s]."""
+_SWING = 0.5
+"""Amplitude of the forearm about the horizontal [rad]."""
+_PERIOD = 10.0
+_NOISE = 3.0
+"""Standard deviation of one torque value [drive units], assumed."""
+_COEFFICIENT_ERROR = 0.03
+"""Largest error of the coefficient in the drive's software, relative."""
 
 
 @dataclass(frozen=True)
-class BaseModel:
-    """Regressor of the arm with friction or without, and its base parameters as in the paper.
+class Swing:
+    """Torque values of the drive over two cycles.
 
     Attributes:
-        regressor: of all parameters.
-        regrouping: onto the base columns that the paper chose.
+        run: simulated motion and torque.
+        values: of joint 3 [samples], drive units.
+        crossings: instants at the horizontal [4], indices.
     """
 
-    regressor: FullRegressor
-    regrouping: Regrouping
+    run: MeasuredRun
+    values: Array
+    crossings: tuple[int, ...]
 
-    @classmethod
-    def of(cls, robot: RobotDescription, names: list[str], *, friction: bool) -> BaseModel:
-        """Of an arm; `names` are the inertial base columns."""
-        gravity = _setup(robot).gravity
-        regressor = FullRegressor(robot, gravity, friction=friction, motor_inertia=False)
-        own = [name for name in regressor.names if name.split("_")[0] in {"fc", "fv"}]
-        return cls(regressor, regroup(regressor, [*names, *own]))
-
-    @property
-    def true(self) -> dict[str, float]:
-        """Base parameters of the robot file by name; frictions are zero."""
-        values = self.regrouping.combination @ self.regressor.nominal()
-        return self.by_name(values)
-
-    def by_name(self, values: Array) -> dict[str, float]:
-        """Base parameters [rank] by name."""
-        names = (self.regrouping.names[column] for column in self.regrouping.base)
-        return dict(zip(names, map(float, np.round(values, _DECIMALS) + 0.0), strict=True))
-
-    def identified(self, run: MeasuredRun) -> Array:
-        """Base parameters [rank] from a processed run."""
-        return least_squares(run, self.regressor, self.regrouping)
-
-    def predicted(self, run: MeasuredRun, values: Array) -> Array:
-        """Torque [samples, n], N m, of a processed run by base parameters [rank]."""
-        return predict(run, self.regressor, self.regrouping, values)
+    def at_horizontal(self) -> list[float]:
+        """Mean values within the window about each crossing."""
+        half = round(_WINDOW / self.run.period)
+        return [float(self.values[k - half : k + half + 1].mean()) for k in self.crossings]
 
 
-def run_on_own_robot(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
-    """The paper's simulation and experiment on a simulated arm."""
-    robot, names = session.robot, published["base_names"]
-    request = DesignRequest(robot, _setup(robot), tool_speed=float("inf"))
-    population = 40 if session.quick else published["population"]
-    design = session.design("excitation", session.seed, request, population=population)
-    other = session.design("general", session.seed + 1, request, population=population)
-    rows = _input_rows(robot, published) + _design_rows(published, design, session)
-    rows += _simulation_rows(session, published, design, names)
-    rows += _experiment_rows(session, published, design, other)
-    rows += check_load(session, published)
-    return session.finish("s4", published, rows)
-
-
-def _setup(robot: RobotDescription) -> Setup:
-    """Upright, with the gravity of the paper's load check."""
-    return Setup(gravity=np.array([0.0, 0.0, -robot.controller_gravity]))
-
-
-def _input_rows(robot: RobotDescription, published: Mapping[str, Any]) -> list[Row]:
-    """What the robot file has from the paper."""
-    degrees = {
-        "max_velocity": np.degrees(robot.max_velocity),
-        "max_acceleration": np.degrees(robot.max_acceleration),
-    }
-    as_read = "as listed; signs of alpha and theta, lost in the copy at hand, are assumed"
-    return [
-        Row("a by joint [m]", published["a"], robot.a, "Table 1", as_read, (), 1e-9),
-        Row("d by joint [m]", published["d"], robot.d, "Table 1", as_read, (), 1e-9),
-        Row("rated speed [deg/s]", published["max_velocity"], degrees["max_velocity"],
-            "Table 4", "as listed", (), 1e-6),
-        Row("largest acceleration [deg/s2]", published["max_acceleration"],
-            degrees["max_acceleration"], "Table 4", "as listed", (), 1e-6),
-        Row("gear ratio by joint", published["gear_ratios"], robot.gear_ratio, "Table 6",
-            "magnitude; the sign is the direction of turning", (), 1e-9),
-    ]  # fmt: skip
-
-
-def _design_rows(published: Mapping[str, Any], design: Design, session: ProtocolRun) -> list[Row]:
-    place, trajectory = "Section 4", design.trajectory
-    how = "genetic algorithm on the condition number, limits of Table 4"
-    differs = ("method",) if session.quick else ()
-    return [
-        Row("harmonics", published["harmonics"], trajectory.harmonics, place, how, (), 0.0),
-        Row("base frequency [Hz]", published["base_frequency"], 1 / trajectory.period, place,
-            how, (), 1e-9),
-        Row("condition number", None, design.condition_number, place,
-            f"{how}; the regressor includes motor inertias", differs),
-    ]  # fmt: skip
-
-
-def _simulation_rows(
-    session: ProtocolRun, published: Mapping[str, Any], design: Design, names: list[str]
-) -> list[Row]:
-    """Table 5: an ideal arm, then the paper's processing."""
-    motion = design.trajectory.repeated(_REPETITIONS)
-    raw = simulate(ArmDynamics(session.robot, _setup(session.robot)), motion)
-    clean = processed(raw, _REPETITIONS)
-    model = BaseModel.of(session.robot, names, friction=False)
-    found, true = model.by_name(model.identified(clean)), model.true
-    pairs = zip(published["theoretical"], published["simulated"], strict=True)
-    theirs = dict(zip(names, pairs, strict=True))
-    place = "Table 5"
-    how = "rigid-body simulation without friction, averaged, smoothed, central differences"
-    rows = []
-    for link in range(1, session.robot.dof + 1):
-        own = [name for name in names if name.endswith(f"_{link}")]
-        kinds = " ".join(name.split("_")[0] for name in own)
-        label = f"link {link}: {kinds}"
-        theoretical, simulated = ([theirs[name][k] for name in own] for k in (0, 1))
-        actual, recovered = ([values[name] for name in own] for values in (true, found))
-        rows += [
-            Row(f"{label}, true", theoretical, actual, place, "theoretical values",
-                judged=f"{_same(theoretical, actual)}: our links are chosen to have them"),
-            Row(f"{label}, recovered", simulated, recovered, place, how, ("data",),
-                judged=_same(actual, recovered, "the true values")),
-        ]  # fmt: skip
-    errors = np.array([abs(found[name] - true[name]) for name in names])
-    their_errors = np.array([abs(theirs[name][1] - theirs[name][0]) for name in names])
-    rows += [
-        Row("largest difference of true and recovered", float(their_errors.max()),
-            float(errors.max()), place, how, ("data",),
-            judged="agrees: no larger than theirs" if errors.max() <= their_errors.max() else ""),
-        Row("parameters that differ by 0.05 or more", int((their_errors >= _NOTEWORTHY).sum()),
-            int((errors >= _NOTEWORTHY).sum()), place, how, ("data",)),
-    ]  # fmt: skip
-    draw_motion(session, design.trajectory, "s4_excitation", "Fig. 4", "Exciting trajectory")
-    return rows
-
-
-def _experiment_rows(
-    session: ProtocolRun, published: Mapping[str, Any], design: Design, other: Design
-) -> list[Row]:
-    """Table 9 and both verifications: friction and noise as of an experiment."""
-    robot, names = session.robot, published["base_names"]
-    friction = JointFriction(np.array(published["coulomb"]), np.array(published["viscous"]))
-    runs = [
-        _measured(session, each, friction, session.seed + k)
-        for k, each in enumerate((design, other))
-    ]
-    clean = [processed(each, _REPETITIONS) for each in runs]
-    model = BaseModel.of(robot, names, friction=True)
-    values = model.identified(clean[0])
-    found, true = model.by_name(values), model.true
-    inertial = model.regrouping.rank - 2 * robot.dof
-    joints = range(1, robot.dof + 1)
-    coulomb, viscous = ([found[f"{kind}_{j}"] for j in joints] for kind in ("fc", "fv"))
-    place, how = "Table 9", "least squares on one period, averaged and smoothed"
-    rows = [
-        Row("base parameters", published["base_parameters"], model.regrouping.rank, place,
-            "36 inertial, 12 of friction, motor inertias not counted", (), 0.0),
-        Row("of these inertial", 36, inertial, place, "rank of the regressor without friction",
-            (), 0.0),
-        Row("Coulomb friction by joint [N m]", published["coulomb"], coulomb, place,
-            f"{how}; the simulated arm has the published values", ("data",), 0.1),
-        Row("viscous friction by joint [N m s/rad]", published["viscous"], viscous, place,
-            f"{how}; the simulated arm has the published values", ("data",), 0.1),
-        Row("inertial base parameters, largest deviation from the true ones", None,
-            max(abs(found[name] - true[name]) for name in names), place,
-            f"{how}; the paper's arm has no known truth, and its values in Table 9 are ten times "
-            "those of Table 5"),
-    ]  # fmt: skip
-    draw_processing(session, runs[0], clean[0])
-    draw_motion(session, other.trajectory, "s4_general", "Fig. 16", "General trajectory")
-    for kind, place, words, measured in (
-        ("self", "Fig. 15", "joints 1, 2, 6 consistent; 3, 4, 5 with local deviations", clean[0]),
-        (
-            "general",
-            "Fig. 17",
-            "joints 1, 2, 6 satisfactory; 3, 4, 5 with wrong amplitude",
-            clean[1],
-        ),
-    ):
-        predicted = model.predicted(measured, values)
-        rows += _verification_rows(kind, place, words, measured.torque, predicted)
-        draw_verification(session, measured, predicted, f"s4_{kind}_torque", place)
-    return rows
-
-
-def _measured(
-    session: ProtocolRun, design: Design, friction: JointFriction, seed: int
-) -> MeasuredRun:
-    """A run with friction and noise."""
-    dynamics = ArmDynamics(session.robot, _setup(session.robot))
-    motion = design.trajectory.repeated(_REPETITIONS)
-    plain = simulate(dynamics, motion.repeated(1), friction=friction).torque
-    noise = Noise(_POSITION_NOISE, _SPEED_NOISE, _TORQUE_NOISE * np.sqrt(np.mean(plain**2, axis=0)))
-    return simulate(dynamics, motion, friction=friction, noise=noise, seed=seed)
-
-
-def _verification_rows(
-    kind: str, place: str, words: str, measured: Array, predicted: Array
-) -> list[Row]:
-    errors = ErrorStatistics(measured.shape[1])
-    errors.accumulate(measured, predicted)
-    how = f"{kind}-trajectory verification over one period, averaged and smoothed"
-    said = "see text: closer, as the simulated arm has no coupled wrist drives"
-    return [
-        Row(f"torque error by joint, RMS, {kind} verification [N m]", words, errors.rms, place, how,
-            ("arm", "data"), judged=said),
-        Row(f"torque R2 by joint, {kind} verification", words, errors.r2, place, how,
-            ("arm", "data"), judged=said),
-    ]  # fmt: skip
-
-
-def _same(first: list[float], second: list[float], to: str = "") -> str:
-    """Verdict on two lists of base parameters, within an absolute limit."""
-    worst = max(abs(a - b) for a, b in zip(first, second, strict=True))
-    target = f" from {to}" if to else ""
-    return "agrees" if worst < _NOTEWORTHY else f"differs:{target} by up to {worst:.2g}"
-
-
-PAYLOAD = 1.0
-"""Known mass [kg]; every arm can carry it."""
-DIFFERS = ("arm", "data", "method")
-
-
-def run(session: ProtocolRun, published: Mapping[str, Any]) -> Outcome:
-    """Verify without payload on the same and on another motion, then identify a known payload.
-
-    The paper's own robot exists in simulation only, with parts of the experiment that others lack.
-    """
-    if session.robot.name == ROBOT:
-        return run_on_own_robot(session, published)
-    if session.mount is not None:
-        session.mount(0.0)
-    design = session.design("excitation", session.seed)
-    other = session.design("general", session.seed + 1)
-    fitted = session.record("excitation_unloaded", design.trajectory)
-    general = session.record("general_unloaded", other.trajectory)
-    base = identify_base_parameters(
-        [fitted], session.robot, validate=[general], progress=session.progress
+def check_load(session: ProtocolRun, paper: Paper) -> list[Row]:
+    """Rows of Tables 6 and 7, and pictures of Figs. 9 and 10."""
+    random = np.random.default_rng([session.seed, 213])
+    given, mass = paper["torque_coefficients"][JOINT], paper["load_mass"]
+    ratio = float(session.robot.gear_ratio[JOINT])
+    true = given * (1 + random.uniform(-_COEFFICIENT_ERROR, _COEFFICIENT_ERROR))
+    unloaded, loaded = (
+        _swing(session, paper, each, 1 / (true * ratio), random) for each in (0.0, mass)
     )
-    found = identify([fitted], session.robot, validate=[general], progress=session.progress)
-    save_model(found.model, session.folder / "model.yaml")
-    session.warnings += base.warnings
-    verification = base.verification
-    parameters = base.parameters
-    rows = [
-        Row(
-            "base parameters (published without, here with motor inertias)",
-            published["base_parameters"],
-            parameters.regrouping.rank,
-            "Table 9",
-            "rank of the regressor with friction",
-            ("arm", "method"),
-            0.0,
-        ),
-        Row(
-            "torque error by joint, RMS, self verification [N m]",
-            None,
-            parameters.torque_rms,
-            "Fig. 15",
-            "prediction of the fitted motion; torque from measured currents",
-            DIFFERS,
-        ),
-        Row(
-            "torque error by joint, RMS, general verification [N m]",
-            None,
-            None if verification is None else verification.torque_rms,
-            "Fig. 17",
-            "prediction of another motion; torque from measured currents",
-            DIFFERS,
-        ),
-        Row(
-            "torque R2 by joint, general verification",
-            None,
-            None if verification is None else verification.torque_r2,
-            "Fig. 17",
-            "prediction of another motion; torque from measured currents",
-            DIFFERS,
-        ),
+    # Cycles of the loaded run against cycles of the unloaded one, at both crossings: eight.
+    differences = [
+        abs(loaded.at_horizontal()[2 * i + side] - unloaded.at_horizontal()[2 * k + side])
+        for i, k, side in product(range(2), range(2), range(2))
     ]
-    rows += identify_known_payload(session, published, design.trajectory, found, fitted)
-    return session.finish("s4", published, rows)
-
-
-def identify_known_payload(
-    session: ProtocolRun,
-    published: Mapping[str, Any],
-    motion: PeriodicMotion,
-    found: Identification,
-    unloaded: Path,
-) -> list[Row]:
-    """Rows about a known payload, from loaded minus unloaded currents; empty without a mount.
-
-    Args:
-        session: run of the protocol.
-        published: figures of the paper.
-        motion: motion to repeat with the payload.
-        found: model identified without payload.
-        unloaded: bag of the motion without payload.
-    """
-    if session.mount is None:
-        session.warnings.append(
-            "the part with a payload was skipped: somebody has to mount it; run without --yes"
-        )
-        return []
-    session.mount(PAYLOAD)
-    try:
-        loaded = session.record("excitation_loaded", motion)
-    finally:
-        session.mount(0.0)
-    ratio = published["payload_torque_estimated"] / published["payload_torque_applied"]
-    mass, std = payload_difference(found.model, loaded, unloaded, progress=session.progress)
-    place, how = "Section 5.2", "loaded minus unloaded currents of one motion, all joints"
+    applied = float(mass * session.robot.controller_gravity * paper["load_arm"])
+    mean = float(np.mean(differences))
+    estimated = mean * given * ratio
+    _draw_load(session, unloaded, loaded)
     return [
-        Row("known payload [kg]", None, PAYLOAD, place, "mounted, not declared to the controller"),
-        Row("payload found [kg]", None, mass, place, how),
-        Row("its standard deviation [kg]", None, std, place, how),
-        Row("estimated over applied load", ratio, mass / PAYLOAD, place, how, DIFFERS, 0.05),
+        paper.row("load_differences", differences),
+        paper.row("mean_difference", mean),
+        paper.row("load_torque", applied),
+        paper.row("load_torque_estimated", estimated),
+        paper.row("load_ratio", estimated / applied),
+        paper.row("calibrated", applied / (mean * ratio), true=f"{true:.5f}"),
     ]
+
+
+def _swing(session: ProtocolRun, paper: Paper, mass: float, scale: float, random: Any) -> Swing:
+    """Four passages of the horizontal by the forearm with a mass [kg] at the paper's distance."""
+    robot = session.robot
+    level = _horizontal(ArmDynamics(robot))
+    amplitude, frequency = np.zeros(robot.dof), np.full(robot.dof, 1 / _PERIOD)
+    amplitude[JOINT] = _SWING
+    motion = RepeatedMotion(
+        robot.name, Sinusoids(level, amplitude, frequency, 2.5 * _PERIOD, fade_time=1.0)
+    )
+    gravity = np.array([0.0, 0.0, -robot.controller_gravity])
+    flange = _lever(ArmDynamics(robot), level)
+    centre = np.array([0.0, 0.0, paper["load_arm"] - flange])
+    dynamics = ArmDynamics(robot, Setup(gravity=gravity, payload=Payload(mass, centre)))
+    friction = JointFriction(np.array(paper["coulomb"]), np.array(paper["viscous"]))
+    run = simulate(dynamics, motion, friction=friction)
+    values = run.torque[:, JOINT] * scale + _NOISE * random.standard_normal(len(run.time))
+    angle = run.q[:, JOINT] - level[JOINT]
+    edge = round(0.25 * _PERIOD / run.period)
+    inside = slice(edge, len(angle) - edge)
+    crossings = np.flatnonzero(np.diff(angle[inside] > 0)) + edge
+    return Swing(run, values, tuple(int(k) for k in crossings))
+
+
+def _horizontal(dynamics: ArmDynamics) -> Array:
+    """Joint positions [n], rad, with a horizontal forearm and a wrist in line with it."""
+    q = np.zeros(dynamics.dof)
+    quarter = np.pi / 2
+
+    def height(angle: float) -> float:
+        q[JOINT] = angle
+        return float(_forearm(dynamics, q)[2])
+
+    # Of the form a cos q + b sin q; its root.
+    q[JOINT] = np.arctan2(-height(0.0), height(quarter))
+
+    def along(angle: float) -> float:
+        q[4] = angle
+        forearm = _forearm(dynamics, q)
+        return float(dynamics.frames(q[None])[0][0, -1, :3, 2] @ forearm)
+
+    # Of the same form; its maximum.
+    straight = np.arctan2(along(quarter), along(0.0))
+    q[4] = straight
+    return q
+
+
+def _forearm(dynamics: ArmDynamics, q: Array) -> Array:
+    """From the axis of joint 3 to the flange [3], m, base frame."""
+    links, joints = dynamics.frames(q[None])
+    return np.asarray(links[0, -1, :3, 3] - joints[0, JOINT, :3, 3])
+
+
+def _lever(dynamics: ArmDynamics, q: Array) -> float:
+    """Distance of the flange from the axis of joint 3 [m]."""
+    return float(np.linalg.norm(_forearm(dynamics, q)))
+
+
+def _draw_load(session: ProtocolRun, unloaded: Swing, loaded: Swing) -> None:
+    time = unloaded.run.time
+    motion = (
+        Panel("", (Line("angle", time, unloaded.run.q[:, JOINT], joint=JOINT),), y_label="rad"),
+        Panel("", (Line("speed", time, unloaded.run.qd[:, JOINT], joint=JOINT),), y_label="rad/s"),
+    )
+    values = tuple(
+        Line(label, time, swing.values, joint=joint)
+        for joint, (label, swing) in enumerate((("no load", unloaded), ("load", loaded)))
+    )
+    for key, title, place, panels in (
+        ("s4_swing", "Angle and speed of joint 3 in the load check", "Fig. 9", motion),
+        ("s4_load", "Torque values of joint 3", "Fig. 10", (Panel("", values, y_label="units"),)),
+    ):
+        chart = LineChart(
+            key=key,
+            title=title,
+            caption="",
+            x_label="time [s]",
+            y_label="",
+            panels=panels,
+            columns=1,
+        )
+        session.picture(chart, place)

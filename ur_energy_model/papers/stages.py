@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,12 +13,8 @@ from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.limits import PeriodicMotion
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.papers import s0 as random_point_motions
-from ur_energy_model.papers import s1 as exciting_trajectory
-from ur_energy_model.papers import s2 as sinusoidal_motions
-from ur_energy_model.papers import s3 as pick_and_place
-from ur_energy_model.papers import s4 as known_payload
-from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, published_results
+from ur_energy_model.papers import s0, s1, s2, s3, s4
+from ur_energy_model.papers.protocol import OtherArms, Outcome, Paper, ProtocolRun, paper
 from ur_energy_model.simulation.arm_options import ArmOptions, default_version
 from ur_energy_model.simulation.commands import Follow, MoveJ
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
@@ -34,19 +29,19 @@ from ur_energy_model.typing import Progress
 # s0: Clochiatti et al., Robotica 2024. s1: Raviola et al., RAAD 2021. s2: Heredia et al., EcBot.
 # s3: Battistini, Samori, Subini, slides. s4: Machines 2024, 12(9), 595.
 
-PROTOCOLS: dict[str, Callable[[ProtocolRun, Mapping[str, Any]], Outcome]] = {
-    "s0": random_point_motions.run,
-    "s1": exciting_trajectory.run,
-    "s2": sinusoidal_motions.run,
-    "s3": pick_and_place.run,
-    "s4": known_payload.run,
+PROTOCOLS: dict[str, Callable[[ProtocolRun, Paper], Outcome]] = {
+    "s0": s0.run,
+    "s1": s1.run,
+    "s2": s2.run,
+    "s3": s3.run,
+    "s4": s4.run,
 }
 """Functions that run a protocol, by name."""
 
 
 def run_protocol(name: str, session: ProtocolRun) -> Outcome:
     """Run a protocol, one of `PROTOCOLS`."""
-    return PROTOCOLS[name](session, published_results()[name])
+    return PROTOCOLS[name](session, paper(name))
 
 
 # A simulated arm that runs and records plans faster than real time, without network and clock.

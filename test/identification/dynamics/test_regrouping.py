@@ -7,10 +7,10 @@ import pytest
 
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.papers.protocol import published_results
+from ur_energy_model.papers.protocol import paper
 
 ROBOT = load_robot("qin2024")
-PUBLISHED = published_results()["s4"]
+PUBLISHED = paper("s4")
 REGRESSOR = FullRegressor(ROBOT, np.array([0.0, 0.0, -9.8]), friction=False, motor_inertia=False)
 
 

@@ -9,7 +9,7 @@ from ur_energy_model.files import config_file
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.papers.s4_measured_run import (
+from ur_energy_model.papers.s4 import (
     JointFriction,
     Noise,
     least_squares,
