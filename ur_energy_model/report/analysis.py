@@ -6,10 +6,11 @@ Torques are joint side, like target_moment. The compared samples are those of ME
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -363,25 +364,20 @@ def _currents(
 ) -> CurrentComparison:
     time = np.concatenate([part.motion.time for part in parts]) - start
     shown = time <= seconds
-    time = time[shown]
-
-    def joined(pick: Callable[[Comparison], Array]) -> Array:
-        return np.asarray(np.concatenate([pick(part) for part in parts])[shown])
-
-    return CurrentComparison(
-        time=time,
-        breaks=gap_indices(time),
-        q=joined(lambda part: part.motion.q),
-        qd=joined(lambda part: part.motion.qd),
-        qdd=joined(lambda part: part.motion.qdd),
-        measured=joined(lambda part: part.current_measured),
-        modelled=joined(lambda part: part.current_model),
-        friction_measured=joined(lambda part: part.friction_measured),
-        friction_modelled=joined(lambda part: part.friction_model),
-        moving=np.concatenate([part.moving for part in parts])[shown],
-        temperature=joined(lambda part: part.motion.temperature),
-        cutoff=cutoff,
+    columns = zip(
+        *(
+            (
+                *(part.motion.q, part.motion.qd, part.motion.qdd),
+                *(part.current_measured, part.current_model),
+                *(part.friction_measured, part.friction_model),
+                *(part.moving, part.motion.temperature),
+            )
+            for part in parts
+        ),
+        strict=True,
     )
+    arrays: Any = [np.concatenate(column)[shown] for column in columns]
+    return CurrentComparison(time[shown], gap_indices(time[shown]), *arrays, cutoff=cutoff)
 
 
 def _torques(

@@ -101,14 +101,8 @@ def sheet(
     figure = Figure(figsize=(WIDTH, full), layout=layout)
     FigureCanvasAgg(figure)
     figure.text(0.012, 1 - 0.10 / full, chart.title, va="top", fontsize=13, fontweight="bold")
-    figure.text(
-        0.012,
-        1 - 0.38 / full,
-        caption,
-        va="top",
-        color=rcParams["axes.labelcolor"],
-        linespacing=1.35,
-    )
+    muted = rcParams["axes.labelcolor"]
+    figure.text(0.012, 1 - 0.38 / full, caption, va="top", color=muted, linespacing=1.35)
     if handles:
         place: dict[str, Any] = {"loc": "upper right", "bbox_to_anchor": (0.995, 1.0)}
         if below:
@@ -137,29 +131,22 @@ LINE = 120
 def box_figure(chart: BoxChart, theme: Theme) -> Figure:
     """Box plots by joint."""
     count = len(chart.series)
+    shades = [0.85 if s == 0 else 0.35 for s in range(count)]
     handles = [
-        Patch(facecolor=theme.ink, alpha=0.85 if s == 0 else 0.35, label=name)
-        for s, name in enumerate(chart.series if count > 1 else ())
+        Patch(facecolor=theme.ink, alpha=shade, label=name)
+        for shade, name in zip(shades, chart.series, strict=True)
+        if count > 1
     ]
     figure, (axes, *_) = sheet(chart, 1, 1, 3.0, handles=handles)
     width = 0.7 / count
     for s, boxes in enumerate(chart.boxes):
         for j, box in enumerate(boxes):
-            x = j + (s - (count - 1) / 2) * width
-            colour = theme.joint(j)
+            x, colour = j + (s - (count - 1) / 2) * width, theme.joint(j)
+            look: dict[str, Any] = {"color": colour, "alpha": shades[s], "edgecolor": colour}
+            middle = [x - width * 0.4, x + width * 0.4]
             axes.plot([x, x], [box.low, box.high], color=colour, linewidth=1.1)
-            axes.bar(
-                x,
-                box.third - box.first,
-                width * 0.8,
-                bottom=box.first,
-                color=colour,
-                alpha=0.85 if s == 0 else 0.35,
-                edgecolor=colour,
-            )
-            axes.plot(
-                [x - width * 0.4, x + width * 0.4], [box.median] * 2, color=theme.ground, lw=1.6
-            )
+            axes.bar(x, box.third - box.first, width * 0.8, bottom=box.first, **look)
+            axes.plot(middle, [box.median] * 2, color=theme.ground, lw=1.6)
             axes.plot([x, x], [box.minimum, box.maximum], ".", color=colour, markersize=3)
     axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
     _name_categories(axes, chart.categories)
@@ -179,15 +166,9 @@ def bar_figure(chart: BarChart, theme: Theme) -> Figure:
     base = np.zeros(len(places))
     for s, bars in enumerate(chart.bars):
         x = places if chart.stacked else places + (s - (count - 1) / 2) * width
+        own = [*chart.joints, *[None] * len(places)]
         colours = [
-            theme.joint(
-                bars.joint
-                if bars.joint is not None
-                else chart.joints[c]
-                if c < len(chart.joints)
-                else None
-            )
-            for c in range(len(places))
+            theme.joint(own[c] if bars.joint is None else bars.joint) for c in range(len(places))
         ]
         options: dict[str, Any] = {"color": colours}
         if bars.role == "aside":
@@ -198,15 +179,8 @@ def bar_figure(chart: BarChart, theme: Theme) -> Figure:
             options = {"color": theme.muted}
         axes.bar(x, bars.values, width * 0.92, bottom=base if chart.stacked else 0, **options)
         if bars.half_width is not None:
-            axes.errorbar(
-                x,
-                bars.values,
-                yerr=bars.half_width,
-                fmt="none",
-                ecolor=theme.ink,
-                elinewidth=1.0,
-                capsize=2.5,
-            )
+            marks: dict[str, Any] = {"ecolor": theme.ink, "elinewidth": 1.0, "capsize": 2.5}
+            axes.errorbar(x, bars.values, yerr=bars.half_width, fmt="none", **marks)
         if chart.stacked:
             base = base + np.nan_to_num(bars.values)
         elif s == 0:
@@ -260,15 +234,9 @@ def interval_figure(chart: IntervalChart, theme: Theme) -> Figure:
         for interval in panel.intervals:
             colour = theme.joint(interval.joint)
             axes.plot(interval.prior, interval.joint, "|", color=theme.muted, markersize=13)
-            axes.errorbar(
-                interval.value,
-                interval.joint,
-                xerr=interval.half_width,
-                fmt="o",
-                color=colour,
-                markersize=4,
-                capsize=3,
-            )
+            look: dict[str, Any] = {"color": colour, "markersize": 4, "capsize": 3}
+            place = interval.value, interval.joint
+            axes.errorbar(*place, xerr=interval.half_width, fmt="o", **look)
         axes.set_title(panel.title)
         axes.set_xlabel(f"[{panel.unit}]")
         axes.margins(x=0.1)
@@ -347,16 +315,10 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
         colour, options = _stroke(line, theme)
         if line.points:
             few = len(line.x) <= FEW
-            axes.plot(
-                line.x,
-                line.y,
-                ".",
-                markersize=14.0 if few else 2.2,
-                color=colour,
-                alpha=0.45 if line.role == "measured" and not few else 0.9,
-                markeredgewidth=0,
-                rasterized=True,
-            )
+            alpha = 0.45 if line.role == "measured" and not few else 0.9
+            look: dict[str, Any] = {"color": colour, "alpha": alpha, "markeredgewidth": 0}
+            size = 14.0 if few else 2.2
+            axes.plot(line.x, line.y, ".", markersize=size, rasterized=True, **look)
             continue
         x, y = (line.x, line.y) if chart.equal else decimate(line.x, line.y, BUCKETS)
         if line.base is not None:
@@ -494,7 +456,8 @@ def save_chart(
     paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
     with rc_context(style(THEMES[theme])):
         for path in paths:
-            figure.savefig(path, dpi=dpi, metadata=_metadata(path))
+            undated: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {}
+            figure.savefig(path, dpi=dpi, metadata=undated)  # equal data give equal files
     return paths
 
 
@@ -503,11 +466,6 @@ def draw_chart(chart: Chart, *, theme: ThemeName = "light") -> Figure:
     colours = THEMES[theme]
     with rc_context(style(colours)):
         return _PAINTERS[type(chart)](chart, colours)
-
-
-def _metadata(path: Path) -> dict[str, Any]:
-    """Metadata without a date, so that equal data give equal files."""
-    return {"Date": None} if path.suffix == ".svg" else {}
 
 
 _PAINTERS: dict[type[Any], Callable[[Any, Theme], Figure]] = {

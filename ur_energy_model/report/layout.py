@@ -16,9 +16,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.report import recording_charts as motion
-from ur_energy_model.report import recording_charts as power
-from ur_energy_model.report import recording_charts as torque_and_current
+from ur_energy_model.report import recording_charts as charts
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
 from ur_energy_model.report.chart import Chart
 from ur_energy_model.report.model_charts import (
@@ -33,6 +31,7 @@ from ur_energy_model.report.page import (
     Section,
     Table,
     Tile,
+    items,
     source_text,
     with_interval,
 )
@@ -200,22 +199,12 @@ def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
     robot = load_robot(model.robot)
     rows: list[list[Any]] = []
     for j, joint in enumerate(model.joints):
-        resistance = joint.winding_resistance
-        nominal = robot.winding_resistance[j]
-        rows.append(
-            [
-                joint.name,
-                robot.torque_constant[j],
-                joint.torque_constant,
-                nominal,
-                resistance,
-                motor_constant(robot.torque_constant[j], nominal),
-                motor_constant(joint.torque_constant, resistance),
-                joint.torque_constant / joint.back_emf_constant
-                if joint.back_emf_constant
-                else None,
-            ]
-        )
+        nominal_k_t, nominal = robot.torque_constant[j], robot.winding_resistance[j]
+        k_t, resistance = joint.torque_constant, joint.winding_resistance
+        k_b = joint.back_emf_constant
+        k_m = motor_constant(nominal_k_t, nominal), motor_constant(k_t, resistance)
+        ratio = k_t / k_b if k_b else None
+        rows.append([joint.name, nominal_k_t, k_t, nominal, resistance, *k_m, ratio])
     assumed = ", ".join(f"{k:.3f} (size {size})" for size, k in CATALOGUE_MOTOR_CONSTANT.items())
     source = model.joints[0].source.get("winding_resistance")
     title = f"drives, R and k_b by {source}; S0: k_t/k_b {KT_OVER_KB}, k_m {assumed}"
@@ -370,7 +359,7 @@ def report_page(report: Report) -> Page:
         tiles=_tiles(report),
         joint_names=tuple(joint.name for joint in model.joints),
         recordings=labels,
-        sections=tuple(section for section in _sections(report) if section.items),
+        sections=tuple(_sections(report)),
     )
 
 
@@ -396,13 +385,13 @@ def _sections(report: Report) -> Iterable[Section]:
         "Energy",
         f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else "",
         (
-            *_each(analyses, power.stack_chart),
-            *_each(analyses, power.energy_split_chart),
+            *_each(analyses, charts.stack_chart),
+            *_each(analyses, charts.energy_split_chart),
             *_each(bags, lambda b: energy_table(b.energy, b.label)),
-            *_each(analyses, power.bus_chart),
-            *_all(power_table(metrics, labels)),
-            *_each(analyses, power.power_chart),
-            *_each(analyses, power.energy_chart),
+            *_each(analyses, charts.bus_chart),
+            *items(power_table(metrics, labels)),
+            *_each(analyses, charts.power_chart),
+            *_each(analyses, charts.energy_chart),
         ),
     )
     yield _shift_section(report)
@@ -411,10 +400,10 @@ def _sections(report: Report) -> Iterable[Section]:
         "Torque and inertia",
         "How well the rigid-body model and the motors' inertia reproduce the controller's torque.",
         (
-            *_each(analyses, torque_and_current.torque_chart),
-            *_all(torque_and_current.torque_error_chart(analyses)),
+            *_each(analyses, charts.torque_chart),
+            *items(charts.torque_error_chart(analyses)),
             *_each(bags, lambda b: error_table("torque", b.metrics, names, b.label)),
-            *_all(inertia_table(model)),
+            *items(inertia_table(model)),
         ),
     )
     yield Section(
@@ -422,20 +411,20 @@ def _sections(report: Report) -> Iterable[Section]:
         "Current and friction",
         "How well torque constants and friction reproduce the measured motor currents.",
         (
-            *_each(analyses, torque_and_current.current_chart),
-            *_all(torque_and_current.current_error_chart(analyses)),
+            *_each(analyses, charts.current_chart),
+            *items(charts.current_error_chart(analyses)),
             *_each(bags, lambda b: error_table("current", b.metrics, names, b.label)),
-            *_all(friction_table(model), friction_choice_table(model)),
-            *_each(analyses, torque_and_current.friction_chart),
-            *_all(temperature_law_chart(model)),
-            *_each(analyses, motion.temperature_chart),
+            *items(friction_table(model), friction_choice_table(model)),
+            *_each(analyses, charts.friction_chart),
+            *items(temperature_law_chart(model)),
+            *_each(analyses, charts.temperature_chart),
         ),
     )
     yield Section(
         "parameters",
         "Parameters of the arm type" if is_generic(model) else "Identified parameters",
         f"Of a {model_words(model, None)}." if is_generic(model) else "",
-        _all(
+        items(
             interval_chart(model, robot),
             drives_table(model),
             *_singular_values(model, robot),
@@ -445,9 +434,9 @@ def _sections(report: Report) -> Iterable[Section]:
         "motion",
         "The motion",
         "",
-        (*_each(analyses, motion.motion_chart), *_each(analyses, motion.path_chart)),
+        (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart)),
     )
-    yield Section("provenance", "Provenance", "", _all(provenance_table(model)))
+    yield Section("provenance", "Provenance", "", items(provenance_table(model)))
 
 
 def _shift_section(report: Report) -> Section:
@@ -457,7 +446,7 @@ def _shift_section(report: Report) -> Section:
         "The shift",
         "All recordings one after another."
         + (" They contain no start of a cycle." if report.cycles and not shift.cycles else ""),
-        _all(*shift_charts(shift), shift_table(shift, report.tariff), cycle_table(shift)),
+        items(*shift_charts(shift), shift_table(shift, report.tariff), cycle_table(shift)),
     )
 
 
@@ -470,11 +459,6 @@ def _each(entries: Sequence[T], make: Callable[[T], Chart | Table | None]) -> tu
     """One chart or table per recording, if its data allow it."""
     made = [(make(entry), number) for number, entry in enumerate(entries)]
     return tuple(Item(content, number) for content, number in made if content is not None)
-
-
-def _all(*content: Chart | Table | None) -> tuple[Item, ...]:
-    """Charts and tables about all recordings."""
-    return tuple(Item(item) for item in content if item is not None)
 
 
 def _tiles(report: Report) -> tuple[Tile, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -36,45 +36,27 @@ _CONSTANTS = (
 
 def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart:
     """All identified constants with their 95 % intervals, beside the robot file's values."""
-    nominal = {
-        "reflected_inertia": robot.reflected_inertia,
-        "torque_constant": robot.torque_constant,
-        "winding_resistance": robot.winding_resistance,
-        "back_emf_constant": robot.back_emf_constant,
-    }
+    joints = list(enumerate(model.joints))
     panels = [
         IntervalPanel(
             title,
             unit,
             tuple(
-                Interval(
-                    j,
-                    joint.constants[name],
-                    CONFIDENCE * float(joint.std.get(name, 0.0)),
-                    float(nominal[name][j]),
-                )
-                for j, joint in enumerate(model.joints)
+                Interval(j, each.constants[name], _half_width(each, name), getattr(robot, name)[j])
+                for j, each in joints
             ),
         )
         for name, title, unit in _CONSTANTS
     ]
     kinds = dict.fromkeys(n for joint in model.joints for n in joint.friction.law.parameters)
-    panels += [
-        IntervalPanel(
-            f"Friction: {kind.replace('_', ' ')}, motor side",
-            PARAMETER_UNITS.get(kind, ""),
-            tuple(
-                Interval(
-                    j,
-                    float(joint.friction.parameters[kind]),
-                    CONFIDENCE * float(joint.std.get(kind, 0.0)),
-                )
-                for j, joint in enumerate(model.joints)
-                if kind in joint.friction.parameters
-            ),
+    for kind in kinds:
+        found = tuple(
+            Interval(j, each.friction.parameters[kind], _half_width(each, kind))
+            for j, each in joints
+            if kind in each.friction.parameters
         )
-        for kind in kinds
-    ]
+        title = f"Friction: {kind.replace('_', ' ')}, motor side"
+        panels.append(IntervalPanel(title, PARAMETER_UNITS.get(kind, ""), found))
     return IntervalChart(
         key="parameters",
         title="The parameters and their uncertainty",
@@ -83,6 +65,10 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
         categories=tuple(joint.name for joint in model.joints),
         panels=tuple(panels),
     )
+
+
+def _half_width(joint: JointModel, name: str) -> float:
+    return CONFIDENCE * float(joint.std.get(name, 0.0))
 
 
 def temperature_law_chart(model: EnergyModel) -> LineChart | None:
@@ -224,8 +210,6 @@ def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> L
 
 # Charts of experiments: quantities of all joints over time, and curves over any axis.
 
-TIME = "time [s]"
-
 
 def joints_chart(
     key: str, caption: str, time: Array, values: Mapping[str, Array], names: Sequence[str]
@@ -239,20 +223,13 @@ def joints_chart(
         values: quantity with unit -> [samples, n].
         names: of the joints.
     """
-    panels = tuple(
-        Panel(
-            title="",
-            y_label=quantity,
-            lines=tuple(
-                Line(name, time, column, joint=joint)
-                for joint, (name, column) in enumerate(zip(names, each.T, strict=True))
-            ),
-        )
-        for quantity, each in values.items()
-    )
-    return LineChart(
-        key=key, title=caption, caption="", x_label=TIME, y_label="", panels=panels, columns=1
-    )
+
+    def curves(each: Array) -> tuple[Line, ...]:
+        columns = enumerate(zip(names, each.T, strict=True))
+        return tuple(Line(name, time, column, joint=j) for j, (name, column) in columns)
+
+    panels = [Panel("", curves(each), y_label=quantity) for quantity, each in values.items()]
+    return _experiment(key, caption, "time [s]", panels)
 
 
 def comparison_chart(
@@ -273,20 +250,15 @@ def comparison_chart(
         names: of the joints.
         y_label: quantity with unit.
     """
-    panels = tuple(
+    panels = [
         Panel(
-            title=name,
-            joint=joint,
-            lines=tuple(
-                Line(label, time, values[:, joint], role=role, joint=joint)
-                for label, role, values in curves
-            ),
+            name,
+            tuple(Line(label, time, values[:, j], role, j) for label, role, values in curves),
+            j,
         )
-        for joint, name in enumerate(names)
-    )
-    return LineChart(
-        key=key, title=caption, caption="", x_label=TIME, y_label=y_label, panels=panels
-    )
+        for j, name in enumerate(names)
+    ]
+    return _experiment(key, caption, "time [s]", panels, y_label, columns=3)
 
 
 def bode_chart(
@@ -301,23 +273,29 @@ def bode_chart(
         responses: label -> complex response [m].
     """
     x = np.log10(frequency)
-    magnitude = tuple(
-        Line(label, x, 20 * np.log10(np.abs(response)), joint=k)
-        for k, (label, response) in enumerate(responses.items())
-    )
-    phase = tuple(
-        Line(label, x, np.degrees(np.unwrap(np.angle(response))), joint=k)
-        for k, (label, response) in enumerate(responses.items())
-    )
+
+    def curves(of: Callable[[Array], Array]) -> tuple[Line, ...]:
+        found = enumerate(responses.items())
+        return tuple(Line(label, x, of(response), joint=k) for k, (label, response) in found)
+
+    magnitude = curves(lambda response: 20 * np.log10(np.abs(response)))
+    phase = curves(lambda response: np.degrees(np.unwrap(np.angle(response))))
+    panels = [
+        Panel("Magnitude", magnitude, y_label="dB (rad per N m)"),
+        Panel("Phase", phase, y_label="degrees"),
+    ]
+    return _experiment(key, caption, "log10 of the angular frequency [rad/s]", panels)
+
+
+def _experiment(
+    key: str, title: str, x_label: str, panels: Sequence[Panel], y_label: str = "", columns: int = 1
+) -> LineChart:
     return LineChart(
         key=key,
-        title=caption,
+        title=title,
         caption="",
-        x_label="log10 of the angular frequency [rad/s]",
-        y_label="",
-        panels=(
-            Panel("Magnitude", magnitude, y_label="dB (rad per N m)"),
-            Panel("Phase", phase, y_label="degrees"),
-        ),
-        columns=1,
+        x_label=x_label,
+        y_label=y_label,
+        panels=tuple(panels),
+        columns=columns,
     )

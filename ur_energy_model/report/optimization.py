@@ -23,7 +23,7 @@ from ur_energy_model.report.chart import (
     Timeline,
 )
 from ur_energy_model.report.layout import arm_name
-from ur_energy_model.report.page import Cell, Item, Lock, Page, Section, Table, Tile
+from ur_energy_model.report.page import Cell, Lock, Page, Section, Table, Tile, items
 from ur_energy_model.report.recording_charts import stacked_lines
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
@@ -37,14 +37,13 @@ SCALED_POINTS = 15
 
 @dataclass(frozen=True)
 class CyclePowers:
-    """Predicted powers [W] over one cycle, k samples.
+    """Predicted powers [W] over one cycle: k samples, n joints.
 
     Attributes:
         time: since the start of the cycle [k], s.
         qd: joint velocities [k, n], rad/s.
-        standby, driver: of the whole arm [k].
+        standby, driver, total: of the whole arm [k].
         electrical: of the motors [k, n].
-        total: of the whole arm at the supply [k].
     """
 
     time: Array
@@ -102,12 +101,7 @@ def make_optimization_report(
 
 
 def cycle_powers(energies: CycleEnergies, stretches: Sequence[Stretch]) -> CyclePowers:
-    """Predicted powers over a cycle.
-
-    Args:
-        energies: of cycles of the arm.
-        stretches: of the cycle, in order.
-    """
+    """Predicted powers over the stretches of a cycle, in order."""
     powers = PlanPowers(energies.model, energies.temperature, std=False)
     start, rows = 0.0, []
     for stretch in stretches:
@@ -115,16 +109,8 @@ def cycle_powers(energies: CycleEnergies, stretches: Sequence[Stretch]) -> Cycle
         for motion in stretch.plan.motion(STEP):
             shifted = replace(motion, time=motion.time + start)
             split, total = powers(shifted, dynamics)
-            rows.append(
-                (
-                    shifted.time,
-                    motion.qd,
-                    split.standby_power,
-                    split.driver_power,
-                    split.electrical_power,
-                    total,
-                )
-            )
+            shares = (split.standby_power, split.driver_power, split.electrical_power)
+            rows.append((shifted.time, motion.qd, *shares, total))
         start += stretch.plan.duration
     return CyclePowers(*(np.concatenate(column) for column in zip(*rows, strict=True)))
 
@@ -192,17 +178,18 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
     found = report.optimized
     if found.pareto is None or report.scaled is None:
         return None
-    lines = [
+
+    def point(label: str, x: float, y: float, role: Role) -> Line:
+        return Line(label, np.array([x]), np.array([y]), role, points=True)
+
+    fastest = found.time_optimal_duration, found.time_optimal_energy
+    lines = (
         Line("least energy", found.pareto[:, 0], found.pareto[:, 1]),
         Line("speed scaling", report.scaled[:, 0], report.scaled[:, 1], "measured"),
-    ]
-    lines += [
-        _point("as recorded", found.cycle.duration, found.energy, "truth"),
-        _point(
-            "as fast as possible", found.time_optimal_duration, found.time_optimal_energy, "aside"
-        ),
-        _point("as typed", found.typed_duration, found.typed_energy, "model"),
-    ]
+        point("as recorded", found.cycle.duration, found.energy, "truth"),
+        point("as fast as possible", *fastest, "aside"),
+        point("as typed", found.typed_duration, found.typed_energy, "model"),
+    )
     return LineChart(
         key="cycle_time",
         title="Energy and cycle time",
@@ -210,23 +197,19 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
         "recorded motion slowed down evenly to the new cycle time, without waiting.",
         x_label="cycle time [s]",
         y_label="energy of a cycle [J]",
-        panels=(Panel("", tuple(lines)),),
+        panels=(Panel("", lines),),
         columns=1,
     )
-
-
-def _point(label: str, x: float, y: float, role: Role) -> Line:
-    return Line(label, np.array([x]), np.array([y]), role, points=True)
 
 
 def moves_chart(report: OptimizationReport) -> BarChart:
     """Energy of each move: as recorded, as typed, and as set points."""
     moves = report.optimized.moves
-    bars = [
-        Bars("as recorded", np.array([move.move.energy for move in moves]), role="measured"),
-        Bars("as typed", np.array([move.typed_energy for move in moves])),
-        Bars("as set points", np.array([move.energy for move in moves]), role="aside"),
-    ]
+    energies: tuple[tuple[str, list[float], Role], ...] = (
+        ("as recorded", [each.move.energy for each in moves], "measured"),
+        ("as typed", [each.typed_energy for each in moves], "model"),
+        ("as set points", [each.energy for each in moves], "aside"),
+    )
     return BarChart(
         key="moves",
         title="Energy of each move",
@@ -235,43 +218,37 @@ def moves_chart(report: OptimizationReport) -> BarChart:
         y_label="energy [J]",
         categories=tuple(f"move {number}" for number in range(1, len(moves) + 1)),
         joints=(None,) * len(moves),
-        bars=tuple(bars),
+        bars=tuple(Bars(label, np.array(values), role=role) for label, values, role in energies),
     )
 
 
 def speed_chart(report: OptimizationReport) -> LineChart:
     """Joint speeds before and after."""
-    panels = [
+
+    def curve(label: str, powers: CyclePowers, j: int, role: Role) -> Line:
+        speed = np.round(powers.qd[:, j], 3) + 0.0  # a joint at rest is a flat line
+        return Line(label, powers.time, speed, role, None if role == "measured" else j)
+
+    panels = tuple(
         Panel(
             name,
             (
-                _line(
-                    "as recorded", report.before, _shown(report.before.qd[:, j]), "measured", None
-                ),
-                _line("as typed", report.after, _shown(report.after.qd[:, j]), "model", j),
+                curve("as recorded", report.before, j, "measured"),
+                curve("as typed", report.after, j, "model"),
             ),
             joint=j,
         )
         for j, name in enumerate(report.joint_names)
-    ]
+    )
     return LineChart(
         key="joint_speeds",
         title="Joint speeds",
         caption="The path of every move stays as recorded; only its timing changes.",
         x_label="time [s]",
         y_label="speed [rad/s]",
-        panels=tuple(panels),
+        panels=panels,
         group=_GROUP,
     )
-
-
-def _line(label: str, powers: CyclePowers, values: Array, role: Role, joint: int | None) -> Line:
-    return Timeline(powers.time, _UNBROKEN).curve(label, values, role=role, joint=joint)
-
-
-def _shown(speed: Array) -> Array:
-    """Joint speeds [k] without what no one can see, so that a joint at rest is a flat line."""
-    return np.asarray(np.round(speed, 3) + 0.0)
 
 
 # Tables of an optimized cycle: what to type, and what is saved.
@@ -462,20 +439,6 @@ def optimization_page(report: OptimizationReport) -> Page:
     """The page of an optimized cycle."""
     found = report.optimized
     cycle = found.cycle
-    measured, curve = measured_table(found.measured), cycle_time_chart(report)
-    ceiling = ceiling_table(found)
-    energy = (
-        Item(energies_table(found)),
-        *([Item(measured)] if measured is not None else []),
-        Item(power_chart(report)),
-        *([] if curve is None else [Item(curve)]),
-        Item(saving_table(found, report.tariff)),
-    )
-    moves = (
-        Item(sheet_table(found)),
-        Item(moves_chart(report)),
-        Item(speed_chart(report)),
-    )
     many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
     return Page(
         title=f"Less energy for a cycle of a {arm_name(cycle.robot)}",
@@ -486,13 +449,25 @@ def optimization_page(report: OptimizationReport) -> Page:
         joint_names=report.joint_names,
         recordings=(),
         sections=(
-            *(
-                ()
-                if ceiling is None
-                else (Section("ceiling", "The ceiling", "", (Item(ceiling),)),)
+            Section("ceiling", "The ceiling", "", items(ceiling_table(found))),
+            Section(
+                "moves",
+                "The program",
+                "",
+                items(sheet_table(found), moves_chart(report), speed_chart(report)),
             ),
-            Section("moves", "The program", "", moves),
-            Section("energy", "Energy", "", energy),
+            Section(
+                "energy",
+                "Energy",
+                "",
+                items(
+                    energies_table(found),
+                    measured_table(found.measured),
+                    power_chart(report),
+                    cycle_time_chart(report),
+                    saving_table(found, report.tariff),
+                ),
+            ),
         ),
     )
 

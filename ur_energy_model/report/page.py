@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from math import floor, isfinite, log10
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model import __version__
+from ur_energy_model.codec import plain
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import unsigned_zeros
 from ur_energy_model.report.chart import (
@@ -83,7 +84,7 @@ class ChartEncoder:
             out["panels"] = [self._panel(panel, chart) for panel in chart.panels]
         if isinstance(chart, HeatMap):
             out["largest"] = chart.largest
-        return {"kind": _KINDS[type(chart)], **finite(out)}
+        return {"kind": _KINDS[type(chart)], **plain(out)}
 
     def _panel(self, panel: Panel, chart: LineChart) -> dict[str, Any]:
         return {**vars(panel), "lines": [self._line(line, chart) for line in panel.lines]}
@@ -122,30 +123,12 @@ class ChartEncoder:
         return [float(low), float(high), self._index[raw]]
 
 
-def finite(value: Any) -> Any:
-    """A JSON value: dataclasses become mappings, numbers that are not finite become null."""
-    if is_dataclass(value):
-        return finite(vars(value))
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
-        return [finite(item) for item in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return value
-
-
 # A table as a plain description, and how its cells are written.
 
 
 @dataclass(frozen=True)
 class Lock:
-    """A cell with a box to tick: whether a step stays as it is.
-
-    Attributes:
-        step: its number.
-        kept: whether the box is ticked at first.
-    """
+    """A cell with a box to tick: whether the step of this number stays as it is."""
 
     step: int
     kept: bool
@@ -195,15 +178,15 @@ def source_text(sources: Mapping[str, str], name: str) -> str:
 
 @dataclass(frozen=True)
 class Item:
-    """A chart or table of a section.
-
-    Attributes:
-        content: the chart or table.
-        recording: index of the recording it shows; None if it shows all of them.
-    """
+    """A chart or table of a section, and the index of the recording it shows; None for all."""
 
     content: Chart | Table
     recording: int | None = None
+
+
+def items(*content: Chart | Table | None) -> tuple[Item, ...]:
+    """Charts and tables that show all recordings; None is left out."""
+    return tuple(Item(each) for each in content if each is not None)
 
 
 @dataclass(frozen=True)
@@ -242,7 +225,7 @@ class Page:
         tiles: key figures.
         joint_names: of the arm.
         recordings: labels, which `Item.recording` is an index of.
-        sections: chapters.
+        sections: chapters; those without items are left out.
     """
 
     title: str
@@ -269,6 +252,7 @@ def escape(text: str) -> str:
 
 def render(page: Page) -> str:
     """The page as HTML."""
+    page = replace(page, sections=tuple(each for each in page.sections if each.items))
     charts = [
         (f"{section.key}-{number}", item.content, item.recording)
         for section in page.sections

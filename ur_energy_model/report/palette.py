@@ -53,50 +53,18 @@ class Theme:
 
 THEMES: dict[ThemeName, Theme] = {
     "light": Theme(
-        ground="#ffffff",
-        raised="#f5f7f9",
-        ink="#1d2733",
-        muted="#5d6875",
-        data="#76808c",
-        grid="#e3e7ec",
-        accent="#0b7285",
-        good="#2b8a4b",
-        fair="#b07400",
-        poor="#c0392b",
-        joints=(
-            "#1f6fc4",
-            "#d9600f",
-            "#2b8a4b",
-            "#b5368d",
-            "#7353c9",
-            "#98740a",
-            "#00808c",
-            "#8a5438",
-        ),
+        ground="#ffffff", raised="#f5f7f9", ink="#1d2733", muted="#5d6875", data="#76808c",
+        grid="#e3e7ec", accent="#0b7285", good="#2b8a4b", fair="#b07400", poor="#c0392b",
+        joints=("#1f6fc4", "#d9600f", "#2b8a4b", "#b5368d", "#7353c9", "#98740a", "#00808c",
+                "#8a5438"),
     ),
     "dark": Theme(
-        ground="#14191f",
-        raised="#1c232b",
-        ink="#e6eaef",
-        muted="#a3adb9",
-        data="#8d98a5",
-        grid="#2c353f",
-        accent="#4cc3d4",
-        good="#62c584",
-        fair="#e0b03c",
-        poor="#f07f72",
-        joints=(
-            "#66a9f2",
-            "#f59354",
-            "#62c584",
-            "#e67fc3",
-            "#ab91f5",
-            "#d8b33f",
-            "#3fc4cd",
-            "#cd9b7d",
-        ),
+        ground="#14191f", raised="#1c232b", ink="#e6eaef", muted="#a3adb9", data="#8d98a5",
+        grid="#2c353f", accent="#4cc3d4", good="#62c584", fair="#e0b03c", poor="#f07f72",
+        joints=("#66a9f2", "#f59354", "#62c584", "#e67fc3", "#ab91f5", "#d8b33f", "#3fc4cd",
+                "#cd9b7d"),
     ),
-}
+}  # fmt: skip
 
 
 def stylesheet() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -287,49 +286,43 @@ FRICTION_POINTS = 800
 """Points per joint in the friction figure."""
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """A recorded and a modelled signal of n joints.
+def _compared(
+    analysis: Analysis,
+    timeline: Timeline,
+    label: str,
+    recorded: Array,
+    modelled: Array,
+    unit: str,
+    counted: Mask | None = None,
+) -> list[Panel]:
+    """One panel per joint: the recorded curve in grey, the model's in the joint's colour.
 
-    Attributes:
+    Args:
+        analysis: of the recording, with n joints.
         timeline: of the m samples.
-        recorded, modelled: [m, n].
-        unit: of the signals.
         label: of the recorded curve.
+        recorded: [m, n].
+        modelled: [m, n].
+        unit: of the signals.
         counted: samples that the RMS error is computed over [m, n]; None for all.
     """
-
-    timeline: Timeline
-    recorded: Array
-    modelled: Array
-    unit: str
-    label: str
-    counted: Mask | None = None
-
-    def panels(self, joints: Sequence[str]) -> list[Panel]:
-        """One panel per joint: the recorded curve in grey, the model's in the joint's colour."""
-        return [
-            Panel(
-                title=joint,
-                lines=(
-                    self.timeline.curve(self.label, self.recorded[:, j], role="measured"),
-                    self.timeline.curve("model", self.modelled[:, j], joint=j),
-                ),
-                joint=j,
-                note=self._rms_note(j),
-            )
-            for j, joint in enumerate(joints)
-        ]
-
-    def _rms_note(self, j: int) -> str:
-        error, when = self.modelled[:, j] - self.recorded[:, j], ""
-        if self.counted is not None:
-            error, when = error[self.counted[:, j]], " moving"
+    panels = []
+    for j, joint in enumerate(analysis.joint_names):
+        error, when = modelled[:, j] - recorded[:, j], ""
+        if counted is not None:
+            error, when = error[counted[:, j]], " moving"
         finite = error[np.isfinite(error)]
-        if finite.size == 0:
-            return "does not move" if when else ""
-        rms = float(np.sqrt(np.mean(finite**2)))
-        return f"RMSE{when} {f'{rms:.2g}' if rms >= SMALL else f'< {SMALL:g}'} {self.unit}"
+        if finite.size:
+            rms = float(np.sqrt(np.mean(finite**2)))
+            note = f"RMSE{when} {f'{rms:.2g}' if rms >= SMALL else f'< {SMALL:g}'} {unit}"
+        else:
+            note = "does not move" if when else ""
+        lines = (
+            timeline.curve(label, recorded[:, j], role="measured"),
+            timeline.curve("model", modelled[:, j], joint=j),
+        )
+        panels.append(Panel(joint, lines, joint=j, note=note))
+    return panels
 
 
 def torque_chart(analysis: Analysis) -> LineChart | None:
@@ -338,10 +331,10 @@ def torque_chart(analysis: Analysis) -> LineChart | None:
     if torque is None:
         return None
     timeline = Timeline(torque.time, torque.breaks)
-    compared = _Comparison(timeline, torque.recorded, torque.modelled, "N m", "recorded")
+    signals = torque.recorded, torque.modelled
     return chart_over_time(
         analysis,
-        compared.panels(analysis.joint_names),
+        _compared(analysis, timeline, "recorded", *signals, "N m"),
         key="torque",
         title="Torque: recorded and modelled",
         caption="target_moment, from the controller's own frictionless dynamics, and the torque "
@@ -354,12 +347,10 @@ def current_chart(analysis: Analysis) -> LineChart:
     """Measured against estimated current (S0 Figs. 11-12)."""
     current = analysis.current
     timeline = Timeline(current.time, current.breaks)
-    compared = _Comparison(
-        timeline, current.measured, current.modelled, "A", "measured", current.moving
-    )
+    signals = current.measured, current.modelled
     return chart_over_time(
         analysis,
-        compared.panels(analysis.joint_names),
+        _compared(analysis, timeline, "measured", *signals, "A", current.moving),
         key="current",
         title="Current: measured and estimated",
         caption=f"Measured motor currents (low-pass filtered at {current.cutoff:.1f} Hz), and the "
