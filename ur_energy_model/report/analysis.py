@@ -376,8 +376,8 @@ def _currents(
         ),
         strict=True,
     )
-    arrays: Any = [np.concatenate(column)[shown] for column in columns]
-    return CurrentComparison(time[shown], gap_indices(time[shown]), *arrays, cutoff=cutoff)
+    arrays: Any = (*(np.concatenate(column)[shown] for column in columns), cutoff)
+    return CurrentComparison(time[shown], gap_indices(time[shown]), *arrays)
 
 
 def _torques(
