@@ -35,7 +35,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     PacketType,
     Recipe,
     encode_output_setup,
-    encode_version_request,
     frame,
 )
 from ur_energy_model.typing import Array
@@ -161,7 +160,7 @@ class RtdeClient:
 
     def start(self, *names: str) -> bool:
         """Negotiate version 2, set up these outputs and start; returns whether it was accepted."""
-        version = self.request(PacketType.REQUEST_PROTOCOL_VERSION, encode_version_request(2))
+        version = self.request(PacketType.REQUEST_PROTOCOL_VERSION, b"\x00\x02")
         assert version == b"\x01"
         self.request(PacketType.GET_CONTROLLER_VERSION)
         self.request(PacketType.SETUP_OUTPUTS, encode_output_setup(names, 500.0))

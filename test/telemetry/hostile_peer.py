@@ -11,8 +11,6 @@ from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.telemetry.rtde.protocol import (
     PacketType,
     SetupReply,
-    encode_controller_version,
-    encode_flag,
     encode_setup_reply,
     frame,
 )
@@ -23,10 +21,10 @@ KINDS = ("DOUBLE", "VECTOR6D", "DOUBLE", "INT32")
 """Fields and types, in the order that RtdeSource asks."""
 GREETING = b"".join(
     [
-        frame(PacketType.REQUEST_PROTOCOL_VERSION, encode_flag(True)),
-        frame(PacketType.GET_CONTROLLER_VERSION, encode_controller_version((5, 11, 0, 0))),
+        frame(PacketType.REQUEST_PROTOCOL_VERSION, b"\x01"),
+        frame(PacketType.GET_CONTROLLER_VERSION, struct.pack(">4I", 5, 11, 0, 0)),
         frame(PacketType.SETUP_OUTPUTS, encode_setup_reply(SetupReply(1, KINDS))),
-        frame(PacketType.START, encode_flag(True)),
+        frame(PacketType.START, b"\x01"),
     ]
 )
 """What a well-behaved controller answers; a hostile one may begin behind it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +24,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     SetupReply,
     decode_output_setup,
     decode_version_request,
-    encode_controller_version,
-    encode_flag,
     encode_setup_reply,
     frame,
 )
@@ -177,17 +176,17 @@ class RtdePeer:
                     wanted = decode_version_request(packet.payload)
                     accepted = wanted in behaviour.protocol_versions
                     version = wanted if accepted else version
-                    reply = encode_flag(accepted)
+                    reply = bytes([accepted])
                 elif packet.kind == PacketType.GET_CONTROLLER_VERSION:
-                    reply = encode_controller_version(behaviour.version)
+                    reply = struct.pack(">4I", *behaviour.version)
                 elif packet.kind == PacketType.SETUP_OUTPUTS:
                     reply = self._setup(packet.payload, version, behaviour)
                 elif packet.kind == PacketType.START:
                     for tick in behaviour.early:
                         client.sendall(self.package(tick))
-                    reply = encode_flag(not behaviour.refuse_start)
+                    reply = bytes([not behaviour.refuse_start])
                 else:
-                    reply = encode_flag(True)
+                    reply = b"\x01"
                 client.sendall(frame(packet.kind, reply))
                 if packet.kind == PacketType.START and not behaviour.refuse_start:
                     self.started.set()

@@ -123,11 +123,6 @@ def test_text_messages_are_kept_and_bounded():
         assert len(connection.messages) == client.MAX_MESSAGES
 
 
-def test_no_server_is_said_at_once():
-    with pytest.raises(ControllerError, match=r"127\.0\.10\.1: no connection to port 1 "):
-        RtdeConnection("127.0.10.1", 1)
-
-
 @pytest.mark.parametrize("requests", [0, 1, 2, 3])
 def test_a_peer_that_stops_answering_is_left(requests, monkeypatch):
     monkeypatch.setattr(client, "REPLY_TIMEOUT", 0.2)
@@ -139,16 +134,6 @@ def test_a_peer_that_stops_answering_is_left(requests, monkeypatch):
         subscribe_and_start(connection)
 
 
-def test_a_refused_start_is_said():
-    with (
-        RtdePeer(PeerBehaviour(refuse_start=True)) as peer,
-        RtdeConnection(peer.host, peer.port) as connection,
-    ):
-        connection.subscribe(FIELDS)
-        with pytest.raises(ControllerError, match="refuses to send"):
-            connection.start()
-
-
 @pytest.mark.parametrize(
     "behaviour",
     [
@@ -156,6 +141,7 @@ def test_a_refused_start_is_said():
         PeerBehaviour(kinds={"actual_q": "VECTOR9D"}),
         PeerBehaviour(kinds={"actual_q": "VECTOR6D,DOUBLE"}),
         PeerBehaviour(missing=frozenset({"timestamp"})),
+        PeerBehaviour(refuse_start=True),
         PeerBehaviour(raw_reply=b"\x00\x00\x00"),
         PeerBehaviour(raw_reply=b"\xff"),
         PeerBehaviour(raw_reply=b"HTTP/1.1 400 Bad Request\r\n\r\n"),
@@ -169,7 +155,7 @@ def test_wrong_replies_are_refused(behaviour, monkeypatch):
         RtdeConnection(peer.host, peer.port) as connection,
         pytest.raises(ControllerError) as caught,
     ):
-        connection.subscribe(FIELDS)
+        subscribe_and_start(connection)
     assert str(caught.value).startswith(peer.host)
     assert len(str(caught.value)) < 300
 

@@ -194,15 +194,6 @@ def test_efforts_that_come_and_go_divide_the_batch() -> None:
     assert count == 3
 
 
-def test_gaps_are_in_the_batch_that_follows_them() -> None:
-    values = np.tile(np.arange(9.0), (20, 1))
-    values[10:, 6:] = np.nan
-    encoded = messages([*stamps(0, 10), *stamps(15, 10)], values=values)
-    first, second = stream().read(encoded, None, 0.0)
-    assert not first.gaps
-    assert [(gap.index, gap.missing) for gap in second.gaps] == [(0, 5)]
-
-
 @pytest.mark.parametrize("shift", [-3600, 3600])
 def test_time_goes_on_where_the_clock_of_the_stamps_is_set(shift: int) -> None:
     subject = stream()
@@ -221,14 +212,6 @@ def test_time_goes_on_where_the_clock_of_the_stamps_is_set(shift: int) -> None:
     assert subject.lost_seconds < AHEAD + CLOCK_SET_AFTER
     assert after[-1].stamp is not None
     assert after[-1].stamp[-1] == moved[-1]  # as published
-
-
-def test_the_number_of_formats_is_bounded() -> None:
-    subject = stream()
-    for k in range(200):
-        subject.read(messages(stamps(k, 1), names=(*JOINTS, f"joint{k}")), None, 0.0)
-    assert sum(map(len, subject._formats._known.values())) <= 16
-    assert subject.lost == 0
 
 
 def test_hostile_names_and_sizes_are_refused_in_bounded_memory() -> None:

@@ -14,7 +14,6 @@ import pytest
 from mcap.reader import make_reader
 from rosbags.highlevel import AnyReader
 
-from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.metadata import read_metadata
@@ -70,13 +69,13 @@ def killed(tmp_path_factory):
     """Bags of recorders that were killed after some seconds."""
     folder, dice = tmp_path_factory.mktemp("killed"), random.Random(29)
     processes = []
-    for number in range(5):
+    for number in range(3):
         process = subprocess.Popen(
             [sys.executable, "-c", RECORDER, folder / f"bag_{number}"],
             cwd=Path(__file__).parents[2],
             stdout=subprocess.PIPE,
         )
-        processes.append((process, dice.uniform(0.7, 5.0)))
+        processes.append((process, dice.uniform(0.7, 4.0)))
     for process, _ in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == b"begun\n"
@@ -151,13 +150,3 @@ def test_a_bag_that_is_being_written_is_left_by_everyone(tmp_path):
         with pytest.raises(RecordingError, match="still being recorded"):
             recover_bag(tmp_path / "bag")
     assert len(read_bag(tmp_path / "bag")) == 1000
-
-
-def test_foreign_folders_and_finished_bags_are_left(tmp_path):
-    write_bag(tmp_path / "finished", make_telemetry(100))
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "x.mcap").write_bytes(b"no bag")
-    (tmp_path / "readme").write_text("nothing")
-    said = []
-    recover_killed(tmp_path, lambda *line: said.append(line), lambda: False)
-    assert said == []

@@ -7,6 +7,7 @@ repeated output setup after NOT_FOUND, start while started, input without start)
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -30,8 +31,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     decode_names,
     decode_output_setup,
     decode_version_request,
-    encode_controller_version,
-    encode_flag,
     encode_setup_reply,
     encode_text_message,
     frame,
@@ -139,7 +138,7 @@ class RtdeSession(ClientSession):
             case PacketType.REQUEST_PROTOCOL_VERSION:
                 return frame(kind, self._negotiate(payload))
             case PacketType.GET_CONTROLLER_VERSION:
-                reply = frame(kind, encode_controller_version(self._box.version))
+                reply = frame(kind, struct.pack(">4I", *self._box.version))
                 if self._faults.active("reordered_connect"):
                     return self.message(TextMessage("Safety is starting", "Safety", 3)) + reply
                 return reply
@@ -151,7 +150,7 @@ class RtdeSession(ClientSession):
                 return self._start()
             case PacketType.PAUSE:
                 self._started = False
-                return frame(kind, encode_flag(True))
+                return frame(kind, b"\x01")
             case PacketType.TEXT_MESSAGE:
                 return b""
         return self.message(TextMessage(f"packet type {kind} is unknown", "RTDE", ERROR_LEVEL))
@@ -162,7 +161,7 @@ class RtdeSession(ClientSession):
         accepted = wanted in PROTOCOL_VERSIONS and (highest is None or wanted <= highest.number)
         if accepted:
             self._version = wanted
-        return encode_flag(accepted)
+        return bytes([accepted])
 
     def _set_up_outputs(self, payload: bytes) -> bytes:
         frequency, names = decode_output_setup(payload, self._version)
@@ -202,7 +201,7 @@ class RtdeSession(ClientSession):
     def _start(self) -> bytes:
         accepted = self._output is not None and not self._faults.active("refused_start")
         self._started = self._started or accepted
-        reply = frame(PacketType.START, encode_flag(accepted))
+        reply = frame(PacketType.START, bytes([accepted]))
         if accepted and self._faults.active("reordered_connect"):
             self._held_reply = reply  # sent after the first data package
             return b""

@@ -198,36 +198,6 @@ class Repeats:
 
 
 @dataclass
-class Proportion:
-    """Whether one channel is an exact multiple of another, component by component.
-
-    Attributes:
-        sums: of squares, products and squares of the other channel [3, k]; None before any part.
-    """
-
-    sums: Array | None = None
-
-    def update(self, values: Array, reference: Array) -> None:
-        """Include two channels [samples, k]; rows with NaN are ignored."""
-        finite = np.isfinite(values).all(axis=1) & np.isfinite(reference).all(axis=1)
-        a, b = values[finite], reference[finite]
-        sums = np.stack([(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)])
-        self.sums = sums if self.sums is None else self.sums + sums
-
-    @property
-    def exact(self) -> bool:
-        """Whether the residual of every component that is not zero is below 0.01 % RMS."""
-        if self.sums is None:
-            return False
-        squares, products, reference = self.sums
-        active = (squares > 0) & (reference > 0)
-        if not active.any():
-            return False
-        residual = 1 - products[active] ** 2 / (squares[active] * reference[active])
-        return bool((residual < 1e-8).all())
-
-
-@dataclass
 class JointActivity:
     """How much each joint moved.
 
@@ -287,7 +257,8 @@ class OfflineSimulatorCheck:
     nothing: some controllers report whole volts.
     """
 
-    _proportion: Proportion = field(default_factory=Proportion)
+    _sums: Array | None = None
+    """Of squares of both currents, and of their products [3, k]."""
     _voltage: Extremes = field(default_factory=Extremes)
 
     def update(self, part: Telemetry) -> None:
@@ -295,7 +266,11 @@ class OfflineSimulatorCheck:
         if not len(part):
             return
         if "actual_current" in part and "target_current" in part:
-            self._proportion.update(part["actual_current"], part["target_current"])
+            a, b = part["actual_current"], part["target_current"]
+            finite = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
+            a, b = a[finite], b[finite]
+            sums = np.stack([(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)])
+            self._sums = sums if self._sums is None else self._sums + sums
         if "actual_robot_voltage" in part:
             self._voltage.update(part["actual_robot_voltage"].reshape(len(part), 1))
 
@@ -305,4 +280,8 @@ class OfflineSimulatorCheck:
         low, high = self._voltage.low, self._voltage.high
         if low is not None and high is not None and not low[0] == NOMINAL_VOLTAGE == high[0]:
             return False
-        return self._proportion.exact
+        if self._sums is None:
+            return False
+        actual, products, target = self._sums[:, (self._sums[[0, 2]] > 0).all(axis=0)]
+        # Proportional: the residual of every joint with current is below 0.01 % RMS.
+        return bool(len(actual) and (1 - products**2 / (actual * target) < 1e-8).all())

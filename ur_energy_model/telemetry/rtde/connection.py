@@ -31,7 +31,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     decode_text_message,
     effective_rate,
     encode_output_setup,
-    encode_version_request,
     frame,
 )
 from ur_energy_model.typing import Self
@@ -262,7 +261,7 @@ class RtdeConnection:
             self._reader.feed(self._read(rest))
 
     def _offer_version(self, version: int) -> bool:
-        payload = encode_version_request(version)
+        payload = bytes([0, version])
         reply = self._ask(PacketType.REQUEST_PROTOCOL_VERSION, payload)
         return decode_flag(reply, self.host)
 

@@ -135,13 +135,6 @@ class Recipe:
     kinds: tuple[ValueKind, ...]
     recipe_id: int | None = None
 
-    def __post_init__(self) -> None:
-        if len(self.names) != len(self.kinds):
-            raise ValueError(f"{len(self.names)} names but {len(self.kinds)} types")
-        for name, kind in zip(self.names, self.kinds, strict=True):
-            if kind not in NUMBER:
-                raise ValueError(f"{name}: RTDE has no type {kind!r}")
-
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Packed, big-endian record of the values; a repeated name gets its position appended."""
@@ -298,10 +291,11 @@ def effective_rate(base: float, wanted: float | None) -> float:
     return base / max(1, int(base / wanted + 1e-9))
 
 
-# Payloads of RTDE requests and replies, encoded and decoded.
+# Payloads of RTDE requests and replies, encoded and decoded. Yes-or-no replies are one byte,
+# versions and numbers big-endian.
 #
 # Both protocol versions are covered: version 1 has no frequency in the output setup, and no recipe
-# number in its reply or in data packages. All numbers are big-endian. Source: Universal Robots'
+# number in its reply or in data packages. Source: Universal Robots'
 # RTDE guide.
 
 PROTOCOL_VERSIONS = (2, 1)
@@ -329,11 +323,6 @@ class SetupReply(NamedTuple):
         return self.recipe_id != 0 and all(kind in NUMBER for kind in self.kinds)
 
 
-def encode_names(names: Iterable[str]) -> bytes:
-    """Names or types as the comma-separated list of setup packets."""
-    return ",".join(names).encode()
-
-
 def decode_names(payload: bytes, peer: str = "peer") -> tuple[str, ...]:
     """Names or types; empty ones (from a trailing comma) are left out.
 
@@ -350,7 +339,7 @@ def decode_names(payload: bytes, peer: str = "peer") -> tuple[str, ...]:
 def encode_output_setup(names: Sequence[str], frequency: float | None) -> bytes:
     """Payload of an output setup request; frequency [Hz] is None in protocol version 1."""
     head = b"" if frequency is None else struct.pack(">d", frequency)
-    return head + encode_names(names)
+    return head + ",".join(names).encode()
 
 
 def decode_output_setup(
@@ -371,7 +360,7 @@ def decode_output_setup(
 def encode_setup_reply(reply: SetupReply) -> bytes:
     """Payload of the reply to an output or input setup."""
     head = b"" if reply.recipe_id is None else bytes([reply.recipe_id])
-    return head + encode_names(reply.kinds)
+    return head + ",".join(reply.kinds).encode()
 
 
 def decode_setup_reply(payload: bytes, *, numbered: bool = True, peer: str = "peer") -> SetupReply:
@@ -392,11 +381,6 @@ def decode_setup_reply(payload: bytes, *, numbered: bool = True, peer: str = "pe
     return SetupReply(payload[0], decode_names(payload[1:], peer))
 
 
-def encode_version_request(version: int) -> bytes:
-    """Payload of a protocol version request."""
-    return struct.pack(">H", version)
-
-
 def decode_version_request(payload: bytes, peer: str = "peer") -> int:
     """Requested protocol version.
 
@@ -408,11 +392,6 @@ def decode_version_request(payload: bytes, peer: str = "peer") -> int:
     return int(struct.unpack(">H", payload)[0])
 
 
-def encode_flag(accepted: bool) -> bytes:
-    """Payload of a yes-or-no reply."""
-    return bytes([accepted])
-
-
 def decode_flag(payload: bytes, peer: str = "peer") -> bool:
     """Yes-or-no reply.
 
@@ -422,11 +401,6 @@ def decode_flag(payload: bytes, peer: str = "peer") -> bool:
     if len(payload) != 1:
         raise _malformed(peer, "a yes-or-no reply of wrong length")
     return payload[0] != 0
-
-
-def encode_controller_version(version: Sequence[int]) -> bytes:
-    """Payload of the controller version reply: major, minor, bugfix, build."""
-    return struct.pack(">4I", *version)
 
 
 def decode_controller_version(payload: bytes, peer: str = "peer") -> tuple[int, int, int, int]:
