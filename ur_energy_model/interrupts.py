@@ -19,7 +19,6 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from multiprocessing.process import BaseProcess
     from types import FrameType
 

@@ -45,12 +45,7 @@ from ur_energy_model.report.page import render
 from ur_energy_model.report.report import make_report
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
-from ur_energy_model.topics_and_services import (
-    BUS_ENERGY,
-    BUS_POWER,
-    TOTAL_ENERGY,
-    TOTAL_POWER,
-)
+from ur_energy_model.topics_and_services import BUS_ENERGY, BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
 from ur_energy_model.typing import Array, Self
 
 # True energies of the simulated arm over the time of a recording.
@@ -87,16 +82,11 @@ def true_energy(truth_file: Path, start: float, end: float) -> TrueEnergy:
         time = rows["timestamp"]
 
         def between(name: str) -> Array:
-            values = rows[name].reshape(len(time), -1)
-            return np.array(
-                [np.diff(np.interp([start, end], time, column))[0] for column in values.T]
-            )
+            columns = rows[name].reshape(len(time), -1).T
+            return np.array([np.diff(np.interp([start, end], time, each))[0] for each in columns])
 
-        return TrueEnergy(
-            mechanical=between("mechanical_energy"),
-            electrical=between("electrical_energy"),
-            bus=float(between("bus_energy")[0]),
-        )
+        bus = float(between("bus_energy")[0])
+        return TrueEnergy(between("mechanical_energy"), between("electrical_energy"), bus)
 
 
 # Results of the demo: the tables of the paper with the true values of the simulated arm.
@@ -153,28 +143,13 @@ def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
     """Print tables: energies (Table VIII), torque (Table V) and current (Table VII) errors."""
     energy, truth, metrics = result.energy, result.truth, result.metrics
     names = energy.names
+    columns = (energy.mechanical, truth.mechanical, energy.electrical, truth.electrical)
+    rows: list[Any] = list(zip(names, *columns, strict=True))
+    rows.append(("whole arm", *(float(column.sum()) for column in columns)))
     print_table(
         f"Energy over {result.seconds:.1f} s of trajectory B [J] (Table VIII)",
         ["joint", "E mech", "true", "E elec", "true", "error %", "efficiency"],
-        [
-            *(
-                _energy_row(
-                    names[j],
-                    energy.mechanical[j],
-                    truth.mechanical[j],
-                    energy.electrical[j],
-                    truth.electrical[j],
-                )
-                for j in range(len(names))
-            ),
-            _energy_row(
-                "whole arm",
-                energy.mechanical.sum(),
-                truth.mechanical.sum(),
-                energy.electrical.sum(),
-                truth.electrical.sum(),
-            ),
-        ],
+        [_energy_row(*row) for row in rows],
     )
     print_table(
         "Energy at the supply, standby included [J]",
@@ -360,12 +335,8 @@ class EnergyMonitor:
         rclpy.init(context=self._context, domain_id=domain)
         self._node = rclpy.create_node("ur_energy_demo", context=self._context)
         for topic in TOPICS:
-            self._node.create_subscription(
-                Float64,
-                topic,
-                partial(self._keep, topic),
-                QoSProfile(depth=10),
-            )
+            keep = partial(self._keep, topic)
+            self._node.create_subscription(Float64, topic, keep, QoSProfile(depth=10))
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
 
@@ -395,21 +366,6 @@ MARK = ".ur_energy_demo"
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One run of the simulated arm.
-
-    Attributes:
-        motion: name of the trajectory.
-        bag: recording of the logger.
-        truth: true energies of the simulated arm.
-    """
-
-    motion: str
-    bag: Path
-    truth: Path
-
-
-@dataclass(frozen=True)
 class DemoOptions:
     """Options of the demo.
 
@@ -428,8 +384,8 @@ class DemoOptions:
     seed: int | None
 
 
-def run_demo(options: DemoOptions) -> int:
-    """Run the demo; returns exit code 0.
+def run_demo(options: DemoOptions) -> None:
+    """Run the demo.
 
     Raises:
         UrEnergyError: a part of the demo failed.
@@ -446,30 +402,28 @@ def run_demo(options: DemoOptions) -> int:
     note(f"simulated {options.robot} number {seed} on {options.host}, ROS domain {domain}")
     with Processes(folder / "logs", environment) as processes:
         demo = _Demo(options, seed, folder, processes)
-        first = demo.record("trajectory_a", "1/4  trajectory A: the logger records")
+        first, _ = demo.record("trajectory_a", "1/4  trajectory A: the logger records")
     with progress("2/4  identification") as report:
-        identified = identify([first.bag], options.robot, progress=report)
+        identified = identify([first], options.robot, progress=report)
     save_model(identified.model, model_file)
-    note(f"2/4  identified from {first.bag.name}")
+    note(f"2/4  identified from {first.name}")
     with Processes(folder / "logs", environment) as processes:
         demo = _Demo(options, seed, folder, processes)
-        second = demo.record("trajectory_b", "3/4  trajectory B", model_file, domain)
+        second, truth = demo.record("trajectory_b", "3/4  trajectory B", model_file, domain)
     with progress("4/4  figures and tables"):
-        result = evaluate_run(identified.model, second.bag, second.truth, folder)
+        result = evaluate_run(identified.model, second, truth, folder)
     print_result(result, demo.live)
-    print_files(
-        folder,
-        [
-            (first.bag, "trajectory A as the logger recorded it"),
-            (second.bag, "trajectory B, held out from identification"),
-            (second.truth, "true energies of the simulated arm"),
-            (model_file, "the identified model"),
-            (folder / "result.json", "the tables above, as numbers"),
-            (folder / "report.html", "the report: open it in a browser"),
-            *((figure, "figure") for figure in result.figures),
-        ],
-    )
-    return 0
+    print(f"in {folder}:")
+    for path, what in (
+        (first, "trajectory A as the logger recorded it"),
+        (second, "trajectory B, held out from identification"),
+        (truth, "true energies of the simulated arm"),
+        (model_file, "the identified model"),
+        (folder / "result.json", "the tables above, as numbers"),
+        (folder / "report.html", "the report: open it in a browser"),
+        *((figure, "figure") for figure in result.figures),
+    ):
+        print(f"  {path.relative_to(folder)}  {what}")
 
 
 class _Demo:
@@ -481,8 +435,12 @@ class _Demo:
 
     def record(
         self, motion: str, title: str, model_file: Path | None = None, domain: int = 0
-    ) -> Stage:
-        """Run a trajectory with the logger and, given a model, the estimator."""
+    ) -> tuple[Path, Path]:
+        """Run a trajectory with the logger and, given a model, the estimator.
+
+        Returns:
+            The bag, and the file of the true energies.
+        """
         host, robot = self.options.host, self.options.robot
         truth = self.folder / f"truth_{motion}.json"
         bags = self.folder / "bags" / motion
@@ -515,15 +473,13 @@ class _Demo:
         self.processes.stop("simulated_robot")
         (bag,) = sorted(bags.iterdir())
         note(f"{title}: {bag.name}")
-        return Stage(motion, bag, truth)
+        return bag, truth
 
     def _start(self, node: str, **parameters: Any) -> None:
         self.processes.start(node, node_command(node, parameters))
 
     def _watch(self, report: ProgressReport, domain: int) -> None:
         """Show the output of the estimator while the trajectory runs."""
-        # needs ROS
-
         with EnergyMonitor(domain) as monitor:
             self._wait(
                 report, monitor.receive, lambda: f"3/4  trajectory B  {_live_power(monitor.latest)}"
@@ -551,13 +507,6 @@ def _live_power(latest: Mapping[str, float]) -> str:
         f"/energy {latest[TOTAL_POWER.name]:5.1f} W{measured} "
         f"{latest.get(TOTAL_ENERGY.name, 0.0):6.0f} J"
     )
-
-
-def print_files(folder: Path, files: Sequence[tuple[Path, str]]) -> None:
-    """Print the created files and what they are."""
-    print(f"in {folder}:")
-    for path, what in files:
-        print(f"  {path.relative_to(folder)}  {what}")
 
 
 def _fresh_folder(folder: Path) -> Path:
