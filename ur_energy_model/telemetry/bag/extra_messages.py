@@ -78,7 +78,7 @@ class ExtraMessages:
     def blocks(
         self, file: McapWriter, written: int, until: int | None = None
     ) -> list[MessageBlock]:
-        """Waiting messages for a chunk of a file, which learns the channels it lacks.
+        """Waiting messages for a chunk of a file, and the definitions of channels that it lacks.
 
         Readers of a file without an index (of a killed recorder) need all messages in the order of
         their log times.

@@ -38,7 +38,7 @@ def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None
         template: text with {arm} (type and serial number, as far as they are known), {robot},
             {serial}, {date}, {time} (local), {number} (first free one).
         info: of the recording.
-        folder: where the bag goes.
+        folder: of the bag.
         now: time for the name [s since the epoch]; None for the present.
 
     Raises:

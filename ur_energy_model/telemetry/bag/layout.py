@@ -193,10 +193,10 @@ class JointStateLayout:
         recorded = set(names)
         if "actual_q" not in recorded:
             return None
-        wanted = ("actual_q", "actual_qd", "actual_current")
-        q, qd, current = (len(joint_names) if name in recorded else 0 for name in wanted)
+        chosen = ("actual_q", "actual_qd", "actual_current")
+        q, qd, current = (len(joint_names) if name in recorded else 0 for name in chosen)
         template = joint_state_template(joint_names, (q, qd, current))
-        return cls(template, tuple(name for name in wanted if name in recorded))
+        return cls(template, tuple(name for name in chosen if name in recorded))
 
     @classmethod
     def of_all(

@@ -79,7 +79,7 @@ class McapReader:
     Args:
         path: of the file.
         budget: of the bag that the file belongs to; None for the file's own.
-        report: called with problems, behind which reading goes on; None for errors instead.
+        report: called with problems, behind which reading continues; None for errors instead.
 
     Attributes:
         schemas, channels: by number, as far as the file was read.

@@ -60,13 +60,13 @@ class TelemetryDecoder:
 
     Args:
         path: of the bag, for error messages.
-        wanted: RTDE names to decode beside `timestamp`; None for all fields of the first message.
+        chosen: RTDE names to decode beside `timestamp`; None for all fields of the first message.
         budget: of the bag.
     """
 
-    def __init__(self, path: Path, wanted: Sequence[str] | None, budget: Budget) -> None:
+    def __init__(self, path: Path, chosen: Sequence[str] | None, budget: Budget) -> None:
         self._path, self._budget = path, budget
-        self._wanted = None if wanted is None else {"timestamp", *wanted}
+        self._chosen = None if chosen is None else {"timestamp", *chosen}
         self._layouts: dict[int, list[TelemetryLayout]] = {}
         self._names: tuple[str, ...] | None = None
         self._last: TelemetryLayout | None = None
@@ -124,8 +124,8 @@ class TelemetryDecoder:
     def _fields(self, layout: TelemetryLayout) -> tuple[str, ...]:
         """Fields to decode; the first message decides."""
         if self._names is None:
-            wanted = self._wanted
-            self._names = tuple(name for name in layout.names if wanted is None or name in wanted)
+            chosen = self._chosen
+            self._names = tuple(name for name in layout.names if chosen is None or name in chosen)
         for name in self._names:
             if name not in layout.places:
                 raise MissingFieldError(

@@ -130,14 +130,14 @@ class _BagReader:
 
     Args:
         path: of the bag.
-        wanted: RTDE names to read, None for all.
+        chosen: RTDE names to read, None for all.
     """
 
-    def __init__(self, path: Path, wanted: Sequence[str] | None) -> None:
-        self._path, self._wanted = path, None if wanted is None else {*wanted}
+    def __init__(self, path: Path, chosen: Sequence[str] | None) -> None:
+        self._path, self._chosen = path, None if chosen is None else {*chosen}
         self._files, self._metadata = bag_files(path)
         self._budget = budget_of(path, self._files)
-        self._decoder = TelemetryDecoder(path, wanted, self._budget)
+        self._decoder = TelemetryDecoder(path, chosen, self._budget)
         self._topic: str | None = None
         self._custom = {} if self._metadata is None else dict(self._metadata.custom)
         self._info: RecordingInfo | None = None
@@ -256,8 +256,8 @@ class _BagReader:
         self._returned, self._last_time = self._returned + len(clock), float(clock[-1])
         repeated, self._reported = self._repeated - self._reported, self._repeated
         host = self._custom.get("stamps", "host") == "host"
-        wanted = part.columns if self._wanted is None else self._wanted
-        columns = {name: values for name, values in part.columns.items() if name in wanted}
+        chosen = part.columns if self._chosen is None else self._chosen
+        columns = {name: values for name, values in part.columns.items() if name in chosen}
         stamp = part.stamp if host else None
         return Telemetry(clock, columns, self._info, tuple(gaps), stamp, repeated)
 
@@ -368,7 +368,7 @@ class BagSource:
 
     Args:
         path: of the bag.
-        fields: names wanted, None for all.
+        fields: names to read, None for all.
         real_time: return samples at the rate they were recorded at (pauses last a second at
             most); otherwise at once.
         batch_seconds: time span of a batch, by the period of the first samples.
@@ -391,7 +391,7 @@ class BagSource:
     ) -> None:
         self.info: RecordingInfo
         self.fields: tuple[str, ...]
-        self._path, self._wanted, self._batch_seconds = Path(path), fields, batch_seconds
+        self._path, self._chosen, self._batch_seconds = Path(path), fields, batch_seconds
         self._real_time = real_time
         self._next: Telemetry | None = None
         self._due = 0.0
@@ -400,7 +400,7 @@ class BagSource:
     def __enter__(self) -> Self:
         first = next(iterate_bag(self._path, (), _FIRST_SAMPLES))
         samples = max(1, round(self._batch_seconds / _period(first.time)))
-        self._batches = iterate_bag(self._path, self._wanted, samples)
+        self._batches = iterate_bag(self._path, self._chosen, samples)
         self._next = next(self._batches)
         self.info, self.fields = self._next.info, tuple(self._next.columns)
         self._due = time.monotonic()

@@ -414,7 +414,7 @@ def recover_killed(
 ) -> None:
     """Recover the bags of a folder whose recorder was killed.
 
-    Bags that are being written are left alone, and those of which this cannot be told: of another
+    Bags that are being written are left alone, and those that may be: of another
     computer, or on a file system without locks.
 
     Args:

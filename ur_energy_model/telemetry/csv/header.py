@@ -246,13 +246,13 @@ def _unknown(path: Path, name: str) -> RecordingError:
 
 def _time_column(stems: Sequence[tuple[str, str | None]]) -> tuple[int | None, float | None]:
     """Column of the time, and seconds in its stated unit."""
-    for wanted in _TIME_NAMES:
+    for chosen in _TIME_NAMES:
         for column, (stem, unit) in enumerate(stems):
             name = re.sub(r"[\s.-]+", "_", stem.strip().lower())
-            if name == wanted:
+            if name == chosen:
                 return column, None if unit is None else time_factor(unit)
             head, _, tail = name.rpartition("_")
-            if head == wanted and time_factor(tail) is not None:
+            if head == chosen and time_factor(tail) is not None:
                 return column, time_factor(tail)
     return None, None
 

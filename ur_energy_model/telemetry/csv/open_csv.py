@@ -68,12 +68,12 @@ def headerless(path: Path, dialect: Dialect, lines: Sequence[str], joints: int) 
         rising = ((steps >= 0).mean(axis=0) > _RISING_SHARE) & ((steps > 0).mean(axis=0) > 0.5)
         clocks = [*dates, *np.flatnonzero(rising).tolist()]
     finite = np.delete(values, clocks[:1], axis=1)[np.isfinite(values).all(axis=1)]
-    said = "no column rises steadily, as time does"
+    shape = "no column rises steadily, as time does"
     if clocks:
         kind = "holds dates" if clocks[0] in dates else "rises steadily, as time does"
-        said = f"column {clocks[0] + 1} {kind}"
+        shape = f"column {clocks[0] + 1} {kind}"
     if finite.size:
-        said += f", the others lie between {finite.min():.4g} and {finite.max():.4g}"
+        shape += f", the others lie between {finite.min():.4g} and {finite.max():.4g}"
     remedy = f"name the columns, for example --columns {_guess(values, clocks, joints)}"
     fitting = [name for name, each in LAYOUTS.items() if each.width(joints) == width]
     if fitting and 0 in clocks:
@@ -81,7 +81,7 @@ def headerless(path: Path, dialect: Dialect, lines: Sequence[str], joints: int) 
         remedy = (
             f"add --layout {' or '.join(fitting)} ({sources}), or name the columns with --columns"
         )
-    return RecordingError(path, f"has no header line: {width} columns, {said}", remedy)
+    return RecordingError(path, f"has no header line: {width} columns, {shape}", remedy)
 
 
 def _guess(values: Array, clocks: Sequence[int], joints: int) -> str:

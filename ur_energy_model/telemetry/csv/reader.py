@@ -90,7 +90,7 @@ class CsvFile:
     def _drop_empty(self) -> None:
         """Leave out fields that are empty in most of the first rows."""
         fields = [name for name in self.header.places if name != TIME]
-        for block in self._reader.blocks(self._wanted(fields), RejectedRows()):
+        for block in self._reader.blocks(self._chosen(fields), RejectedRows()):
             at, dropped = 0, []
             for name in fields:
                 width = len(self.header.places[name])
@@ -103,7 +103,7 @@ class CsvFile:
                 self.header = self.header.without(dropped)
             break
 
-    def _wanted(self, fields: list[str]) -> list[int]:
+    def _chosen(self, fields: list[str]) -> list[int]:
         return [column for name in fields for column in self.header.places[name]]
 
     def _clock(self) -> RowOrder:
@@ -153,7 +153,7 @@ class CsvFile:
                 f"{self.path}: time goes back {order.restarts} times, as when a controller restarts"
             )
         if order.order is not None:
-            values = len(order.order) * len(self._wanted(list(self.header.places)))
+            values = len(order.order) * len(self._chosen(list(self.header.places)))
             if values > MAX_SORTED:
                 raise RecordingError(
                     self.path,
@@ -215,16 +215,16 @@ class CsvFile:
             self._note(f"{self.path}: {summary}")
 
     def _parts(self, fields: list[str], rejected: RejectedRows) -> Iterator[dict[str, Array]]:
-        wanted = self._wanted(fields)
-        scale = np.array([self.header.factors.get(column, 1.0) for column in wanted])
+        chosen = self._chosen(fields)
+        scale = np.array([self.header.factors.get(column, 1.0) for column in chosen])
         scale[fields.index(TIME)] = self._factor  # fields before the time have one column each
-        for block in self._reader.blocks(wanted, rejected):
+        for block in self._reader.blocks(chosen, rejected):
             values = block.values * scale
             keep = self._order.keep[block.first : block.first + len(values)]
             wrong = ~np.isfinite(values)
             good = ~wrong.any(axis=1)
             if not good.all():
-                self._no_number(block, wrong, wanted, rejected)
+                self._no_number(block, wrong, chosen, rejected)
             far = good & ~keep
             if far.any():
                 rejected.reject(
@@ -343,22 +343,22 @@ class CsvReader:
         options: CsvOptions,
         note: Callable[[str], None] | None = None,
     ) -> None:
-        tell = note if note is not None else (lambda text: None)
-        self._files = [CsvFile(Path(path), options, tell) for path in paths]
+        note = note if note is not None else (lambda text: None)
+        self._files = [CsvFile(Path(path), options, note) for path in paths]
         first = self._files[0]
         places = [file.header.places for file in self._files]
         self.fields = tuple(name for name in places[0] if all(name in each for each in places))
         for field in places[0]:
             if field not in self.fields:
-                tell(f"{field}: left out, because not all files have it")
+                note(f"{field}: left out, because not all files have it")
         missing = [name for name in ENERGY_FIELDS if name not in self.fields]
         if missing:
-            tell(f"missing fields: {', '.join(missing)}")
+            note(f"missing fields: {', '.join(missing)}")
         extra = {"imported_from": first.path.name}
         if first.time_zone is not None:
             extra["time_zone"] = first.time_zone
         self.duration, self.repeated = 0.0, 0
-        self._note = tell
+        self._note = note
         self.info = RecordingInfo(
             source=str(first.path),
             robot=robot,

@@ -395,7 +395,7 @@ class RowBlock:
 
     Attributes:
         first: number of the first row in the file, from 0.
-        values: wanted columns [rows, wanted], NaN if a cell is no number.
+        values: chosen columns [rows, chosen], NaN if a cell is no number.
         lines: line numbers [rows].
         texts: the rows as text.
     """
@@ -426,11 +426,11 @@ class RowReader:
     dates: tuple[int, ...] = ()
     open_ended: bool = False
 
-    def blocks(self, wanted: Sequence[int], rejected: RejectedRows) -> Iterator[RowBlock]:
+    def blocks(self, chosen: Sequence[int], rejected: RejectedRows) -> Iterator[RowBlock]:
         """All rows; a last one that is cut off is counted as left out.
 
         Args:
-            wanted: columns.
+            chosen: columns.
             rejected: counts rows and faults.
 
         Raises:
@@ -455,11 +455,11 @@ class RowReader:
             texts.append(line)
             size += len(line)
             if len(lines) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS:
-                yield RowBlock(done, self._numbers(texts, wanted), np.array(lines), texts)
+                yield RowBlock(done, self._numbers(texts, chosen), np.array(lines), texts)
                 done += len(lines)
                 lines, texts, size = [], [], 0
         if lines:
-            yield RowBlock(done, self._numbers(texts, wanted), np.array(lines), texts)
+            yield RowBlock(done, self._numbers(texts, chosen), np.array(lines), texts)
         if cut is not None:
             number, count = cut
             if count > self.width or not done + len(lines):
@@ -487,7 +487,7 @@ class RowReader:
         """Text of one cell, at most 40 characters."""
         return self.dialect.cells(text)[column][:40]
 
-    def _numbers(self, texts: Sequence[str], wanted: Sequence[int]) -> Array:
+    def _numbers(self, texts: Sequence[str], chosen: Sequence[int]) -> Array:
         dialect = self.dialect
         rows = texts
         if dialect.decimal_comma:
@@ -495,18 +495,18 @@ class RowReader:
         if not self.dates and not any('"' in text for text in texts):
             try:
                 return np.loadtxt(
-                    rows, delimiter=dialect.delimiter, usecols=wanted, comments=None, ndmin=2
+                    rows, delimiter=dialect.delimiter, usecols=chosen, comments=None, ndmin=2
                 )
             except (ValueError, IndexError):  # some cell is no number: only its row is slow
                 half = len(texts) // 2
                 if half >= _PARSED_AT_ONCE:
                     halves = (texts[:half], texts[half:])
-                    return np.concatenate([self._numbers(each, wanted) for each in halves])
-        return np.array([self._row(text, wanted) for text in texts], dtype=float)
+                    return np.concatenate([self._numbers(each, chosen) for each in halves])
+        return np.array([self._row(text, chosen) for text in texts], dtype=float)
 
-    def _row(self, text: str, wanted: Sequence[int]) -> list[float]:
+    def _row(self, text: str, chosen: Sequence[int]) -> list[float]:
         cells, out = self.dialect.cells(text), []
-        for column in wanted:
+        for column in chosen:
             value = float("nan")
             with suppress(ValueError, OverflowError, IndexError):
                 number = date_seconds if column in self.dates else self.dialect.number
