@@ -223,7 +223,7 @@ def test_ros_arguments_that_cannot_be_parsed_end_in_one_line(
     assert "]: ROS cannot be started: " in output.splitlines()[-1]
 
 
-PHASES = 8
+PHASES = 5
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ def test_logger_and_estimator_share_a_connection(cell: Cell, fresh_host: Callabl
     assert counts["/energy"] > 10
 
 
-STARTS = 8
+STARTS = 4
 
 
 @pytest.mark.parametrize("own_start", [True, False])

@@ -20,12 +20,10 @@ from ur_energy_model.energy.plan_follower import MOST_PLANS, PlanFollower
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.experiment.cycle_exports import trajectory_points
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.nodes.ros import joint_trajectory, plan_of
-from ur_energy_model.optimization.plan_optimization import optimize_moves
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
@@ -113,6 +111,10 @@ class PlanRequest:
         Raises:
             UrEnergyError: the plan is not from rest to rest, too long, or no timing takes less.
         """
+        # Slow to import, and most nodes never get a plan.
+        from ur_energy_model.experiment.cycle_exports import trajectory_points
+        from ur_energy_model.optimization.plan_optimization import optimize_moves
+
         motion = optimize_moves(
             self.model, self.plan, dynamics=self.dynamics, temperature=self.temperature
         )
