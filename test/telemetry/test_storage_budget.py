@@ -58,24 +58,24 @@ def total(folder: Path) -> int:
 def test_the_oldest_go_until_the_rest_fits(tmp_path: Path) -> None:
     old_bags(tmp_path, 4)
     keeper = budget(tmp_path, Retention(bytes=round(0.6 * total(tmp_path))))
-    keeper.look()
+    keeper.enforce()
     assert names(tmp_path) == ["bag2", "bag3"]
     use = keeper.use
     assert (use.files, use.removed_files, use.problem) == (2, 2, None)
     assert use.bytes == total(tmp_path)
     assert use.oldest_days == pytest.approx(2.0, abs=0.01)
-    budget(tmp_path, Retention(days=1.5)).look()
+    budget(tmp_path, Retention(days=1.5)).enforce()
     assert names(tmp_path) == ["bag3"]
 
 
 def test_marked_files_stay_and_a_budget_that_cannot_be_kept_says_so(tmp_path: Path) -> None:
     old_bags(tmp_path, 3, marked=0)
     keeper = budget(tmp_path, Retention(bytes=1))
-    keeper.look()
+    keeper.enforce()
     assert names(tmp_path) == ["bag0"]
     assert keeper.use.marked == 1
     assert "marked" in (keeper.use.problem or "")
-    keeper.look()  # the second look does not read it again, and comes to the same result
+    keeper.enforce()  # does not read it again, and comes to the same result
     assert (keeper.use.marked, keeper.use.removed_files) == (1, 2)
 
 
@@ -91,13 +91,13 @@ def test_a_bag_that_others_write_stays_and_a_finished_or_killed_one_goes(tmp_pat
     keeper = budget(tmp_path, Retention(bytes=1))
     with BagWriter(tmp_path / "written", telemetry.info, FIELDS, in_budget=True) as writer:
         age(tmp_path / "written", time.time() - DAY)
-        keeper.look()
+        keeper.enforce()
         assert names(tmp_path) == ["elsewhere", "written"]
         assert "being written" in (keeper.use.problem or "")
         shutil.rmtree(tmp_path / "elsewhere")
-        keeper.look()
+        keeper.enforce()
         writer.write(telemetry)
-    keeper.look()
+    keeper.enforce()
     assert names(tmp_path) == []
     assert keeper.use.problem is None
 
@@ -109,7 +109,7 @@ def test_files_of_others_in_a_bag_stay(tmp_path: Path) -> None:
     shutil.copy(own, bag / "thesis.mcap")
     age(bag, time.time() - 2 * DAY)
     keeper = budget(tmp_path, Retention(bytes=1))
-    keeper.look()
+    keeper.enforce()
     assert [path.name for path in bag.iterdir()] == ["thesis.mcap"]
     assert "thesis.mcap" in (keeper.use.problem or "")
 
@@ -120,7 +120,7 @@ def test_files_that_cannot_be_read_are_kept_and_named(tmp_path: Path) -> None:
     file.write_bytes(b"no mcap")
     age(tmp_path / "bag0", time.time() - 2 * DAY)
     keeper = budget(tmp_path, Retention(bytes=1))
-    keeper.look()
+    keeper.enforce()
     assert names(tmp_path) == ["bag0"]
     assert "bag0_0.mcap" in (keeper.use.problem or "")
 
@@ -141,7 +141,7 @@ def test_the_bag_being_recorded_loses_its_oldest_files_and_nothing_is_counted_as
         end = time.monotonic() + 20
         while len(list(bag.glob("*.mcap"))) < 4 and time.monotonic() < end:
             time.sleep(0.01)
-        keeper.look()
+        keeper.enforce()
         assert len(list(bag.glob("*.mcap"))) == 1  # the one being written
         status = recorder.stop()
     assert status.removed > 0
@@ -159,7 +159,7 @@ def test_a_finished_bag_states_what_was_deleted_of_it(tmp_path: Path) -> None:
     telemetry = make_telemetry(1000, fields=FIELDS)
     write_bag(tmp_path / "bag", telemetry, in_budget=True, split=FileSplit(seconds=0.5))
     keeper = budget(tmp_path, Retention(bytes=round(0.6 * total(tmp_path))))
-    keeper.look()
+    keeper.enforce()
     rest = read_bag(tmp_path / "bag")
     assert rest.info.removed == 1000 - len(rest) > 0
     assert rest.gaps == ()

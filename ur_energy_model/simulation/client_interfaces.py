@@ -309,7 +309,7 @@ def _action(
     return reply
 
 
-def _says(answer: str) -> Reply:
+def _constant(answer: str) -> Reply:
     """A constant answer; {} stands for the argument."""
     return lambda session, argument: answer.format(argument)
 
@@ -363,7 +363,7 @@ def _safety(box: ControlBox) -> str:
 
 
 _REPLIES: dict[str, Reply] = {
-    r"load installation (.+)": _says("Loading installation: {}"),
+    r"load installation (.+)": _constant("Loading installation: {}"),
     r"load (.+)": _load,
     r"play": _action(ControlBox.play, "Starting program", "Failed to execute: play"),
     r"stop": _action(ControlBox.stop, "Stopped"),
@@ -388,19 +388,19 @@ _REPLIES: dict[str, Reply] = {
     r"version": _value(lambda box: ".".join(map(str, box.version))),
     r"get serial number": _value(lambda box: box.identity.serial),
     r"get robot model": _value(lambda box: box.identity.model),
-    r"is in remote control": _says("true"),
+    r"is in remote control": _constant("true"),
     r"set operational mode (manual|automatic)": _set_operational_mode,
     r"get operational mode": lambda session, argument: session.operational_mode,
     r"clear operational mode": _clear_operational_mode,
     r"setUserRole (\w+)": _set_user_role,
     r"getUserRole": lambda session, argument: session.user_role,
-    r"popup (.*)": _says("showing popup"),
-    r"close popup": _says("closing popup"),
-    r"close safety popup": _says("closing safety popup"),
-    r"addToLog(?: (.*))?": _says("Added log message"),
-    r"saveLog": _says("Log saved to disk"),
-    r"generate flight report.*": _says("Flight Report generated with id: 0"),
-    r"generate support file.*": _says("Completed successfully: no file, simulated"),
+    r"popup (.*)": _constant("showing popup"),
+    r"close popup": _constant("closing popup"),
+    r"close safety popup": _constant("closing safety popup"),
+    r"addToLog(?: (.*))?": _constant("Added log message"),
+    r"saveLog": _constant("Log saved to disk"),
+    r"generate flight report.*": _constant("Flight Report generated with id: 0"),
+    r"generate support file.*": _constant("Completed successfully: no file, simulated"),
     r"quit": _quit,
     r"shutdown": _action(ControlBox.power_off, "Shutting down"),
 }
@@ -457,10 +457,7 @@ class ControlPortSession(LineSession):
         return f"refused: unknown command; known faults: {', '.join(FAULTS)}"
 
     def _carry(self, text: str) -> str:
-        try:
-            mass, *center = map(float, text.split(","))
-        except ValueError:
-            mass, center = math.nan, []
+        mass, *center = _numbers(text) or [math.nan]
         payload = Payload(mass, np.array(center or (0.0, 0.0, 0.0)))
         if len(center) not in (0, 3) or not is_possible(payload):
             return (
@@ -473,10 +470,7 @@ class ControlPortSession(LineSession):
     def _change_friction(self, text: str) -> str:
         names = self._arm.robot.joint_names
         joint, _, number = text.strip().rpartition(" ")
-        try:
-            factor = float(number)
-        except ValueError:
-            factor = math.nan
+        factor, *_ = _numbers(number) or [math.nan]
         if joint not in names or not _LEAST_FACTOR <= factor <= _LARGEST_FACTOR:
             return (
                 f"refused: write friction JOINT FACTOR (joints {', '.join(names)}; factor "
@@ -486,11 +480,16 @@ class ControlPortSession(LineSession):
         return f"ok friction of {joint} times {factor:g}"
 
     def _tilt(self, text: str) -> str:
-        try:
-            gravity = np.array([float(part) for part in text.split(",")])
-        except ValueError:
-            gravity = np.zeros(0)
+        gravity = np.array(_numbers(text))
         if gravity.shape != (3,) or not np.linalg.norm(gravity) <= _LARGEST_GRAVITY:
             return f"refused: write gravity X,Y,Z in m/s^2 (up to {_LARGEST_GRAVITY:g})"
         self._arm.tilt(gravity)
         return f"ok gravity {', '.join(f'{value:g}' for value in gravity)} m/s^2"
+
+
+def _numbers(text: str) -> list[float]:
+    """Numbers between commas; none where one of them is no number."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        return []

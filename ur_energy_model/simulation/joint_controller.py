@@ -181,7 +181,7 @@ class JointController:
         if self.kind == "pd":
             gravity = pin.computeGeneralizedGravity(model, data, q)
             current = gravity / p.current_to_torque
-            # The joint, not the rotor, shall be at rest where it is told to be.
+            # The joint, not the rotor, shall be at rest at its target.
             self.trim = gear_twist(gravity, p.stiffness, p.knees)
         else:
             direction = np.clip(qd / _SLOW, -1.0, 1.0)

@@ -156,11 +156,13 @@ class RtdeSession(ClientSession):
         return self.message(TextMessage(f"packet type {kind} is unknown", "RTDE", ERROR_LEVEL))
 
     def _negotiate(self, payload: bytes) -> bytes:
-        wanted = decode_version_request(payload)
+        requested = decode_version_request(payload)
         highest = self._faults.active("wrong_version")
-        accepted = wanted in PROTOCOL_VERSIONS and (highest is None or wanted <= highest.number)
+        accepted = requested in PROTOCOL_VERSIONS and (
+            highest is None or requested <= highest.number
+        )
         if accepted:
-            self._version = wanted
+            self._version = requested
         return bytes([accepted])
 
     def _set_up_outputs(self, payload: bytes) -> bytes:

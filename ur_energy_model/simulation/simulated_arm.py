@@ -149,12 +149,12 @@ class SimulatedArm:
             self._supervisor.command(command)
 
     def carry(self, payload: Payload) -> None:
-        """Mount another payload without informing the controller."""
+        """Mount another payload unknown to the controller."""
         self._true_setup = Setup(self._true_setup.gravity, payload)
         self._plant.set_setup(self.robot, self._true_setup)
 
     def tilt(self, gravity: Array) -> None:
-        """Mount the arm another way, uninformed; gravity in the base frame [3], m/s^2."""
+        """Mount the arm another way, unannounced; gravity in the base frame [3], m/s^2."""
         self._true_setup = Setup(np.asarray(gravity, dtype=float), self._true_setup.payload)
         self._plant.set_setup(self.robot, self._true_setup)
 

@@ -189,7 +189,7 @@ class HostClock:
     """Wall-clock time that does not jump when the system's clock is set.
 
     Sources stamp samples and events by `now`, which never steps. Consumers add the `correction`
-    (`corrected`, `stamp`), which is constant while somebody holds it.
+    (`corrected`, `stamp`), which is constant while it is held.
 
     Attributes:
         correction: what steps of the system's clock have added to `now` [ns].

@@ -364,8 +364,8 @@ class JointStateStream:
         if last is None:
             last = _Last(int(rows.stamp[0]), int(rows.stamp[0]), arrival, 0, -1)
         # The time of the samples follows the stamps, which the driver made, except where these
-        # advance further than the host's own clock allows (or go back): there somebody set the
-        # driver's clock, and the host's clock bridges the step, so that the time goes on.
+        # advance further than the host's own clock allows, or go back: there the driver's clock was
+        # set, and the host's clock bridges the step, so that the time goes on.
         steps = np.diff(rows.stamp, prepend=last.stamp)
         elapsed = arrival - last.arrival
         clock_set = steps > round((elapsed + AHEAD) * 1e9)

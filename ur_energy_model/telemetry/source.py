@@ -31,7 +31,7 @@ class LinkStatus:
             included (estimated from the rate where the controller restarted or does not answer).
         lost_seconds: time without samples so far, the present outage included [s].
         outage: length of the present outage [s], 0 while samples arrive.
-        identity: how the controller is told from another one at the same address, None for a
+        identity: what distinguishes the controller from another one at its address, None for a
             recorded source.
     """
 
@@ -383,7 +383,7 @@ class Decimator:
     fixed grid, so that the mean rate is exact although batches rarely end on the grid.
 
     Args:
-        rate: wanted [Hz].
+        rate: of the moments [Hz].
     """
 
     def __init__(self, rate: float) -> None:

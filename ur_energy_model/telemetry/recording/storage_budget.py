@@ -82,16 +82,16 @@ class StorageBudget:
         self._thread = threading.Thread(target=self._run, name="storage budget", daemon=True)
 
     def start(self) -> None:
-        """Start looking."""
+        """Start enforcing it."""
         self._thread.start()
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop."""
         self._closing.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(_CLOSE_TIMEOUT)
 
-    def look(self) -> None:
+    def enforce(self) -> None:
         """Delete what exceeds the budget now."""
         files, now = stored_files(self._folder, self._own), time.time()
         total, left, reasons = sum(file.bytes for file in files), len(files), list[str]()
@@ -164,7 +164,7 @@ class StorageBudget:
 
     def _run(self) -> None:
         while not self._closing.wait(PERIOD):
-            self.look()
+            self.enforce()
 
 
 _MARKED = "it is marked"

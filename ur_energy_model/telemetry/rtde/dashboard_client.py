@@ -43,7 +43,7 @@ class ControllerIdentity:
 
     @property
     def text(self) -> str:
-        """How the controller is told from another one, for people."""
+        """What distinguishes the controller from another one, for people."""
         if self.serial is not None:
             return f"serial {self.serial}"
         if self.model is not None:
@@ -129,15 +129,15 @@ class LoadedProgram:
         self.name: str | None = None
         self._address = host, port
         self._last = float("-inf")
-        self._wanted = False
+        self._outdated = False
         self._thread: threading.Thread | None = None
 
     def poll(self, *, changed: bool) -> str | None:
         """The name; if the state of the program changed, it is asked for. Never waits."""
-        self._wanted |= changed
+        self._outdated |= changed
         asking = self._thread is not None and self._thread.is_alive()
-        if self._wanted and not asking and time.monotonic() - self._last >= PAUSE:
-            self._wanted, self._last = False, time.monotonic()
+        if self._outdated and not asking and time.monotonic() - self._last >= PAUSE:
+            self._outdated, self._last = False, time.monotonic()
             self._thread = threading.Thread(target=self._ask, name="program", daemon=True)
             self._thread.start()
         return self.name

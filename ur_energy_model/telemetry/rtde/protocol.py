@@ -284,11 +284,11 @@ def controller_rate(version: Sequence[int]) -> float:
     return 500.0 if version[0] >= 5 else 125.0
 
 
-def effective_rate(base: float, wanted: float | None) -> float:
+def effective_rate(base: float, requested: float | None) -> float:
     """Rate [Hz] that a controller sends at when asked for another: it leaves out whole cycles."""
-    if wanted is None:
+    if requested is None:
         return base
-    return base / max(1, int(base / wanted + 1e-9))
+    return base / max(1, int(base / requested + 1e-9))
 
 
 # Payloads of RTDE requests and replies, encoded and decoded. Yes-or-no replies are one byte,

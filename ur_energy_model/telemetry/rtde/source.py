@@ -56,7 +56,7 @@ class LinkRecord:
     Attributes:
         reconnects: connections after the first one.
         last_error: why the connection was last lost or refused.
-        identity: how the controller is told from another one.
+        identity: what distinguishes the controller from another one.
     """
 
     def __init__(self, clock: HostClock) -> None:
@@ -66,7 +66,7 @@ class LinkRecord:
         self._clock = clock
         self._events: list[Event] = []
         self._problem: str | None = NOT_CONNECTED
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._returning = False
         self._lost, self._lost_seconds = 0, 0.0
         self._last_samples: float | None = None
@@ -84,8 +84,8 @@ class LinkRecord:
 
     def fail(self, problem: str, level: int) -> None:
         """The connection was lost or refused; each reason is one event until samples arrive."""
-        if problem not in self._said:
-            self._said.add(problem)
+        if problem not in self._reported:
+            self._reported.add(problem)
             self.report("connection", problem, level)
         self._problem = self.last_error = problem
 
@@ -106,7 +106,7 @@ class LinkRecord:
             self._returning = False
         self._last_samples = time.monotonic()
         self._problem = None
-        self._said.clear()
+        self._reported.clear()
 
     def unsure(self, *, moved: bool) -> None:
         """The controller restarted, and it is unknown whether it is the same one.
@@ -504,8 +504,8 @@ class RtdeSource:
         """
         found: list[Records] = []
         deadline = time.monotonic() + self._quiet_time()
-        wanted = min(max(round(RATE_SECONDS * (self._info.rate or 1.0)), 2), RATE_SAMPLES)
-        while sum(map(len, found)) < wanted:
+        needed = min(max(round(RATE_SECONDS * (self._info.rate or 1.0)), 2), RATE_SAMPLES)
+        while sum(map(len, found)) < needed:
             connection, rest = self._connection, deadline - time.monotonic()
             if connection is None or rest <= 0:
                 break
