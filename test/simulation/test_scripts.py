@@ -22,7 +22,7 @@ from ur_energy_model.simulation.client_interfaces import (
 from ur_energy_model.simulation.commands import ProgramState, SafetyMode
 from ur_energy_model.simulation.control_box import MESSAGE_LENGTH, REPLACEMENT, ControlBox
 from ur_energy_model.simulation.kinematics import compose
-from ur_energy_model.simulation.simulation import Simulation
+from ur_energy_model.simulation.simulated_controller import Simulation
 from ur_energy_model.simulation.ur_rtde_script import COMMANDS, Registers, UrRtdeScript
 from ur_energy_model.simulation.urscript import MAX_PROGRAM, Call, Pose, ScriptReader, calls_of
 from ur_energy_model.telemetry.fields import FIELDS

@@ -171,7 +171,7 @@ def simulate(options: argparse.Namespace) -> None:
         import numpy as np
 
         from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
-        from ur_energy_model.simulation.simulation import Simulation
+        from ur_energy_model.simulation.simulated_controller import Simulation
         from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 
         setup = Setup(payload=options.payload or Payload())

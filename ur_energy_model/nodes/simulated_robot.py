@@ -12,7 +12,7 @@ from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.parameters import SimulatedRobotParameters
 from ur_energy_model.nodes.ros import OK, status
-from ur_energy_model.simulation.simulation import Simulation
+from ur_energy_model.simulation.simulated_controller import Simulation
 
 
 class SimulatedRobotNode(ManagedNode):
