@@ -33,6 +33,7 @@ from ur_energy_model.typing import Array, Self
 HOST = "127.0.10.41"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 RATE = 500.0
+UR_ENERGY = (sys.executable, "-m", "ur_energy_model.cli.main")
 UR_RTDE = """
 import sys, time, rtde_receive
 robot = rtde_receive.RTDEReceiveInterface(sys.argv[1], 500.0, sys.argv[4].split(","))
@@ -67,18 +68,7 @@ class Result:
 @contextmanager
 def simulated_controller() -> Iterator[None]:
     """`ur_energy simulate` in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "ur_energy_model.cli.main",
-        "simulate",
-        "--robot",
-        "ur5e",
-        "--host",
-        HOST,
-        "--motion",
-        "trajectory_a",
-    ]
+    command = [*UR_ENERGY, "simulate", "--robot", "ur5e", "--host", HOST]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -117,22 +107,8 @@ def _cpu_seconds(pid: int) -> float:
 def ours(folder: Path) -> Result:
     """`ur_energy record` with all energy fields."""
     bag = folder / "bag"
-    cpu = run(
-        [
-            sys.executable,
-            "-m",
-            "ur_energy_model.cli.main",
-            "record",
-            "--host",
-            HOST,
-            "--robot",
-            "ur5e",
-            "--duration",
-            str(SECONDS),
-            "-o",
-            str(bag),
-        ]
-    )
+    options = ["--host", HOST, "--robot", "ur5e", "--duration", str(SECONDS), "-o", str(bag)]
+    cpu = run([*UR_ENERGY, "record", *options])
     return Result("ur_energy record", read_bag(bag, ["timestamp"]).time, cpu)
 
 
@@ -152,24 +128,16 @@ def ur_example(folder: Path, sources: Path, fields: str) -> Result:
     recipe.write_text(
         f'<?xml version="1.0"?><rtde_config><recipe key="out">{entries}</recipe></rtde_config>'
     )
+    options = {
+        "--host": HOST,
+        "--frequency": "500",
+        "--samples": str(round(SECONDS * RATE)),
+        "--config": str(recipe),
+        "--output": str(csv),
+    }
+    command = [sys.executable, "record.py", *(text for pair in options.items() for text in pair)]
     try:
-        cpu = run(
-            [
-                sys.executable,
-                "record.py",
-                "--host",
-                HOST,
-                "--frequency",
-                "500",
-                "--samples",
-                str(round(SECONDS * RATE)),
-                "--config",
-                str(recipe),
-                "--output",
-                str(csv),
-            ],
-            cwd=sources / "examples",
-        )
+        cpu = run(command, cwd=sources / "examples")
     except subprocess.TimeoutExpired:
         return Result("UR's record example", np.empty(0), 0.0)
     return Result("UR's record example", read_csv([csv], None).time, cpu)
@@ -261,7 +229,10 @@ def main() -> None:
         folder = Path(name)
         with simulated_controller():
             results = [ours(folder)]
-            fields = ",".join(read_bag(folder / "bag").columns)
+            unknown = {"script_control_line"}  # to ur_rtde
+            fields = ",".join(
+                each for each in read_bag(folder / "bag").columns if each not in unknown
+            )
             results.append(ur_rtde(folder, fields))
             sources = os.environ.get("UR_RTDE_CLIENT")
             if sources is not None:
