@@ -192,6 +192,16 @@ class MeterReading:
             self.unaccounted + other.unaccounted,
         )
 
+    def towards(self, later: MeterReading, share: float) -> MeterReading:
+        """The reading at a share, 0 to 1, of the way to a later one."""
+        part = later - self
+        return self + MeterReading(
+            share * part.net,
+            share * part.consumed,
+            share * part.accounted,
+            share * part.unaccounted,
+        )
+
     @classmethod
     def zero(cls, channels: int) -> MeterReading:
         """Nothing counted yet."""

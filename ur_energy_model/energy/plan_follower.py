@@ -8,6 +8,7 @@ with the speed scaling when the plan came: a motion at another speed is not that
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -292,13 +293,8 @@ def _by_way(q: Array) -> Array:
 
 def _at(points: Sequence[Point], time: float) -> MeterReading:
     """The energy at a time, between those known."""
-    after = next((k for k, (each, _) in enumerate(points) if each >= time), len(points) - 1)
-    (t0, first), (t1, second) = points[max(after - 1, 0)], points[after]
+    times = [each for each, _ in points]
+    after = min(max(bisect_left(times, time), 1), len(points) - 1)
+    (t0, first), (t1, second) = points[after - 1], points[after]
     share = min(max((time - t0) / (t1 - t0), 0.0), 1.0) if t1 > t0 else 0.0
-    part = second - first
-    return MeterReading(
-        first.net + share * part.net,
-        first.consumed + share * part.consumed,
-        first.accounted + share * part.accounted,
-        first.unaccounted + share * part.unaccounted,
-    )
+    return first.towards(second, share)

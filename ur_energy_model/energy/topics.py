@@ -194,35 +194,35 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
 
 
 def _joint_statuses(snapshot: Snapshot, joints: tuple[str, ...]) -> list[Status]:
-    columns, power, reset = snapshot.channels, snapshot.power, snapshot.since_reset
-    energy_std, power_std = columns.deviations(reset.net)[0], columns.deviations(power)[0]
-    parts = columns.per_joint
-    joint_power = {name: power[part] for name, part in parts.items()}
+    columns, reset = snapshot.channels, snapshot.since_reset
+    parts, electrical = columns.per_joint, columns.per_joint["electrical_power"]
+    power = {name: snapshot.power[part] for name, part in parts.items()}
     energy = {name: reset.net[part] for name, part in parts.items()}
-    electrical = parts["electrical_power"]
-    ratio = efficiency(energy["mechanical_power"], energy["electrical_power"])
+    values: dict[str, Array] = {
+        "electrical_power_W": power["electrical_power"],
+        "electrical_power_std_W": columns.deviations(snapshot.power)[0],
+        "mechanical_power_W": power["mechanical_power"],
+        "copper_loss_W": power["copper_loss"],
+        "friction_loss_W": power["friction_loss"],
+        "electrical_energy_J": energy["electrical_power"],
+        "electrical_energy_std_J": columns.deviations(reset.net)[0],
+        "mechanical_energy_J": energy["mechanical_power"],
+        "copper_loss_J": energy["copper_loss"],
+        "friction_loss_J": energy["friction_loss"],
+        "consumed_J": reset.consumed[electrical],
+        "regenerated_J": reset.regenerated[electrical],
+        "consumed_ever_J": snapshot.lifetime.consumed[electrical],
+        "efficiency": efficiency(energy["mechanical_power"], energy["electrical_power"]),
+    }
+    if snapshot.temperature is not None:
+        values["temperature_degC"] = snapshot.temperature
     out = []
     for i, joint in enumerate(joints):
-        values: dict[str, object] = {
-            "electrical_power_W": joint_power["electrical_power"][i],
-            "electrical_power_std_W": power_std[i],
-            "mechanical_power_W": joint_power["mechanical_power"][i],
-            "copper_loss_W": joint_power["copper_loss"][i],
-            "friction_loss_W": joint_power["friction_loss"][i],
-            "electrical_energy_J": energy["electrical_power"][i],
-            "electrical_energy_std_J": energy_std[i],
-            "mechanical_energy_J": energy["mechanical_power"][i],
-            "copper_loss_J": energy["copper_loss"][i],
-            "friction_loss_J": energy["friction_loss"][i],
-            "consumed_J": reset.consumed[electrical][i],
-            "regenerated_J": reset.regenerated[electrical][i],
-            "consumed_ever_J": snapshot.lifetime.consumed[electrical][i],
-            "efficiency": None if np.isnan(ratio[i]) else ratio[i],
-        }
-        if snapshot.temperature is not None:
-            values["temperature_degC"] = snapshot.temperature[i]
-        text = unsigned_zeros(f"{joint_power['electrical_power'][i]:.1f} W")
-        out.append(Status(f"energy: {joint}", OK, text, values))
+        own: dict[str, object] = {key: each[i] for key, each in values.items()}
+        if np.isnan(values["efficiency"][i]):
+            own["efficiency"] = None
+        text = unsigned_zeros(f"{power['electrical_power'][i]:.1f} W")
+        out.append(Status(f"energy: {joint}", OK, text, own))
     return out
 
 
@@ -284,13 +284,10 @@ def _bus_status(snapshot: Snapshot) -> Status:
 
 def _state_status(snapshot: Snapshot) -> Status:
     columns, net = snapshot.channels, snapshot.since_reset.net
+    robot, safety = snapshot.robot_mode, snapshot.safety_mode
     values: dict[str, object] = {
-        "robot_mode": ROBOT_MODES.get(snapshot.robot_mode or 0, snapshot.robot_mode)
-        if snapshot.robot_mode is not None
-        else None,
-        "safety_mode": SAFETY_MODES.get(snapshot.safety_mode or 0, snapshot.safety_mode)
-        if snapshot.safety_mode is not None
-        else None,
+        "robot_mode": None if robot is None else ROBOT_MODES.get(robot, robot),
+        "safety_mode": None if safety is None else SAFETY_MODES.get(safety, safety),
         "payload_kg": snapshot.payload,
         "speed_scaling": snapshot.speed_scaling,
     }
