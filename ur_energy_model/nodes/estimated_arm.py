@@ -23,7 +23,6 @@ from ur_energy_model.errors import (
     optional_import,
 )
 from ur_energy_model.learning.background import BackgroundLearning, LearningUpdate
-from ur_energy_model.learning.history import Change
 from ur_energy_model.learning.needs import next_needed
 from ur_energy_model.learning.state import StateStore, save_learned
 from ur_energy_model.model.energy_model import EnergyModel
@@ -205,68 +204,6 @@ def live_options(parameters: EstimatorParameters) -> LiveOptions:
     )
 
 
-# LearningLines: what an operator needs to know of a model that learns.
-
-
-class LearningLines:
-    """Lines about learned models, what they lack, changes of the arm and problems of learning.
-
-    Args:
-        clock: time [s].
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limit = RateLimit(clock)
-        self._lacking: str | None = None
-        """What the last line about it names, without numbers."""
-        self._models = RepeatedLines()
-        self._troubles = RepeatedLines(Level.WARN)
-        self._file = ProblemLines("learned models are written again", Level.WARN)
-        self._disk = ProblemLines("what is learned is saved again", Level.WARN)
-
-    def taken_over(self, version: int, minutes: float, reason: str | None) -> list[Line]:
-        """The line about a learned model that is used from now on, if it is due.
-
-        Args:
-            version: number of the model.
-            minutes: of the arm's work that it was learned from.
-            reason: why it is better, in words; None where it was learned before a restart.
-        """
-        text = f"model version {version} is used, learned from {minutes:.1f} min of work"
-        return self._models.happened(text if reason is None else f"{text}: {reason}")
-
-    def lacks(self, need: str, minutes: float) -> list[Line]:
-        """The line about what would improve the model most: when it changes, once a minute at most.
-
-        Args:
-            need: in words, "nothing" included.
-            minutes: of the arm's work that were learned from.
-        """
-        subject = without_numbers(need)
-        if not minutes or subject == self._lacking:
-            return []
-        text = f"after {minutes:.1f} min of work the model lacks: {need}"
-        lines = self._limit.line("lacks", Level.INFO, text, again=True)
-        self._lacking = subject if lines else self._lacking
-        return lines
-
-    def change(self, change: Change) -> Line:
-        """The line about a change of the arm, which comes once each."""
-        return Line(Level.WARN, f"change of the arm: {change.words}")
-
-    def trouble(self, text: str) -> list[Line]:
-        """The line about what went wrong, if it is due; the energy counters are not concerned."""
-        return self._troubles.happened(f"{text}; energies are counted as before")
-
-    def problems(self, model_file: str | None, state: str | None) -> list[Line]:
-        """Lines due now about files that cannot be written, None for no problem."""
-        if model_file is not None:
-            model_file = f"the learned model is not kept: {model_file}"
-        if state is not None:
-            state = f"what is learned is not saved: {state}"
-        return [*self._file.update(model_file), *self._disk.update(state)]
-
-
 # ModelLearning: the parameter `learn` of the estimator: what is learned, kept and reported.
 
 CHANGE_SHOWN = 60.0
@@ -288,7 +225,12 @@ class ModelLearning:
         store = None if played or state_file is None else StateStore(state_file)
         self._once = played
         self._background = BackgroundLearning(model.robot, model.first, store=store)
-        self._lines = LearningLines()
+        self._limit = RateLimit()
+        self._lacking: str | None = None
+        """What the last line about it names, without numbers."""
+        self._models, self._troubles = RepeatedLines(), RepeatedLines(Level.WARN)
+        self._file = ProblemLines("learned models are written again", Level.WARN)
+        self._disk = ProblemLines("what is learned is saved again", Level.WARN)
         self._reason: str | None = None
         self._minutes = 0.0
         """Work that the model in use was learned from [min]."""
@@ -331,7 +273,7 @@ class ModelLearning:
         if not self._once or attempt <= 1:
             self._background.offer(batch)
 
-    def look(self, base: EnergyModel) -> tuple[EnergyModel | None, list[Line]]:
+    def poll(self, base: EnergyModel) -> tuple[EnergyModel | None, list[Line]]:
         """The model to use from now on, None for the present one, and lines about the news.
 
         Args:
@@ -341,11 +283,13 @@ class ModelLearning:
         model = news.model
         if model is None and news.other_arm:
             model = base
-        lines = self._told(news)
+        lines = self._lines_of(news)
         new = any(attempt.accepted for attempt in news.attempts)  # not one of before a restart
         if news.model is not None and new and self._keep:
             self._write(news.model)
-        lines += self._lines.problems(self._write_problem, self._background.disk_problem)
+        file, disk = self._write_problem, self._background.disk_problem
+        lines += self._file.update(file and f"the learned model is not kept: {file}")
+        lines += self._disk.update(disk and f"what is learned is not saved: {disk}")
         return model, lines
 
     def begin_again(self, model: EnergyModel) -> None:
@@ -388,22 +332,31 @@ class ModelLearning:
             for scale, half in percent
         )
 
-    def _told(self, news: LearningUpdate) -> list[Line]:
+    def _lines_of(self, news: LearningUpdate) -> list[Line]:
         lines: list[Line] = []
         for trouble in news.troubles:
-            lines += self._lines.trouble(trouble)
+            lines += self._troubles.happened(f"{trouble}; energies are counted as before")
         for change in news.changes:
             self._change = change.words
             self._change_until = time.monotonic() + CHANGE_SHOWN
-            lines.append(self._lines.change(change))
+            lines.append(Line(Level.WARN, f"change of the arm: {change.words}"))
         accepted = [attempt for attempt in news.attempts if attempt.accepted]
         if accepted:
             self._reason = accepted[-1].reason
         if news.model is not None:
             self._minutes = _minutes(news.model, self._background.learned_minutes)
-            lines += self._lines.taken_over(self._background.version, self._minutes, self._reason)
-        need = next_needed(self._background.needs)
-        lines += self._lines.lacks(need, self._background.learned_minutes)
+            text = f"model version {self.version} is used, "
+            text += f"learned from {self._minutes:.1f} min of work"
+            if self._reason is not None:
+                text += f": {self._reason}"
+            lines += self._models.happened(text)
+        need, minutes = next_needed(self._background.needs), self._background.learned_minutes
+        subject = without_numbers(need)
+        if minutes and subject != self._lacking:
+            text = f"after {minutes:.1f} min of work the model lacks: {need}"
+            due = self._limit.line("lacks", Level.INFO, text, again=True)
+            self._lacking = subject if due else self._lacking
+            lines += due
         return lines
 
     def _write(self, model: EnergyModel) -> None:
@@ -535,7 +488,7 @@ class EstimatedArm:
         """Use what was learned since the last call; returns lines about it."""
         if self.learning is None:
             return []
-        model, lines = self.learning.look(self.base)
+        model, lines = self.learning.poll(self.base)
         with self._lock:
             if model is not None:
                 self.estimator.use_model(model)
