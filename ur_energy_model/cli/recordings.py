@@ -371,7 +371,8 @@ def _print_quality(quality: Quality) -> None:
         ("joint", "travel", "speed", "torque", "current", "moving", "turns", "degC", "motion"),
         [
             (
-                *(each.name, each.travel, each.speed, each.torque, each.current, each.moving),
+                each.name.removesuffix("_joint"),  # so that a row is a line of 80 columns
+                *(each.travel, each.speed, each.torque, each.current, each.moving),
                 *(each.reversals, each.temperature[1], each.activity),
             )
             for each in quality.joints
