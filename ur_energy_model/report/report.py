@@ -123,9 +123,9 @@ def make_report(
     labels = _labels(bags)
     reports = []
     for number, (bag, label) in enumerate(zip(bags, labels, strict=True)):
-        stage = _Stage(progress, number / (len(bags) + 1), 1 / (len(bags) + 1))
+        stage = _stage(progress, number, len(bags) + 1)
         reports.append(_bag_report(model, Path(bag), label, same_arm, stage, payload))
-    stage = _Stage(progress, len(bags) / (len(bags) + 1), 1 / (len(bags) + 1))
+    stage = _stage(progress, len(bags), len(bags) + 1)
     infos = [bag.analysis.info for bag in reports]
     matched = [model_of_arm(model, info, same_arm=same_arm) for info in infos]
     widest, another = next((each for each in matched if each[1] is not None), (model, None))
@@ -155,7 +155,7 @@ def _bag_report(
     bag: Path,
     label: str,
     same_arm: bool,
-    stage: _Stage,
+    stage: Progress,
     payload: Payload | None,
 ) -> BagReport:
     stage(0.0, f"evaluating {label}")
@@ -189,13 +189,11 @@ def _labels(bags: Sequence[str | Path]) -> list[str]:
     ]
 
 
-class _Stage:
-    """Progress of one part of the work, as a share of the whole."""
+def _stage(progress: Progress | None, number: int, stages: int) -> Progress:
+    """Progress of one of several stages that take equally long."""
 
-    def __init__(self, progress: Progress | None, start: float, share: float) -> None:
-        self._progress, self._start, self._share = progress, start, share
+    def report(fraction: float, text: str) -> None:
+        if progress is not None:
+            progress((number + (0.0 if np.isnan(fraction) else fraction)) / stages, text)
 
-    def __call__(self, fraction: float, text: str) -> None:
-        if self._progress is not None:
-            known = 0.0 if np.isnan(fraction) else fraction
-            self._progress(self._start + self._share * known, text)
+    return report
