@@ -12,13 +12,12 @@ import pytest
 import yaml
 
 from test.energy.known_arm import known_model
-from test.optimization.hand_made import ROBOT, TICK, hand_made_cycle
+from test.optimization.hand_made import ROBOT, hand_made_cycle
 from test.trajectory.conftest import random_trajectory
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.experiment.cycle_exports import (
     PREDICTION,
     PROGRAM,
-    SET_POINTS,
     TRAJECTORY,
     export_cycle,
 )
@@ -82,13 +81,6 @@ def test_the_csv_predicts_the_energy_of_the_cycle(folder: Path) -> None:
     assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=1e-4)
 
 
-def test_set_points_come_at_the_rate_of_the_controller(folder: Path) -> None:
-    plan = read_plan(folder / SET_POINTS, ROBOT.joint_names)
-    np.testing.assert_allclose(np.diff(plan.time)[:-1], TICK, atol=1e-9)
-    np.testing.assert_allclose(plan.q, MOTION.sample(plan.time)[0], atol=1e-7)
-    assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=5e-3)
-
-
 def test_the_yaml_is_a_joint_trajectory(folder: Path) -> None:
     message = yaml.safe_load((folder / TRAJECTORY).read_text())
     assert set(message) == {"joint_names", "points"}
@@ -104,22 +96,6 @@ def test_the_yaml_is_a_joint_trajectory(folder: Path) -> None:
     plan = Plan(time, q, qd, qdd)
     assert plan.duration == pytest.approx(OPTIMIZED.duration, abs=1e-6)
     assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=5e-3)
-
-
-def test_the_yaml_fills_the_ros_message(folder: Path) -> None:
-    messages = pytest.importorskip("trajectory_msgs.msg")
-    plan_of = pytest.importorskip("ur_energy_model.nodes.ros").plan_of
-    duration = pytest.importorskip("builtin_interfaces.msg").Duration
-    text = (folder / TRAJECTORY).read_text()
-    assert len(text) < 1 << 17  # the longest argument of a Linux command
-    points = [
-        messages.JointTrajectoryPoint(
-            **{**point, "time_from_start": duration(**point["time_from_start"])}
-        )
-        for point in yaml.safe_load(text)["points"]
-    ]
-    message = messages.JointTrajectory(joint_names=list(ROBOT.joint_names), points=points)
-    assert plan_of(message, ROBOT.joint_names, None).duration == pytest.approx(OPTIMIZED.duration)
 
 
 def test_the_program_runs_on_the_simulated_controller(folder: Path) -> None:

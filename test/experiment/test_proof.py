@@ -9,12 +9,7 @@ import pytest
 
 from test.optimization.hand_made import HOME, ROBOT, closed, hand_made_cycle
 from ur_energy_model.errors import InputError, RecordingError
-from ur_energy_model.experiment.cycle_proof import (
-    Proof,
-    require_predicted,
-    run_energies,
-    saving_of,
-)
+from ur_energy_model.experiment.cycle_proof import Proof, require_predicted, run_energies, saving_of
 from ur_energy_model.experiment.limits import SafetyLimits, check
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry

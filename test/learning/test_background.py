@@ -233,15 +233,6 @@ def test_a_damaged_state_is_kept_aside(make: Make, tmp_path: Path) -> None:
     learned(learning, 1)
 
 
-def test_a_disk_that_cannot_be_written_is_a_problem(make: Make, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    learning = make(StateStore(tmp_path / "file" / "state.json"))
-    begun(learning)
-    learned(learning, 1)
-    learning.stop()
-    assert "cannot be written" in str(learning.disk_problem)
-
-
 _PARENT = """
 import sys, time
 from test.learning.test_background import MODEL, ROBOT, FAKE, batch

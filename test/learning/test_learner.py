@@ -97,10 +97,7 @@ def test_samples_of_another_arm_are_left_out(
     arm: ExactArm, work: Telemetry, generic: EnergyModel
 ) -> None:
     learner = Learner(arm.robot, generic, serial="A")
-    for info in (
-        replace(work.info, serial="B"),
-        replace(work.info, robot="ur3e"),
-    ):
+    for info in (replace(work.info, serial="B"), replace(work.info, robot="ur3e")):
         assert not fed(learner, replace(work, info=info), 500)
     assert learner.left_out == 2 * len(work)
     assert learner.learned_minutes == 0.0

@@ -113,18 +113,6 @@ def test_speeds_temperatures_and_standstill():
     assert coverage.bus_seconds == pytest.approx(9.0, abs=0.1)
 
 
-def test_unknown_speeds_and_gaps_count_for_nothing():
-    coverage = Coverage(2)
-    batch = samples(4.0, 0.5)
-    batch.columns["actual_qd"][:] = np.nan
-    coverage.observe(batch)
-    assert coverage.speed_seconds.sum() == 0.0
-    late = samples(2.0, 0.5)
-    late.time[50:] += 3600.0
-    coverage.observe(late)
-    assert coverage.speed_seconds.sum() < 3.0
-
-
 @pytest.mark.parametrize(
     ("model", "coverage", "joint", "what", "words"),
     [

@@ -96,11 +96,3 @@ def test_rows_are_bounded_and_spread_over_all_time(work: Telemetry) -> None:
     assert time[0] < work.time[0] + 1.0
     assert time[-1] > work.time[-1] + 499.0
     assert (np.diff(time) > 0).all()
-
-
-def test_fields_that_appear_later_do_not_mix(work: Telemetry) -> None:
-    rows = filled(work, 1)
-    count = rows.samples
-    payload = {"payload": np.ones(len(work)), "payload_cog": np.zeros((len(work), 3))}
-    rows.append(replace(work, columns={**work.columns, **payload}))
-    assert rows.samples == count

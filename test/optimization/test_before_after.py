@@ -12,8 +12,7 @@ import pytest
 
 from test.optimization.simulated_cycle import bag_of, pick_and_place, recorded
 from ur_energy_model.cli.main import main
-from ur_energy_model.errors import RecordingError
-from ur_energy_model.optimization.before_after import Production, compare, recorded_production
+from ur_energy_model.optimization.before_after import Production, compare
 from ur_energy_model.telemetry.samples import Telemetry
 
 STANDBY, PERIOD = 30.0, 10.0
@@ -124,10 +123,3 @@ def test_recordings_before_and_after_give_the_saving(
     assert any("cycle time" in text for text in found["differences"])
     assert main(["optimize", *options]) == 0
     assert "Saving per cycle" in capsys.readouterr().out
-
-
-def test_recordings_without_bus_power_are_refused(tmp_path: Path) -> None:
-    chain = pick_and_place()
-    bag = bag_of(tmp_path, recorded(chain, 2.2 * chain.duration, 50.0))
-    with pytest.raises(RecordingError, match="bus power"):
-        recorded_production(bag)

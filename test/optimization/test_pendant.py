@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ from test.optimization.hand_made import (
     NO_TOOL,
     ROBOT,
     effort,
-    hand_made_cycle,
     sampled,
     straight_down,
 )
@@ -43,7 +39,6 @@ from ur_energy_model.optimization.pendant import (
     best_trapezoid,
     fit_trapezoid,
     programmed_path,
-    sheet_csv,
 )
 from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
@@ -195,27 +190,6 @@ def test_nothing_gets_faster_than_allowed(bag: Path) -> None:
         most = 1.2 * np.abs(each.move.qd).max()
         assert np.abs(each.qd).max() <= 1.03 * most
     assert found.new_energy < found.energy
-
-
-def test_a_recorded_cycle_is_feasible_within_its_own_limits(bag: Path) -> None:
-    found = optimized(bag, recorded_limits=True)
-    assert found.time_optimal_duration < found.cycle.duration
-    assert found.new_energy < found.energy
-    recorded_most = max(np.abs(move.qd).max() for move in found.cycle.moves)
-    assert max(np.abs(move.qd).max() for move in found.moves) <= 1.03 * recorded_most
-
-
-def test_the_csv_has_the_steps_of_the_json() -> None:
-    found = hand_made_cycle()
-    rows = list(csv.DictReader(io.StringIO(sheet_csv(found.sheet))))
-    steps = found.as_json()["sheet"]
-    assert [row["step"] for row in rows] == [str(step["step"]) for step in steps]
-    for row, step in zip(rows, steps, strict=True):
-        assert list(row) == list(step)
-        for name in ("speed", "new_speed", "wait", "new_wait", "line"):
-            assert row[name] == ("" if step[name] is None else str(step[name]))
-        if step["waypoint"] is not None:
-            assert json.loads(row["waypoint"]) == list(step["waypoint"])
 
 
 STEP = np.array([0.2, -0.5, 0.9, 0.0, 0.1, -0.3])

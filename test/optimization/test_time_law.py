@@ -85,16 +85,6 @@ def test_the_fastest_law_of_a_straight_move_is_the_trapezoid_of_its_limits() -> 
     assert fastest == pytest.approx(exact, rel=0.01)
 
 
-def test_a_higher_price_of_time_gives_slower_and_cheaper_moves_down_to_a_minimum() -> None:
-    arm = arm_on(straight_plan())
-    laws = EnergyLaws(arm, LIMITS)
-    found = [laws.cheapest(price) for price in (-1000.0, -30.0, 0.0, 20.0)]
-    durations = [law.duration for law in found]
-    energies = [laws.energy(law.b) for law in found]
-    assert (np.diff(durations) > 0).all()
-    assert energies[2] == min(energies)
-
-
 @pytest.mark.parametrize("limit", [20.0, 400.0])
 def test_the_jerk_limit_holds_on_the_sampled_motion(limit: float) -> None:
     laws = EnergyLaws(arm_on(curved_plan()), LIMITS)

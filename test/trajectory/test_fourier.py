@@ -9,10 +9,7 @@ import pytest
 
 from test.trajectory.conftest import random_trajectory
 from ur_energy_model.errors import TrajectoryFileError
-from ur_energy_model.trajectory.fourier import (
-    load_trajectory,
-    save_trajectory,
-)
+from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
 
 
 @pytest.mark.parametrize(("harmonics", "seed"), [(2, 0), (3, 1), (5, 2), (9, 3)])

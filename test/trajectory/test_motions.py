@@ -11,13 +11,7 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.trajectory.motions import (
-    Chain,
-    Sampled,
-    Trapezoid,
-    move,
-    repeats,
-)
+from ur_energy_model.trajectory.motions import Chain, Sampled, Trapezoid, move, repeats
 from ur_energy_model.trajectory.named_motions import (
     MOTIONS,
     TEST_ACCELERATION,
@@ -146,12 +140,3 @@ def test_it_covers_the_distance_within_its_limits_from_rest_to_rest(distance, sp
     assert pace.max() <= speed * (1 + 1e-9)
     assert np.abs(rate).max() <= acceleration * (1 + 1e-9)
     assert np.all(np.diff(way) >= -1e-12)
-
-
-def test_a_move_without_distance_takes_no_time():
-    profile = Trapezoid(0.0, 1.0, 1.0)
-    assert profile.duration == 0.0
-    way, pace, rate = profile.sample(np.array([0.0, 1.0]))
-    assert not way.any()
-    assert not pace.any()
-    assert not rate.any()

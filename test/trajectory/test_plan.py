@@ -12,12 +12,7 @@ from test.energy.known_arm import ROBOT, known_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.trajectory.plan import (
-    LONGEST,
-    Plan,
-    read_plan,
-    smooth_plan,
-)
+from ur_energy_model.trajectory.plan import LONGEST, Plan, read_plan, smooth_plan
 from ur_energy_model.typing import Array
 
 

@@ -320,10 +320,7 @@ def execute(
     monitor = SafetyMonitor()
     identity = identify_controller(host)
     _check_model(plan, host, identity)
-    with (
-        RtdeSource(host, robot=robot.name) as source,
-        Recorder(source, tap=monitor) as recorder,
-    ):
+    with RtdeSource(host, robot=robot.name) as source, Recorder(source, tap=monitor) as recorder:
         here = _ready(host, monitor)
         info = source.info
         _check_generation(plan, info, identity)

@@ -72,11 +72,7 @@ class LevelDetector:
     """
 
     def __init__(
-        self,
-        noise: DriftNoise,
-        least: float | Array,
-        channels: int,
-        session_ratio: float = 11.0,
+        self, noise: DriftNoise, least: float | Array, channels: int, session_ratio: float = 11.0
     ) -> None:
         self._least = np.broadcast_to(np.asarray(least, dtype=float), (channels,))
         self._session_ratio = session_ratio

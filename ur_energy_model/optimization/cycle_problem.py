@@ -392,8 +392,7 @@ class CycleProblem:
         self.recorded_tool_speed = largest.tool_speed
         if self.options.recorded_limits:
             still = replace(
-                usual,
-                **{n: STILL * getattr(usual, n) for n in ("speed", "acceleration", "torque")},
+                usual, **{n: STILL * getattr(usual, n) for n in ("speed", "acceleration", "torque")}
             )
             return replace(still.at_least(largest), recorded=True), ""
         largest = replace(largest, tool_speed=0.0)

@@ -55,9 +55,7 @@ class Trapezoid:
             rising,
             0.5 * self.acceleration * t**2,
             np.where(
-                falling,
-                self.distance - 0.5 * self.acceleration * left**2,
-                peak * (t - 0.5 * ramp),
+                falling, self.distance - 0.5 * self.acceleration * left**2, peak * (t - 0.5 * ramp)
             ),
         )
         speed = np.where(
@@ -178,11 +176,7 @@ class Segment:
         """As `Motion.sample`."""
         path, speed, rate = self.profile.sample(time)
         step = self.end - self.start
-        return (
-            self.start + path[:, None] * step,
-            speed[:, None] * step,
-            rate[:, None] * step,
-        )
+        return (self.start + path[:, None] * step, speed[:, None] * step, rate[:, None] * step)
 
 
 class Chain:
