@@ -321,9 +321,8 @@ class DesignProblem:
             case "logdet":
                 return LogDeterminant(self.regressor, self.bases[0])
             case "energy":
-                return EnergyAccuracy(
-                    self.regressor, self.limits.reflected_inertia, self._typical_work()
-                )
+                work = self._typical_work()
+                return EnergyAccuracy(self.regressor, self.limits.reflected_inertia, work)
 
     def _typical_work(self) -> tuple[Array, Array, Array]:
         """States spread evenly over collision-free positions, speeds and accelerations."""

@@ -18,7 +18,6 @@ from ur_energy_model.errors import (
     ControllerError,
     MotionRefusedError,
     RecordingError,
-    WrongRobotError,
 )
 from ur_energy_model.experiment.limits import (
     PeriodicMotion,
@@ -35,14 +34,7 @@ from ur_energy_model.experiment.motion_process import (
     MotionReport,
     MoveTo,
 )
-from ur_energy_model.experiment.same_arm import (
-    KnownArm,
-    arm_in,
-    both_arms,
-    differences,
-    refusal,
-    unknown,
-)
+from ur_energy_model.experiment.same_arm import KnownArm, arm_in, check_model, compared
 from ur_energy_model.model.geometry import ArmGeometry, Wall
 from ur_energy_model.robot_modes import (
     BRAKES_RELEASED,
@@ -53,11 +45,7 @@ from ur_energy_model.robot_modes import (
 )
 from ur_energy_model.telemetry.recording.reception import RecorderStatus
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.rtde.dashboard_client import (
-    ControllerIdentity,
-    description_name,
-    identify_controller,
-)
+from ur_energy_model.telemetry.rtde.dashboard_client import identify_controller
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array, Progress
@@ -319,11 +307,12 @@ def execute(
     robot = plan.limits.dynamics.robot
     monitor = SafetyMonitor()
     identity = identify_controller(host)
-    _check_model(plan, host, identity)
+    expected = plan.arm or KnownArm("the trajectory", robot.name)
+    check_model(expected, host, identity)
     with RtdeSource(host, robot=robot.name) as source, Recorder(source, tap=monitor) as recorder:
         here = _ready(host, monitor)
         info = source.info
-        _check_generation(plan, info, identity)
+        check_model(expected, info.source, identity, info.controller_version)
         summary = _summary(plan, verdict, info, here, monitor)
         if not approve(summary):
             raise MotionRefusedError("not approved, nothing moved")
@@ -478,7 +467,14 @@ def _summary(
     monitor: SafetyMonitor,
 ) -> MotionSummary:
     _, q, qd, _ = sample_period(plan.trajectory, 100.0)
-    other, remarks = _compared(plan, info, here, monitor.batch)
+    batch = monitor.batch
+    other, remarks = "", tuple[str, ...]()
+    if plan.arm is not None and batch is not None:
+        robot, mounting = plan.limits.dynamics.robot, plan.arm.gravity
+        found = arm_in(
+            replace(batch, info=info), robot, info.source, positions=here[None], mounting=mounting
+        )
+        other, remarks = compared(plan.arm, found, another_arm=plan.another_arm)
     return MotionSummary(
         host=info.source,
         robot=plan.trajectory.robot,
@@ -495,74 +491,6 @@ def _summary(
         other_arm=other,
         remarks=remarks,
     )
-
-
-def _check_model(plan: ExecutionPlan, host: str, identity: ControllerIdentity) -> None:
-    """Refuse an arm of another model; shape and limits of the checks would be wrong for it.
-
-    Raises:
-        MotionRefusedError: it is one.
-    """
-    robot = plan.limits.dynamics.robot.name
-    try:
-        identity.check(host, robot, ControllerIdentity())
-    except WrongRobotError as error:
-        raise _wrong_model(plan, host, identity.serial, str(identity.model)) from error
-
-
-def _check_generation(
-    plan: ExecutionPlan, info: RecordingInfo, identity: ControllerIdentity
-) -> None:
-    """Refuse a UR5 for a UR5e and the reverse, which have the same name on the dashboard.
-
-    Raises:
-        MotionRefusedError: it is the other one.
-    """
-    robot = plan.limits.dynamics.robot
-    major = (info.controller_version or "").partition(".")[0]
-    if identity.model is None or not major.isdecimal():
-        return
-    found = description_name(identity.model, (int(major),))
-    if robot.name.upper().startswith("UR") and found.upper() != robot.name.upper():
-        raise _wrong_model(plan, info.source, identity.serial, found)
-
-
-def _wrong_model(
-    plan: ExecutionPlan, host: str, serial: str | None, model: str
-) -> MotionRefusedError:
-    robot = plan.limits.dynamics.robot.name
-    expected = plan.arm or KnownArm("the trajectory", robot)
-    text = both_arms(expected, KnownArm(host, model, serial))
-    return MotionRefusedError(
-        f"{host}: {text}; connect the right one: a motion is never run on another model"
-    )
-
-
-def _compared(
-    plan: ExecutionPlan, info: RecordingInfo, here: Array, batch: Telemetry | None
-) -> tuple[str, tuple[str, ...]]:
-    """How the connected arm differs from the plan's ("" if it does not), and remarks.
-
-    Raises:
-        MotionRefusedError: it differs, and the plan is for that arm only.
-    """
-    expected = plan.arm
-    if expected is None or batch is None:
-        return "", ()
-    found = arm_in(
-        replace(batch, info=info),
-        plan.limits.dynamics.robot,
-        info.source,
-        positions=here[None],
-        mounting=expected.gravity,
-    )
-    problems = differences(expected, found)
-    if problems and not plan.another_arm:
-        raise refusal(expected, found, problems)
-    missing = unknown(expected, found)
-    remarks = [f"{both_arms(expected, found)}; not compared: {', '.join(missing)}"]
-    other = f"{both_arms(expected, found)}: {'; '.join(problems)}" if problems else ""
-    return other, tuple(remarks if missing else ())
 
 
 @contextmanager

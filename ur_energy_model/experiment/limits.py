@@ -14,37 +14,33 @@ import pinocchio as pin
 
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.optimization.path import point_velocities
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.typing import Array
 
 
 class PeriodicMotion(Protocol):
-    """A joint motion from and to the same position, at rest, such as `FourierTrajectory`."""
+    """A joint motion from and to the same position, at rest: `FourierTrajectory`, `RepeatedMotion`.
 
-    @property
-    def robot(self) -> str:
-        """Name of the robot model."""
-        ...
+    Attributes:
+        robot: name of the robot model.
+        period, duration: of one repetition, and of all [s].
+        start: position at both ends [n], rad.
+        starts_smoothly: whether the acceleration is also zero at both ends.
+    """
 
+    # fmt: off
     @property
-    def period(self) -> float:
-        """Duration of one repetition [s]."""
-        ...
-
+    def robot(self) -> str: ...  # noqa: D102
     @property
-    def duration(self) -> float:
-        """Duration of all repetitions [s]."""
-        ...
-
+    def period(self) -> float: ...  # noqa: D102
     @property
-    def start(self) -> Array:
-        """Position at both ends [n], rad."""
-        ...
-
+    def duration(self) -> float: ...  # noqa: D102
     @property
-    def starts_smoothly(self) -> bool:
-        """Whether the acceleration is also zero at both ends."""
-        ...
+    def start(self) -> Array: ...  # noqa: D102
+    @property
+    def starts_smoothly(self) -> bool: ...  # noqa: D102
+    # fmt: on
 
     def sample(self, time: Array | float) -> tuple[Array, Array, Array]:
         """Position, velocity, acceleration [samples, n]; at rest outside 0 to `duration`."""
@@ -171,7 +167,7 @@ class SafetyLimits:
 
     def speeds(self, q: Array, qd: Array) -> Array:
         """Speeds of elbow and flange [samples, 2], m/s."""
-        return np.asarray(np.linalg.norm(self._point_velocities(q, qd)[0], axis=-1))
+        return np.asarray(np.linalg.norm(point_velocities(self.dynamics, q, qd)[0], axis=-1))
 
     def penalty(self, q: Array, qd: Array, qdd: Array) -> tuple[float, tuple[Array, Array, Array]]:
         """Mean square of relative violations, and its gradient with respect to the motion.
@@ -202,7 +198,7 @@ class SafetyLimits:
         return float(np.sum(excess**2))
 
     def _speed_penalty(self, q: Array, qd: Array, gradient: list[Array]) -> float:
-        velocity, jacobian, axes = self._point_velocities(q, qd)
+        velocity, jacobian, axes = point_velocities(self.dynamics, q, qd)
         speed = np.linalg.norm(velocity, axis=-1)
         limit = _TIGHTER * self.tool_speed
         excess = np.maximum(speed / limit - 1, 0)
@@ -231,21 +227,6 @@ class SafetyLimits:
             gradient[2][t] += pin.crba(model, data, q[t]) @ push[t]
             gradient[2][t] += push[t] * self.reflected_inertia
         return float(np.sum(excess**2))
-
-    def _point_velocities(self, q: Array, qd: Array) -> tuple[Array, Array, Array]:
-        """Velocities of elbow and flange [samples, 2, 3], their Jacobians [samples, 2, n, 3], axes.
-
-        The elbow is the far end of the second moving link.
-        """
-        links, joints = self.dynamics.frames(q)
-        axes, origins = joints[..., :3, 2], joints[..., :3, 3]
-        n = q.shape[1]
-        carriers = (min(2, n), n)
-        jacobian = np.zeros((len(q), 2, n, 3))
-        for point, link in enumerate(carriers):
-            arm = links[:, link, None, :3, 3] - origins[:, :link]
-            jacobian[:, point, :link] = np.cross(axes[:, :link], arm)
-        return np.einsum("tpji,tj->tpi", jacobian, qd), jacobian, axes
 
 
 @dataclass(frozen=True)

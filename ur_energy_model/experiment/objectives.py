@@ -63,17 +63,10 @@ class MotionRegressor:
     def pull_back(
         self, q: Array, qd: Array, qdd: Array, weight: Array
     ) -> tuple[Array, Array, Array]:
-        """Gradient of sum(weight * matrix(smooth=True)) with respect to q, qd, qdd.
+        """Gradient of sum(weight * matrix(smooth=True)) with respect to q, qd, qdd [samples, n].
 
-        Args:
-            q: [samples, n], rad.
-            qd: [samples, n], rad/s.
-            qdd: [samples, n], rad/s^2.
-            weight: [samples, n, 13 n].
-
-        Returns:
-            Three arrays [samples, n]. Rigid-body terms are forward differences; those in qdd are
-            exact because the regressor is affine in it.
+        The weight is [samples, n, 13 n]. Rigid-body terms are forward differences; those in qdd are
+        exact because the regressor is affine in it.
         """
         samples, n = q.shape
         blocks = weight.reshape(samples, n, n, 13)
@@ -152,21 +145,13 @@ class Objective(Protocol):
     ) -> tuple[float, Motion]:
         """Differentiable approximation of its logarithm, and the gradients, each [samples, n].
 
-        Args:
-            q: [samples, n], rad.
-            qd: [samples, n], rad/s.
-            qdd: [samples, n], rad/s^2.
-            sharpness: order of the power means that approximate extreme values.
+        `sharpness` is the order of the power means that approximate extreme values.
         """
         ...
 
 
 def condition_number(regressor: Array) -> float:
-    """Ratio of the largest to the smallest singular value of a stacked regressor.
-
-    Args:
-        regressor: [samples, n, b]; neither columns nor rows are scaled.
-    """
+    """Largest over smallest singular value of a stacked regressor [samples, n, b], not scaled."""
     values = np.linalg.svd(regressor.reshape(-1, regressor.shape[-1]), compute_uv=False)
     return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
 
@@ -176,11 +161,7 @@ class ConditionNumber:
     """Condition number of the stacked base regressor (Raviola et al. 2021; Machines 2024).
 
     It depends on the choice of base columns, so the objective is the geometric mean over several
-    choices.
-
-    Attributes:
-        regressor: regressor of the arm.
-        bases: maps [13 n, b] onto base regressors.
+    choices: maps [13 n, b] onto base regressors.
     """
 
     regressor: MotionRegressor
@@ -189,9 +170,7 @@ class ConditionNumber:
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
         """Geometric mean of the condition numbers, with sign(qd) as Coulomb columns."""
         full = self.regressor.matrix(q, qd, qdd)
-        return float(
-            np.exp(np.mean([np.log(condition_number(full @ base)) for base in self.bases]))
-        )
+        return float(np.exp(np.mean(np.log([condition_number(full @ b) for b in self.bases]))))
 
     def smooth(
         self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
@@ -204,11 +183,7 @@ class ConditionNumber:
 class LogDeterminant:
     """D-optimality: minus the log-determinant of the information matrix per sample.
 
-    Other base columns only add a constant, so one choice suffices.
-
-    Attributes:
-        regressor: regressor of the arm.
-        base: map [13 n, b] onto its base regressor.
+    Other base columns only add a constant, so one choice suffices: a map [13 n, b].
     """
 
     regressor: MotionRegressor
@@ -216,8 +191,7 @@ class LogDeterminant:
 
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
         """-log det(Y' Y / samples) of the base regressor Y."""
-        matrix = self.regressor.matrix(q, qd, qdd) @ self.base
-        flat = matrix.reshape(-1, matrix.shape[-1])
+        flat = (self.regressor.matrix(q, qd, qdd) @ self.base).reshape(-1, self.base.shape[1])
         return float(-np.linalg.slogdet(flat.T @ flat / len(q))[1])
 
     def smooth(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.errors import MotionRefusedError, WrongRobotError
 from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
@@ -16,6 +15,7 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.optimization.recorded_motion import LONGEST
 from ur_energy_model.simulation.kinematics import matrix_of
 from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.rtde.dashboard_client import ControllerIdentity, description_name
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, same_serial
 from ur_energy_model.typing import Array, Indices, Mask
 
@@ -184,18 +184,56 @@ def unknown(expected: KnownArm, found: KnownArm) -> list[str]:
     return [name for name, first, second in named if first is None or second is None]
 
 
-def refusal(expected: KnownArm, found: KnownArm, problems: Sequence[str]) -> MotionRefusedError:
-    """The error for an arm that differs, with both serial numbers."""
-    remedy = f"connect the arm of {expected.source} as it was then"
-    if expected.positions is None:  # a plan
-        remedy = "connect the arm that is meant, or set its payload (excite: --payload)"
-    return MotionRefusedError(
-        f"{found.source}: {both_arms(expected, found)}: {'; '.join(problems)}; {remedy}, or insist "
-        "with --another-arm"
-    )
+def check_model(
+    expected: KnownArm, host: str, identity: ControllerIdentity, version: str | None = None
+) -> None:
+    """Refuse an arm of another model; shape and limits of the checks would be wrong for it.
+
+    A UR5 and a UR5e have the same name on the dashboard; the controller's version distinguishes
+    them, where it is given.
+
+    Raises:
+        MotionRefusedError: it is another model.
+    """
+    other = None
+    try:
+        identity.check(host, expected.robot, ControllerIdentity())
+    except WrongRobotError:
+        other = str(identity.model)
+    major = (version or "").partition(".")[0]
+    if other is None and identity.model is not None and major.isdecimal():
+        name = description_name(identity.model, (int(major),))
+        if expected.robot[:2].upper() == "UR" and name.upper() != expected.robot.upper():
+            other = name
+    if other is not None:
+        text = _both_arms(expected, KnownArm(host, other, identity.serial))
+        raise MotionRefusedError(
+            f"{host}: {text}; connect the right one: a motion is never run on another model"
+        )
 
 
-def both_arms(expected: KnownArm, found: KnownArm) -> str:
+def compared(
+    expected: KnownArm, found: KnownArm, *, another_arm: bool
+) -> tuple[str, tuple[str, ...]]:
+    """How the connected arm differs from the expected one, "" if it does not, and remarks.
+
+    Raises:
+        MotionRefusedError: it differs, and another arm is not allowed; with both serial numbers.
+    """
+    both, problems = _both_arms(expected, found), differences(expected, found)
+    if problems and not another_arm:
+        remedy = f"connect the arm of {expected.source} as it was then"
+        if expected.positions is None:  # a plan
+            remedy = "connect the arm that is meant, or set its payload (excite: --payload)"
+        raise MotionRefusedError(
+            f"{found.source}: {both}: {'; '.join(problems)}; {remedy}, or insist with --another-arm"
+        )
+    missing = ", ".join(unknown(expected, found))
+    remarks = (f"{both}; not compared: {missing}",) if missing else ()
+    return f"{both}: {'; '.join(problems)}" if problems else "", remarks
+
+
+def _both_arms(expected: KnownArm, found: KnownArm) -> str:
     """Expected and connected arm, with serial numbers."""
     return (
         f"the motion is for the {expected.robot} {_serial_text(expected.serial)}, connected is "

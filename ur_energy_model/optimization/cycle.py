@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.robot_modes import BACKDRIVE, BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import Telemetry, equal_runs
 from ur_energy_model.trajectory.motions import Motion
-from ur_energy_model.trajectory.plan import MotionSamples, Plan
+from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 
@@ -218,8 +218,6 @@ class WorkCycle:
         return tuple(steps)
 
 
-# Energy of a cycle: its moves and dwells in order, by the same calculation as `predict`.
-
 SHORTEST_REST = 1e-6
 """Rest that is a stretch of its own [s]."""
 PERIOD = 0.004
@@ -252,7 +250,6 @@ class StretchEnergy:
             error [errors], J; empty if not requested.
         peak_power: largest supply power [W].
         time: since the start of the cycle [k], s.
-        power: at the supply [k], W.
         torque: of the joints, friction included, joint side [k, n], N m.
         moving: whether it is a move.
     """
@@ -262,13 +259,12 @@ class StretchEnergy:
     sensitivity: Array
     peak_power: float
     time: Array
-    power: Array
     torque: Array
     moving: bool = True
 
 
 class CycleEnergies:
-    """Computes the energies of cycles of one arm.
+    """Computes the energies of cycles of one arm, by the same calculation as `predict`.
 
     Args:
         model: of the arm, in the session of the recording where it is known.
@@ -292,34 +288,22 @@ class CycleEnergies:
     def of(self, stretches: Sequence[Stretch], *, std: bool = True) -> list[StretchEnergy]:
         """Energies of the stretches of a cycle that repeats, in order; `std` with sensitivities."""
         powers = PlanPowers(self.model, self.temperature, std=False)
-        for motion, dynamics in self._motions(stretches[-2:], 0.0):  # as the cycle before left it
-            powers(motion, dynamics)
-        powers = powers.restarted(std=std)
-        start, out = 0.0, []
-        for stretch in stretches:
-            out.append(self._stretch(powers, stretch, start))
-            start += stretch.plan.duration
-        return out
+        self._in_turn(powers, stretches[-2:])  # as the cycle before left it
+        return self._in_turn(powers.restarted(std=std), stretches)
 
     def total(self, stretches: Sequence[Stretch]) -> float:
         """Energy of a cycle that repeats, from its stretches in order [J]."""
         return sum(part.energy for part in self.of(stretches, std=False))
 
-    def _motions(
-        self, stretches: Sequence[Stretch], start: float
-    ) -> Iterator[tuple[MotionSamples, ArmDynamics]]:
-        for stretch in stretches:
-            for motion in stretch.plan.motion():
-                yield (
-                    MotionSamples(motion.time + start, motion.q, motion.qd, motion.qdd),
-                    self.dynamics(stretch.payload),
-                )
-            start += stretch.plan.duration
+    def _in_turn(self, powers: PlanPowers, stretches: Sequence[Stretch]) -> list[StretchEnergy]:
+        starts = np.cumsum([0.0, *(stretch.plan.duration for stretch in stretches)])
+        return [self._stretch(powers, *each) for each in zip(stretches, starts, strict=False)]
 
     def _stretch(self, powers: PlanPowers, stretch: Stretch, start: float) -> StretchEnergy:
         ratio = np.array([joint.gear_ratio for joint in self.model.joints])
-        parts = []
-        for motion, dynamics in self._motions([stretch], start):
+        dynamics, parts = self.dynamics(stretch.payload), []
+        for each in stretch.plan.motion():
+            motion = replace(each, time=each.time + start)
             split, total = powers(motion, dynamics)
             parts.append((motion.time, total, split.motor_torque * ratio, split.total_sensitivity))
         time, power, torque, sensitivity = (
@@ -333,7 +317,6 @@ class CycleEnergies:
             trapezoid(steps, sensitivity),
             float(power.max()),
             time,
-            power,
             torque,
             stretch.moving,
         )

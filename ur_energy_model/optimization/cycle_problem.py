@@ -264,11 +264,7 @@ class CycleProblem:
         return sum(law.duration for law in self.fastest_laws) + self.kept
 
     def require(self, duration: float) -> None:
-        """Check that a cycle time [s] is feasible.
-
-        Raises:
-            InputError: it is below the time-optimal one.
-        """
+        """Refuse a cycle time [s] below the time-optimal one."""
         if duration < self.shortest:
             raise InputError(
                 self.cycle.source,
@@ -286,9 +282,7 @@ class CycleProblem:
     def allocate(self, duration: float, waiting: float | None = None) -> Allocation:
         """The moves' laws of least energy for a cycle time [s].
 
-        Args:
-            duration: of the cycle [s].
-            waiting: power of waiting [W]; None takes that of holding the arm.
+        `waiting` is the power of waiting [W]; None takes that of holding the arm.
         """
         allocator = self.allocator if waiting is None else self._allocator(waiting)
         return allocator.allocate(duration - self.kept)
@@ -300,12 +294,9 @@ class CycleProblem:
     def stretches(
         self, laws: Sequence[TimeLaw], waiting: float = 0.0, *, kept: bool = True
     ) -> list[Stretch]:
-        """A cycle as it would be run.
+        """A cycle as it would be run, from the laws of the moves that are not locked.
 
-        Args:
-            laws: of the moves that are not locked.
-            waiting: time to be waited beyond what is kept [s].
-            kept: whether the standstill is waited that must stay.
+        `waiting` is waited beyond the standstill that must stay [s], which `kept` includes.
         """
         out, left = [], iter(laws)
         waits = [rest.kept if kept else 0.0 for rest in self.cycle.rests]

@@ -54,17 +54,12 @@ def saving_interval(
 
     Parameter errors are the same before and after. The model's error in the energy of motion is a
     relative one, with a common part and a part of each time law.
-
-    Args:
-        before: stretches of the recorded cycle.
-        after: stretches of the new cycle.
     """
     energy, new = (sum(part.energy for part in parts) for parts in (before, after))
     motion, new_motion = (abs(sum(part.motion for part in parts)) for parts in (before, after))
+    parameters = [sum(part.sensitivity for part in parts) for parts in (before, after)]
     ratio = new / energy
-    by_parameter = sum(part.sensitivity for part in after) - ratio * sum(
-        part.sensitivity for part in before
-    )
+    by_parameter = parameters[1] - ratio * parameters[0]
     own, other = MOTION_ERROR * new_motion, MOTION_ERROR * ratio * motion
     by_motion = own**2 + other**2 - 2 * CORRELATION * own * other
     deviation = 100.0 * float(np.sqrt(np.sum(np.square(by_parameter)) + by_motion)) / energy
@@ -96,7 +91,7 @@ def find_cycle(
         model: of the arm, in the session of the recording where it is known.
         path: of the bag.
         robot: the arm.
-        keep_dwell: dwells up to this long must stay [s].
+        keep_dwell: waits up to this long must stay [s].
 
     Raises:
         UrEnergyError: no cycle, freedrive, another robot, or a recording that cannot be used.

@@ -208,13 +208,12 @@ def _far_from_measured(cycle: WorkCycle, energy: float) -> list[str]:
     if cycle.measured_energy is None:
         return []
     off = energy / cycle.measured_energy - 1.0
-    if abs(off) <= FAR:
-        return []
-    return [
-        f"The predicted energy of the recorded cycle is {100.0 * abs(off):.0f} % "
-        f"{'above' if off > 0.0 else 'below'} the measured one: check payload and model; the "
-        "saving may be off by as much."
-    ]
+    side = "above" if off > 0.0 else "below"
+    text = (
+        f"The predicted energy of the recorded cycle is {100.0 * abs(off):.0f} % {side} the "
+        "measured one: check payload and model; the saving may be off by as much."
+    )
+    return [text] if abs(off) > FAR else []
 
 
 def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
@@ -242,13 +241,8 @@ def _feasible_problem(
     recorded = problem.recorded_tool_speed
     free = options.tool_speed is None and recorded > problem.limits.tool_speed
     if duration < problem.shortest and free:
-        problem = CycleProblem(
-            model,
-            cycle,
-            replace(options, tool_speed=1.001 * recorded / TOOL_SPEED_SHARE),
-            robot,
-            locked,
-        )
+        options = replace(options, tool_speed=1.001 * recorded / TOOL_SPEED_SHARE)
+        problem = CycleProblem(model, cycle, options, robot, locked, problem.arms)
     problem.require(duration)
     return problem
 
@@ -318,10 +312,7 @@ def _sheet(
 def _ceiling(problem: CycleProblem, duration: float, found: float) -> Ceiling:
     """What can be saved at all, with every move and every wait free.
 
-    Args:
-        problem: with its locks and limits.
-        duration: of the new cycle [s].
-        found: least energy that was found [J].
+    `found` is the least energy of a cycle of this duration [s] that was found so far [J].
     """
     cycle, options = problem.cycle, problem.options
     before = _total(problem.recorded_energies)

@@ -108,8 +108,6 @@ ACCELERATION_SHARE = 0.95
 """Usable part of the joint accelerations; interpolation between samples overshoots a little."""
 TORQUE_SHARE = 0.9
 """Usable part of the joint torques, friction and payload included."""
-_DIFFERENCE = 1e-5
-"""Joint travel over which velocities of points are differentiated [rad]."""
 ROUNDING = 1.0 + 1e-6
 STILL = 0.02
 """Share of the usual limit that a joint may use which stood still: a path is exact to noise only.
@@ -197,8 +195,8 @@ def reached(q: Array, qd: Array, qdd: Array, torque: Array, dynamics: ArmDynamic
     )
 
 
-def point_speed(dynamics: ArmDynamics, q: Array, qd: Array) -> Array:
-    """Speed of flange or elbow, whichever is faster [k], m/s.
+def point_velocities(dynamics: ArmDynamics, q: Array, qd: Array) -> tuple[Array, Array, Array]:
+    """Velocities of elbow and flange [k, 2, 3], m/s, their Jacobians [k, 2, n, 3], and joint axes.
 
     The elbow is the far end of the second moving link.
 
@@ -207,13 +205,19 @@ def point_speed(dynamics: ArmDynamics, q: Array, qd: Array) -> Array:
         q: joint positions [k, n], rad.
         qd: joint velocities [k, n], rad/s.
     """
-    elbow = min(2, q.shape[1])
-    step = _DIFFERENCE / max(float(np.abs(qd).max()), 1e-9)
-    ahead, behind = (
-        dynamics.frames(q + side * step * qd)[0][:, elbow, :3, 3] for side in (1.0, -1.0)
-    )
-    flange = np.linalg.norm(dynamics.flange_speed(q, qd), axis=1)
-    return np.asarray(np.maximum(flange, np.linalg.norm(ahead - behind, axis=1) / (2 * step)))
+    links, joints = dynamics.frames(q)
+    axes, origins = joints[..., :3, 2], joints[..., :3, 3]
+    n = q.shape[1]
+    jacobian = np.zeros((len(q), 2, n, 3))
+    for point, link in enumerate((min(2, n), n)):
+        arm = links[:, link, None, :3, 3] - origins[:, :link]
+        jacobian[:, point, :link] = np.cross(axes[:, :link], arm)
+    return np.einsum("tpji,tj->tpi", jacobian, qd), jacobian, axes
+
+
+def point_speed(dynamics: ArmDynamics, q: Array, qd: Array) -> Array:
+    """Speed of flange or elbow, whichever is faster [k], m/s."""
+    return np.asarray(np.linalg.norm(point_velocities(dynamics, q, qd)[0], axis=-1).max(axis=1))
 
 
 INTERVALS, MOST_INTERVALS = 60, 1000

@@ -107,15 +107,10 @@ def _waiting(plan: Plan, duration: float, *, first: bool) -> Plan:
         return replace(plan, time=plan.time * (duration / plan.duration))
     still = np.zeros((2, plan.q.shape[1]))
     here = np.repeat(plan.q[:1] if first else plan.q[-1:], 2, axis=0)
-    own = (plan.time + wait, plan.q, plan.qd, plan.qdd)
-    if first:
-        added = (np.array([0.0, wait - REST]), here, still, still)
-        parts = zip(added, own, strict=True)
-    else:
-        own = (plan.time, *own[1:])
-        added = (np.array([plan.duration + REST, duration]), here, still, still)
-        parts = zip(own, added, strict=True)
-    time, q, qd, qdd = (np.concatenate(pair) for pair in parts)
+    begin = np.array([0.0, wait - REST] if first else [plan.duration + REST, duration])
+    added, own = (begin, here, still, still), (plan.time + first * wait, plan.q, plan.qd, plan.qdd)
+    pairs = zip(added, own, strict=True) if first else zip(own, added, strict=True)
+    time, q, qd, qdd = (np.concatenate(pair) for pair in pairs)
     return Plan(time, q, qd, qdd, plan.source)
 
 
@@ -200,26 +195,19 @@ def _in_turn(source: str, stretches: Sequence[Stretch]) -> TimedMoves:
 def _timed(
     source: str, moves: Sequence[tuple[float, Array, Array, Array, Array]], duration: float
 ) -> TimedMoves:
-    """Moves from rest to rest that follow each other without jumps.
+    """Moves from rest to rest (start, time, q, qd, qdd) that follow each other without jumps.
 
-    Args:
-        source: for error messages.
-        moves: start [s], time [k], q, qd and qdd [k, n] of each.
-        duration: of the cycle [s].
+    A small distance between the end of one and the start of the next is spread over the latter.
     """
     out: list[Motion] = []
     here = moves[0][2][0]
     for number, (_, time, q, qd, qdd) in enumerate(moves, 1):
         gap = here - q[0]
         if np.abs(gap).max() > CLOSED:
-            raise InputError(
-                source,
-                f"move {number} does not start where the one before it ended",
-                "record cycles whose moves end at rest",
-            )
+            problem = f"move {number} does not start where the one before it ended"
+            raise InputError(source, problem, "record cycles whose moves end at rest")
         here = q[-1]
-        left = 1.0 - time[:, None] / time[-1]
-        rest = np.ones_like(time)[:, None]
+        left, rest = 1.0 - time[:, None] / time[-1], np.ones((len(time), 1))
         rest[[0, -1]] = 0.0
         out.append(Sampled(time, q + left * gap, rest * qd, qdd))
     return TimedMoves(tuple(start for start, *_ in moves), tuple(out), duration)
