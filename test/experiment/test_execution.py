@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -51,55 +53,25 @@ def yes(summary: MotionSummary) -> bool:
     return True
 
 
-class Execution:
-    """`ur_energy excite --execute` in its own process; ended with the test."""
-
-    def __init__(self, host: str, trajectory: FourierTrajectory, folder: Path) -> None:
-        path = folder / "trajectory.yaml"
-        save_trajectory(path, trajectory)
-        self.bag = folder / "bag"
-        self.child = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "ur_energy_model.cli.main",
-                "excite",
-                "--execute",
-                str(path),
-                "--host",
-                host,
-                "-o",
-                str(self.bag),
-                "--yes",
-                "--json",
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def __enter__(self) -> Execution:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.child.kill()
-        self.child.communicate()
-
-    def wait_until_recorded(self, size: int = 400_000) -> None:
-        """Wait until the recording has this many bytes, a few seconds of data."""
-        file = self.bag / "bag_0.mcap"
-        while not file.exists() or file.stat().st_size < size:
-            assert self.child.poll() is None, self.child.communicate()[1]
-            time.sleep(0.05)
-
-    def end(self) -> tuple[int, str, str]:
-        """Exit code, stdout, stderr."""
+@contextmanager
+def execution(
+    host: str, trajectory: FourierTrajectory, folder: Path
+) -> Iterator[subprocess.Popen[str]]:
+    """`ur_energy excite --execute` in its own process, once it records for some seconds."""
+    path, bag = folder / "trajectory.yaml", folder / "bag"
+    save_trajectory(path, trajectory)
+    words = ["excite", "--execute", path, "--host", host, "-o", bag, "--yes", "--json"]
+    command = [sys.executable, "-m", "ur_energy_model.cli.main", *map(str, words)]
+    pipes = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipes, stderr=pipes, text=True) as child:
         try:
-            output, errors = self.child.communicate(timeout=90)
-        except subprocess.TimeoutExpired:
-            self.child.kill()
-            pytest.fail(f"it does not end; its output: {self.child.communicate()[1]}")
-        return self.child.returncode, output, errors
+            file = bag / "bag_0.mcap"
+            while not file.exists() or file.stat().st_size < 400_000:
+                assert child.poll() is None, child.communicate()[1]
+                time.sleep(0.05)
+            yield child
+        finally:
+            child.kill()
 
 
 def tell_simulation(host: str, line: str) -> None:
@@ -170,12 +142,11 @@ def test_a_motion_whose_module_loads_slowly_is_run(
 
 
 def test_interrupt_stops_the_arm_and_keeps_the_bag(controller, short, tmp_path):
-    with Execution(controller, replace(short, repetitions=6), tmp_path) as execution:
-        execution.wait_until_recorded()
-        execution.child.send_signal(signal.SIGINT)
-        code, _, errors = execution.end()
-    assert code == 130, errors
-    telemetry = read_bag(execution.bag)
+    with execution(controller, replace(short, repetitions=6), tmp_path) as child:
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=90)
+    assert child.returncode == 130, errors
+    telemetry = read_bag(tmp_path / "bag")
     assert len(telemetry) > RATE
     assert np.abs(telemetry["target_qd"]).max() > 0.05
     # It was slowed down on its path within half a second, not cut off.
@@ -186,30 +157,26 @@ def test_interrupt_stops_the_arm_and_keeps_the_bag(controller, short, tmp_path):
 def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
     host = fresh_host()
     controller = simulate(host, "--motion", "hold")
-    with Execution(host, replace(short, repetitions=6), tmp_path) as execution:
-        execution.wait_until_recorded()
+    with execution(host, replace(short, repetitions=6), tmp_path) as child:
         controller.kill()
-        code, output, errors = execution.end()
-    assert code == 1, errors
-    assert output == ""
+        output, errors = child.communicate(timeout=90)
+    assert (child.returncode, output) == (1, ""), errors
     assert "kept" in errors.splitlines()[-1]
-    telemetry = read_bag(execution.bag)
+    telemetry = read_bag(tmp_path / "bag")
     assert len(telemetry) > RATE
     assert all(gap.index == len(telemetry) for gap in telemetry.gaps)  # at most the outage
 
 
-@pytest.mark.parametrize("fault", ["stalled_stream@0+inf"])
-def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path, fault):
+def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path):
     """The arm comes to rest although the connection is lost."""
     host = fresh_host()
     controller = simulate(host, "--motion", "hold")
-    with Execution(host, replace(short, repetitions=8), tmp_path) as execution:
-        execution.wait_until_recorded()
-        tell_simulation(host, f"fault {fault}")
-        code, _, errors = execution.end()
-    assert code == 1, errors
+    with execution(host, replace(short, repetitions=8), tmp_path) as child:
+        tell_simulation(host, "fault stalled_stream@0+inf")
+        _, errors = child.communicate(timeout=90)
+    assert child.returncode == 1, errors
     assert "kept" in errors.splitlines()[-1]
-    assert len(read_bag(execution.bag)) > RATE
+    assert len(read_bag(tmp_path / "bag")) > RATE
     tell_simulation(host, "clear")
     with RtdeSource(host, patience=10.0) as source:
         after = source.read(2.0)

@@ -25,16 +25,7 @@ SPEED_SHARE = 0.5
 
 @dataclass(frozen=True)
 class WorkNoise:
-    """Spreads of a minute's statistics.
-
-    Attributes:
-        program: of the logarithm of friction between programs of work.
-        wander: of the same within a session, correlated over ten minutes.
-        white: of the same from minute to minute.
-        setup_program: of payload [kg] and tilt [rad] between programs [3].
-        setup_white: of the same from minute to minute [3].
-        standby: of standby power from minute to minute [W].
-    """
+    """Spreads of a minute's statistics."""
 
     program: float = 0.012
     wander: float = 0.004
@@ -53,13 +44,7 @@ class WorkMinute:
 
 
 class SurrogateWork:
-    """Sessions of an arm's work, minute by minute.
-
-    Args:
-        seed: of the arm and its work.
-        noise: spreads.
-        program_minutes: mean time until the work changes.
-    """
+    """Sessions of an arm's work, minute by minute."""
 
     def __init__(
         self, seed: int, noise: WorkNoise | None = None, program_minutes: float = 2000.0

@@ -63,15 +63,7 @@ def pick_and_place(
 def recorded(
     motion: Chain, seconds: float, rate: float = 500.0, *, lead: float = 0.4, begin: float = 0.0
 ) -> Telemetry:
-    """The targets of a motion that repeats, as a controller reports them.
-
-    Args:
-        motion: one cycle.
-        seconds: of the recording.
-        rate: of its samples [Hz].
-        lead: standstill before the first cycle [s].
-        begin: where in the cycle the recording begins [s].
-    """
+    """The targets of a motion that repeats, as a controller reports them."""
     time = np.arange(round(seconds * rate)) / rate
     inside = np.maximum(time - lead, 0.0) + begin
     q, qd, qdd = motion.sample(np.mod(inside, motion.duration))

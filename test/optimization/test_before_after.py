@@ -23,14 +23,7 @@ POINT = np.zeros(6)
 def session(
     random: np.random.Generator, motion: float, *, cycles: int, rests: bool = True
 ) -> Production:
-    """A session of an arm: its standby, friction and noise are drawn.
-
-    Args:
-        random: generator.
-        motion: energy of motion of a cycle on the usual day [J].
-        cycles: in the recording.
-        rests: whether the power at rest is known.
-    """
+    """A session of an arm: its standby, friction and noise are drawn."""
     standby = STANDBY + 1.8 * random.standard_normal()
     motion *= 1.0 + 0.05 * random.standard_normal()
     duration = PERIOD + 0.01 * random.standard_normal(cycles)

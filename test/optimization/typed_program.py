@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.client_interfaces import ScriptSession
 from ur_energy_model.simulation.commands import ProgramState
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
@@ -53,30 +53,14 @@ def run_program(
     start: Array,
     robot: str,
     *,
-    seed: int = 3,
-    session: int = 0,
-    before: float = 0.3,
     fields: Sequence[str] = ENERGY_FIELDS,
     slider: float = 1.0,
 ) -> Telemetry:
-    """What is recorded of a program that runs to its end.
-
-    Args:
-        text: of the program.
-        start: where the arm stands [n], rad.
-        robot: name of the arm.
-        seed: number of the arm.
-        session: of the arm.
-        before: standstill before the program starts [s].
-        fields: that are recorded.
-        slider: speed slider.
-    """
+    """What is recorded of a program that runs to its end, from a standstill of 0.3 s on."""
     description = load_robot(robot)
-    arm = SimulatedArm(
-        description, motion=Hold(start), seed=seed, options=ArmOptions(session=session)
-    )
+    arm = SimulatedArm(description, motion=Hold(start), seed=3)
     box = ControlBox(
-        arm, SimulatedIdentity.for_robot(description, arm.controller_version, seed, "hold")
+        arm, SimulatedIdentity.for_robot(description, arm.controller_version, 3, "hold")
     )
     box.stop()
     box.write_inputs({"speed_slider_mask": 1, "speed_slider_fraction": slider})
@@ -85,19 +69,15 @@ def run_program(
     names = [name for name in fields if name in box.values and name != "timestamp"]
     times: list[float] = []
     rows: dict[str, list[Any]] = {name: [] for name in names}
-
-    def step() -> None:
+    for k in itertools.count():
+        if k == round(0.3 * box.rate):
+            ScriptSession(box).receive(text.encode())
+        elif k > round(0.3 * box.rate) and box.program_state != ProgramState.PLAYING:
+            break
         box.step()
         times.append(float(box.values["timestamp"]))
         for name in names:
             rows[name].append(np.array(box.values[name], dtype=float))
-
-    for _ in range(round(before * box.rate)):
-        step()
-    ScriptSession(box).receive(text.encode())
-    step()
-    while box.program_state == ProgramState.PLAYING:
-        step()
     assert not box.messages, box.messages
     columns = {name: np.array(values) for name, values in rows.items()}
     info = RecordingInfo(source="typed program", robot=robot, rate=description.rate, simulated=True)
