@@ -13,8 +13,12 @@ from test.learning.made_up_motion import N, generic, motion
 from test.learning.surrogate_work import DAY, SurrogateWork
 from ur_energy_model.energy.session import WITHIN_SESSION
 from ur_energy_model.learning.changes import ChangeMonitor
-from ur_energy_model.learning.drift_filter import DriftFilter, DriftNoise
-from ur_energy_model.learning.friction_clock import LevelChange, LevelDetector
+from ur_energy_model.learning.drift_filter import (
+    DriftFilter,
+    DriftNoise,
+    LevelChange,
+    LevelDetector,
+)
 from ur_energy_model.learning.history import Change
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import Telemetry

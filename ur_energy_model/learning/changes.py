@@ -1,4 +1,9 @@
-"""Unannounced changes of the arm: friction, standby power, payload, mounting; reported once."""
+"""Friction over a day and over weeks, and unannounced changes of the arm.
+
+A `FrictionClock` predicts the friction of each joint at its temperature, now and in a session that
+has not begun. A `ChangeMonitor` follows friction, standby power, payload and mounting, and reports
+each change once.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,10 @@ from datetime import datetime
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.session import WITHIN_SESSION
 from ur_energy_model.identification.filtered_motion import FilteredMotion
-from ur_energy_model.learning.drift_filter import DriftNoise
-from ur_energy_model.learning.friction_clock import (
-    TYPICAL_SPEED,
-    FrictionClock,
+from ur_energy_model.learning.drift_filter import (
+    DriftNoise,
     LevelChange,
     LevelDetector,
     part_of,
@@ -23,9 +27,143 @@ from ur_energy_model.learning.history import Change
 from ur_energy_model.learning.minute import SETUP, Minute, MinuteMeter, StandbyMinutes
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.sessions import SESSION_GAP, SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
+
+NOISE = DriftNoise(
+    usual=0.1,
+    wear=0.006,
+    running_in=0.03,
+    session=0.05,
+    common=0.05,
+    wander=0.015,
+    wander_time=900.0,
+    slope=0.01,
+    least=0.005,
+)
+"""Spreads of the logarithm of friction. Sessions: 7 % together, the scatter of a UR10e's friction
+from day to day, half of it common to all joints (config/simulation/arm.yaml). Wear: 3 % in
+a month, so that the loss of 22 % in five months that its base joint showed is followed within two
+weeks. Slope: 1 % per kelvin, half of the e-Series controllers' own
+temperature model, beyond the model's friction law."""
+_LEAST = 0.095
+"""Steps from 10 % are reported."""
+TYPICAL_SPEED = 0.5
+"""Speed at which friction is stated in words [rad/s]."""
+_RANGE = np.array([0.1, 0.3, 0.6, 1.0, 2.0])
+"""Speeds over which two models are compared without knowledge of the work [rad/s]."""
+_GUESSED = 0.25
+"""Uncertainty of such a difference between two models, as a share of it."""
+_REBASED = 0.005
+"""The same after a minute of work that both were compared on, logarithm of friction."""
+
+
+class FrictionClock:
+    """Friction of n joints relative to a model: now, at another temperature, in a new session.
+
+    Args:
+        model: that scales are relative to.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.model = model
+        self.detector = LevelDetector(NOISE, _LEAST, model.dof)
+        self._moving_seconds = 0.0
+
+    def start_session(self, time: float, days: float) -> None:
+        """A session starts at this time [s], some days after the last one."""
+        self._moving_seconds = 0.0
+        self.detector.start_session(time, days)
+
+    def observe(self, minute: Minute) -> list[LevelChange]:
+        """Use a minute of work; returns the changes of friction that it completes."""
+        if np.isfinite(minute.level).any():
+            self._moving_seconds += float(np.max(minute.moving_seconds))
+        return self.detector.observe(
+            minute.time, minute.level, minute.covariance, minute.temperature
+        )
+
+    def scale(self, temperature: Array) -> tuple[Array, Array]:
+        """Friction of this session over the model's, and its standard deviation [n] each.
+
+        Args:
+            temperature: of the joints [n], degC; NaN where unknown.
+        """
+        return _scales(*self.detector.filter.level(temperature))
+
+    def usual_scale(self, temperature: Array) -> tuple[Array, Array]:
+        """The same for a session that has not begun, such as a cold start at this temperature."""
+        return _scales(*self.detector.filter.usual_level(temperature))
+
+    def session_friction(
+        self, temperature: Array | None, model: EnergyModel | None = None
+    ) -> SessionFriction:
+        """Friction to be expected of motions from now on, other motions than those so far included.
+
+        Args:
+            temperature: of the joints [n], degC; None before the first samples, where it is that
+                of a session that has not begun.
+            model: that scales are relative to, if it is to be another one of the same arm.
+        """
+        unknown = np.full(self.model.dof, np.nan)
+        at = unknown if temperature is None else temperature
+        scale, std = self.usual_scale(at) if temperature is None else self.scale(at)
+        share = np.hypot(std / scale, WITHIN_SESSION)
+        if model is not None:
+            shift = self.difference(model)
+            scale, share = scale * np.exp(shift), np.hypot(share, _GUESSED * shift)
+        known = self.detector.known
+        scale, std = np.where(known, scale, np.nan), np.where(known, scale * share, np.nan)
+        moving = 0.0 if temperature is None else self._moving_seconds
+        return SessionFriction(scale, std, at, moving)
+
+    def typical_torque(self) -> Array:
+        """Friction of the model at TYPICAL_SPEED without load, joint side [n], N m."""
+        return np.array(friction_torque(self.model, np.array([TYPICAL_SPEED]))[0])
+
+    def difference(self, model: EnergyModel) -> Array:
+        """Levels by another model minus those by the present one, from their laws [n]."""
+        before, after = (friction_torque(each, _RANGE) for each in (self.model, model))
+        weighted = (before * after).sum(axis=0) / np.maximum((after**2).sum(axis=0), 1e-12)
+        return np.asarray(np.log(np.clip(weighted, 0.1, 10.0)))
+
+    def use_model(self, model: EnergyModel, level: Array) -> None:
+        """State scales relative to another model of the same arm from now on.
+
+        Args:
+            model: the next one.
+            level: logarithm of friction over the next model's minus that over the present one's,
+                seen in the same work [n]; NaN takes the difference of the laws.
+        """
+        known = np.isfinite(level)
+        shift = np.where(known, level, self.difference(model))
+        self.detector.rebase(shift, np.where(known, _REBASED, _GUESSED * np.abs(shift)))
+        self.model = model
+
+    def rebase(self, level: Array) -> None:
+        """Levels were relative to another model, from which they differ by this much [n]."""
+        self.detector.rebase(level, _GUESSED * np.abs(level))
+
+
+def friction_torque(model: EnergyModel, speed: Array) -> Array:
+    """Friction torque without load, joint side [speeds, n], N m.
+
+    Args:
+        model: of the arm, n joints.
+        speed: joint speeds [speeds], rad/s.
+    """
+    ratio = np.array([joint.gear_ratio for joint in model.joints])
+    bank = FrictionBank([joint.friction for joint in model.joints], ratio)
+    speeds = np.repeat(speed[:, None], model.dof, axis=1)
+    return np.asarray(ratio * bank.torque(speeds, np.zeros_like(speeds)))
+
+
+def _scales(level: Array, std: Array) -> tuple[Array, Array]:
+    scale = np.exp(level)
+    return scale, scale * std
+
 
 _UNKNOWN_DAYS = 0.5
 """Time between sessions if the controller restarted and no host time states it [days]."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ur_energy_model.identification.assembly import PRIOR_FREEDOM
-from ur_energy_model.learning.friction_clock import NOISE
+from ur_energy_model.learning.changes import NOISE
 from ur_energy_model.model.sessions import SESSION_GAP, STANDBY_SPREAD
 from ur_energy_model.typing import Array, Indices
 
@@ -18,7 +18,7 @@ MOST_UNITS = 400
 """Units that are followed, the last ones: bounded time and memory for a store of any length."""
 _DAY = 86400.0
 _CORRELATED = 15.0
-"""Consecutive minutes with errors in common (learning/friction_clock.py: 900 s)."""
+"""Consecutive minutes with errors in common (learning/changes.py: 900 s)."""
 _FEWEST = 30
 """Minutes of a unit from which its own warming up shows the effect of temperature."""
 

@@ -17,7 +17,7 @@ from ur_energy_model.energy.meter import MeterReading, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.errors import optional_import
 from ur_energy_model.identification.filtered_motion import FilteredMotion
-from ur_energy_model.learning.friction_clock import TYPICAL_SPEED, friction_torque
+from ur_energy_model.learning.changes import TYPICAL_SPEED, friction_torque
 from ur_energy_model.learning.minute import MINUTE, Minute, MinuteMeter, Windows
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.plant.energy_parts import SECOND, PartTable, host_times
