@@ -93,7 +93,7 @@ def test_another_arm_is_refused(bag: Path) -> None:
 
 
 def test_a_long_wait_is_spent_switched_off_where_that_is_known_to_save(tmp_path: Path) -> None:
-    chain = pick_and_place(wait=90.0)
+    chain = pick_and_place(wait=50.0)
     telemetry = recorded(chain, 2.1 * chain.duration, 50.0)
     end = chain.duration - 40.0
     modes, power = np.full(len(telemetry), 7.0), np.full(len(telemetry), 48.0)
