@@ -12,7 +12,7 @@ import pytest
 from test.cli.conftest import Capture, answer, refused
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import ExactArm, write_bag
-from test.identification.payload.test_payload_fit import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
+from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
 from ur_energy_model.cli.main import main
 from ur_energy_model.identification.payload import payload_difference
 from ur_energy_model.model.model_file import load_model, save_model

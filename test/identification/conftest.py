@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ur_energy_model.identification.filtered_motion import FilteredMotion, MotionStream
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
@@ -79,3 +80,14 @@ def made_up_recording(
 def recording() -> Callable[..., Telemetry]:
     """`made_up_recording`."""
     return made_up_recording
+
+
+def filtered_motions(
+    batches: Iterable[Telemetry], dof: int, cutoff: float, period: float
+) -> Iterator[FilteredMotion]:
+    """Motions of one recording that comes in batches."""
+    stream = MotionStream(dof, cutoff, period)
+    for batch in batches:
+        if len(batch):
+            yield from stream.process(batch)
+    yield from stream.finish()

@@ -11,8 +11,7 @@ import pytest
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.errors import IdentificationError, RecordingError
-from ur_energy_model.identification.evaluation import evaluate
-from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
@@ -62,19 +61,6 @@ def test_motor_inertia_from_currents_where_no_file_has_it(name: str, tmp_path: P
     assert "winding resistance" in lines
     save_model(result.model, tmp_path / "model.yaml")
     assert load_model(tmp_path / "model.yaml").joints[0].source["reflected_inertia"] == ("current")
-
-
-def test_a_still_joint_of_unknown_inertia_gets_a_typical_one(tmp_path: Path) -> None:
-    robot = load_robot("ur5")
-    made = made_up_recording(
-        robot, reflected_inertia=np.array([1.9] * 3 + [0.2] * 3), still=(4,), coulomb=2.0
-    )
-    bag = write_bag(tmp_path / "bag", only(made, *BARE))
-    result = identify([bag], robot, IdentificationOptions(friction=LAW))
-    joint = result.model.joints[4]
-    assert joint.source["reflected_inertia"] == "prior"
-    assert joint.std["reflected_inertia"] > 0.3 * joint.reflected_inertia > 0
-    assert any("wrist_2_joint" in line and "not identifiable" in line for line in result.warnings)
 
 
 def test_payload_told_to_the_controller_counts_without_target_moment(tmp_path: Path) -> None:
@@ -134,7 +120,7 @@ def test_a_mounting_that_was_stated_stays(tmp_path: Path) -> None:
     assert any("tilted by 20 degrees" in line and "check it" in line for line in upright.warnings)
 
 
-@pytest.mark.parametrize("rate", [5.0, 8.0, 10.0, 50.0])
+@pytest.mark.parametrize("rate", [5.0, 50.0])
 def test_slow_recordings(rate: float, tmp_path: Path) -> None:
     robot = load_robot("ur5e")
     made = made_up_recording(robot, rate=rate, coulomb=2.0, viscous=1.5, noise=0.1)
@@ -144,36 +130,6 @@ def test_slow_recordings(rate: float, tmp_path: Path) -> None:
     assert covers(result.model, "reflected_inertia", robot.reflected_inertia).all()
     constants = [joint.torque_constant for joint in result.model.joints]
     np.testing.assert_allclose(constants[:3], 0.1, rtol=0.02)  # the others carry little load
-
-
-def test_energy_of_a_slow_recording_is_compared(tmp_path: Path) -> None:
-    bag = write_bag(tmp_path / "bag", ExactArm().record(60.0, rate=5.0))
-    model = identify([bag], "ur5e", IdentificationOptions(friction="power_flow")).model
-    power = evaluate(model, bag).power
-    assert power is not None
-    assert abs(power["energy_error_percent"] or 99.0) < 1.0
-
-
-@pytest.mark.parametrize(
-    "field", ["target_moment", "target_qdd", "joint_temperatures", "actual_robot_current"]
-)
-def test_a_column_of_nan_is_as_good_as_none(field: str, tmp_path: Path) -> None:
-    whole = ExactArm().record(30.0)
-    rest = [name for name in whole.columns if name != field]
-    if field == "target_qdd":
-        rest = [name for name in rest if name not in ("target_q", "target_qd")]
-    empty = changed(whole, **{field: np.full_like(whole[field], np.nan)})
-    a = _identified(tmp_path / "empty", empty)
-    b = _identified(tmp_path / "without", only(whole, *rest))
-    for one, other in zip(a.model.joints, b.model.joints, strict=True):
-        assert one.torque_constant == pytest.approx(other.torque_constant, rel=1e-3)
-        assert one.source["reflected_inertia"] == other.source["reflected_inertia"]
-
-
-def _identified(path: Path, telemetry: Telemetry) -> Identification:
-    return identify(
-        [write_bag(path, telemetry)], "ur5e", IdentificationOptions(friction="power_flow")
-    )
 
 
 def _still(whole: Telemetry) -> Telemetry:
@@ -208,7 +164,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("columns", [None, BARE])
+@pytest.mark.parametrize("columns", [BARE])
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_recordings_are_refused_in_one_line(
     odd: str, columns: tuple[str, ...] | None, tmp_path: Path
@@ -221,3 +177,71 @@ def test_odd_recordings_are_refused_in_one_line(
     assert reason in str(refused.value)
     assert "record" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+ARMS = ("gen3", "ur5")
+STANDBY = 30.0
+UNKNOWN_INERTIA = {6: [1.9, 2.0, 1.8, 0.25, 0.2, 0.22], 7: [0.6, 0.5, 0.4, 0.35, 0.3, 0.2, 0.15]}
+
+
+def model_of(name: str, folder: Path, *, noise: float, seed: int = 1) -> EnergyModel:
+    """The model identified from 40 s; torque constant 0.1 N m/A times 101 over the gear ratio."""
+    robot = load_robot(name)
+    made = made_up_recording(
+        robot,
+        reflected_inertia=np.array(UNKNOWN_INERTIA[robot.dof]),
+        noise=noise,
+        coulomb=2.0,
+        viscous=1.5,
+        seed=seed,
+    )
+    scale = 101.0 / robot.gear_ratio  # made-up recordings have 0.1 N m/A on the motor's side
+    current = made["actual_current"] / scale
+    conversion = 0.1 * 101.0 * made["actual_qd"] * current
+    watts = STANDBY + (0.5 * current**2 + conversion + 0.25 * np.abs(current)).sum(axis=1)
+    watts += noise * np.random.default_rng(seed).standard_normal(len(watts))
+    columns = {
+        "actual_q": made["actual_q"],
+        "actual_qd": made["actual_qd"],
+        "actual_current": current,
+        "actual_robot_voltage": np.full(len(watts), 48.0),
+        "actual_robot_current": watts / 48.0,
+    }
+    bag = write_bag(folder / f"{name}_{seed}", replace(made, columns=columns))
+    return identify([bag], name, IdentificationOptions(friction=LAW)).model
+
+
+def scores(model: EnergyModel) -> tuple[np.ndarray, np.ndarray]:
+    """Errors of torque constants and inertias over their standard deviations [n]."""
+    inertia = np.array(UNKNOWN_INERTIA[model.dof])
+    out = []
+    for quantity, truth in (("torque_constant", None), ("reflected_inertia", inertia)):
+        value = np.array([getattr(joint, quantity) for joint in model.joints])
+        std = np.array([joint.std[quantity] for joint in model.joints])
+        ratio = np.array([joint.gear_ratio for joint in model.joints])
+        out.append((value - (0.1 * 101.0 / ratio if truth is None else truth)) / std)
+    return out[0], out[1]
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_without_noise_the_priors_still_count(name: str, tmp_path: Path) -> None:
+    """Exact data once outweighed the priors beyond floating point: constants were 40 % wrong."""
+    model = model_of(name, tmp_path, noise=0.0)
+    constants = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
+    np.testing.assert_allclose(constants[:-1], 10.1, rtol=0.03)
+    assert model.bus.standby == pytest.approx(STANDBY, abs=1.0)
+
+
+def test_intervals_of_inertia_and_torque_constant_are_honest(tmp_path: Path) -> None:
+    constants, inertias = [], []
+    for name in ("gen3", "ur5"):
+        for seed in (21, 22):
+            for found, score in zip(
+                (constants, inertias),
+                scores(model_of(name, tmp_path, noise=0.2, seed=seed)),
+                strict=True,
+            ):
+                found.append(score)
+    for found in (constants, inertias):
+        inside = np.abs(np.concatenate(found)) < 1.96
+        assert inside.mean() > 0.9

@@ -1,4 +1,4 @@
-"""From bags to a model, and back: an arm of known constants, and recordings of real arms."""
+"""From bags to a model: an arm of known constants, and recordings of real arms."""
 
 from __future__ import annotations
 
@@ -9,18 +9,9 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
-from ur_energy_model.cli.identify import identification_json
 from ur_energy_model.energy.joint_powers import BusCapacitor
 from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.errors import (
-    InputError,
-    MissingFieldError,
-    RecordingError,
-    UrEnergyError,
-    WrongRobotError,
-)
-from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.friction import LAWS
 from ur_energy_model.model.model_file import load_model, save_model
@@ -79,37 +70,6 @@ def test_energies_against_the_truth(result: Identification, bags: tuple[Path, Pa
     assert summary.duration == pytest.approx(telemetry.duration)
 
 
-def test_the_model_file_keeps_everything(result: Identification, tmp_path: Path) -> None:
-    save_model(result.model, tmp_path / "model.yaml")
-    loaded = load_model(tmp_path / "model.yaml")
-    telemetry = ExactArm().record(5.0)
-    names = ("actual_q", "actual_qd", "target_qdd")
-    before = result.model.predict(*(telemetry[name] for name in names))
-    after = loaded.predict(*(telemetry[name] for name in names))
-    np.testing.assert_allclose(after.total_power, before.total_power, rtol=1e-6, atol=1e-4)
-    np.testing.assert_allclose(after.total_power_std, before.total_power_std, rtol=1e-3)
-
-
-def test_bags_fitted_together_and_in_parts_agree(tmp_path: Path) -> None:
-    arm = ExactArm()
-    whole = arm.record(60.0, seed=5)
-    parts = [whole.cut(slice(0, 3000)), whole.cut(slice(3000, None))]
-    for i, part in enumerate(parts):
-        write_bag(tmp_path / f"part{i}", part)
-    write_bag(tmp_path / "whole", whole)
-    one = identify(
-        [tmp_path / "whole"], "ur5e", IdentificationOptions(friction="coulomb_viscous")
-    ).model
-    two = identify(
-        [tmp_path / "part0", tmp_path / "part1"],
-        "ur5e",
-        IdentificationOptions(friction="coulomb_viscous"),
-    )
-    for a, b in zip(one.joints, two.model.joints, strict=True):
-        assert b.torque_constant == pytest.approx(a.torque_constant, rel=5e-3)
-    assert len(two.fit) == 2
-
-
 def test_a_joint_that_does_not_move_keeps_the_robot_file(tmp_path: Path) -> None:
     arm = ExactArm()
     bag = arm.bag(tmp_path, seed=6, still=(4,))
@@ -157,101 +117,6 @@ def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path, capacity: fl
     assert load_model(tmp_path / "model.yaml").bus.capacitor_energy == pytest.approx(
         model.bus.capacitor_energy
     )
-
-
-def test_json_has_the_agreed_keys(result: Identification) -> None:
-    content = identification_json(result)
-    assert {"robot", "joints", "bus_power", "fit", "validation", "setup", "setup_source"} <= set(
-        content
-    )
-    joint = content["joints"][0]
-    keys = {
-        "name",
-        "reflected_inertia",
-        "torque_constant",
-        "viscous",
-        "coulomb_direct",
-        "coulomb_reverse",
-        "friction_law",
-        "std",
-    }
-    assert keys <= set(joint)
-    metrics = {"bag", "samples", "torque", "current", "power"}
-    assert metrics <= set(content["fit"])
-    assert metrics <= set(content["validation"][0])
-    assert set(content["setup"]) == {"gravity", "payload_mass", "payload_center_of_mass"}
-    assert content["setup_source"] == "estimated"
-
-
-def test_free_power_model_is_selectable(bags: tuple[Path, Path]) -> None:
-    model = identify(
-        [bags[0]], "ur5e", IdentificationOptions(power_model="ecbot", friction="power_flow")
-    ).model
-    assert model.bus.kind == "ecbot"
-    power = evaluate(model, bags[1]).power
-    assert power is not None
-    assert power["rmse"] is not None
-
-
-def test_without_bus_power_and_targets(tmp_path: Path) -> None:
-    whole = ExactArm().record(seed=8)
-    keep = ("actual_q", "actual_qd", "actual_current")
-    bare = replace(whole, columns={name: whole.columns[name] for name in keep})
-    result = identify([write_bag(tmp_path / "bare", bare)], "ur5e")
-    assert result.setups is None
-    assert result.fit[0].torque is None
-    assert result.fit[0].power is None
-    assert identification_json(result)["bus_power"] is None
-    assert any("no target_moment" in warning for warning in result.warnings)
-
-
-def test_evaluation_says_null_where_columns_lack(result: Identification, tmp_path: Path) -> None:
-    whole = ExactArm().record(seed=9)
-    keep = [name for name in whole.columns if not name.startswith(("target", "actual_robot"))]
-    bag = write_bag(tmp_path / "bag", replace(whole, columns={n: whole.columns[n] for n in keep}))
-    metrics = evaluate(result.model, bag)
-    assert metrics.torque is None
-    assert metrics.power is None
-    assert metrics.current is not None
-
-
-def _refusal(error: pytest.ExceptionInfo[UrEnergyError]) -> str:
-    text = str(error.value)
-    assert "\n" not in text
-    return text
-
-
-def test_refuses_missing_current(tmp_path: Path) -> None:
-    whole = ExactArm().record(5.0)
-    columns = {k: v for k, v in whole.columns.items() if k != "actual_current"}
-    bag = write_bag(tmp_path / "bag", replace(whole, columns=columns))
-    with pytest.raises(MissingFieldError) as error:
-        identify([bag], "ur5e")
-    assert "actual_current" in _refusal(error)
-    assert str(bag) in _refusal(error)
-
-
-def test_refuses_values_that_are_not_numbers(tmp_path: Path) -> None:
-    whole = ExactArm().record(5.0)
-    current = whole["actual_current"].copy()
-    current[100, 2] = np.nan
-    bag = write_bag(
-        tmp_path / "bag", replace(whole, columns={**whole.columns, "actual_current": current})
-    )
-    with pytest.raises(RecordingError) as error:
-        identify([bag], "ur5e")
-    assert "actual_current" in _refusal(error)
-
-
-def test_refuses_another_robot_and_no_bag(bags: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(WrongRobotError) as error:
-        identify([bags[0]], "ur10e")
-    assert "ur5e" in _refusal(error)
-    with pytest.raises(RecordingError):
-        identify([tmp_path / "nowhere"], "ur5e")
-    with pytest.raises(InputError) as refused:
-        identify([bags[0]], "ur5e", IdentificationOptions(friction="magic"))
-    assert "auto" in _refusal(refused)
 
 
 def _import(recordings: Path, name: str, robot: str, folder: Path) -> Path:

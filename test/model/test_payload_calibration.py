@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.identification.payload.test_payload_fit import true_model
+from test.identification.test_payload import true_model
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.energy_model import PayloadCalibration
 from ur_energy_model.model.model_file import load_model, save_model

@@ -127,9 +127,8 @@ class _Stretch:
         step = float(np.ptp(period))
         if self.own != new.own or abs(after[0] - before[-1] - step) > 0.1 * step:
             return new
-        rows = np.concatenate([self.motion.rows, new.motion.rows])
         values = np.concatenate([self.values, new.values])
-        return _Stretch(FilteredMotion.from_rows(rows), values, self.own, self.begin)
+        return _Stretch(self.motion.followed_by(new.motion), values, self.own, self.begin)
 
     def inside(self, narrow: ParallelFilter) -> slice:
         """Samples out of reach of the ends that were not returned yet."""

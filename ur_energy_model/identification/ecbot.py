@@ -175,39 +175,28 @@ def _independent(gram: Array, samples: int) -> Indices:
 # EcBot's errors of the dynamic and of the power model, eq. 22-23 and 25-26.
 
 
-class EcbotErrors:
-    """Errors of k channels, accumulated batch by batch.
-
-    Args:
-        channels: k, the joints of an arm, or one for its power.
-    """
-
-    def __init__(self, channels: int) -> None:
-        self._errors = ErrorStatistics(channels)
-
-    def accumulate(self, measured: Array, model: Array) -> None:
-        """Add samples [samples, k]."""
-        self._errors.accumulate(measured, model)
+class EcbotErrors(ErrorStatistics):
+    """Errors of k channels, the joints of an arm or its power, over all channels."""
 
     @property
     def samples(self) -> int:
         """Number of samples."""
-        return int(self._errors.count[0])
+        return int(self.count[0])
 
     @property
     def rmse(self) -> float:
         """Root of the mean over samples and channels of the squared error (eq. 22 and 25)."""
-        return float(np.sqrt(np.mean(np.square(self._errors.rms))))
+        return float(np.sqrt(np.mean(np.square(self.rms))))
 
     @property
     def rmse_percent(self) -> float:
         """Mean over the channels of the RMSE over the range of the measurement (eq. 23, 26) [%]."""
-        return float(np.mean(self._errors.rms_percent))
+        return float(np.mean(self.rms_percent))
 
     @property
-    def r2(self) -> float:
+    def mean_r2(self) -> float:
         """Coefficient of determination of a single channel, mean over several."""
-        return float(np.mean(self._errors.r2))
+        return float(np.mean(self.r2))
 
 
 # EcBot's power model: 4n + 1 free coefficients of currents or torques.

@@ -15,7 +15,6 @@ from ur_energy_model.typing import Array, Indices, Mask
 
 MOVING_SPEED = 0.02
 """Joint speed above which a sample counts as moving [rad/s]."""
-_TIME, _JOINT_CHANNELS, _PAYLOAD = 1, 6, 4
 
 
 @dataclass(frozen=True)
@@ -41,23 +40,6 @@ class FilteredMotion:
     temperature: Array
     payload: Array
 
-    @classmethod
-    def from_rows(cls, rows: Array) -> FilteredMotion:
-        """Motion from rows [samples, `row_width`] as `rows` gives them."""
-        time, joints, payload = np.split(rows, [_TIME, -_PAYLOAD], axis=1)
-        q, qd, qdd, current, moment, temperature = np.split(joints, _JOINT_CHANNELS, axis=1)
-        return cls(time[:, 0], q, qd, qdd, current, moment, temperature, payload)
-
-    @staticmethod
-    def row_width(dof: int) -> int:
-        """Width of the rows of a motion of n joints."""
-        return _TIME + _JOINT_CHANNELS * dof + _PAYLOAD
-
-    @property
-    def rows(self) -> Array:
-        """All values in one array [samples, `row_width`]."""
-        return np.column_stack(self._channels)
-
     @property
     def period(self) -> float:
         """Step of the grid [s]; the motion has two samples or more."""
@@ -79,13 +61,12 @@ class FilteredMotion:
 
     def cut(self, part: slice | Indices) -> FilteredMotion:
         """Some of the samples."""
-        return FilteredMotion(*(channel[part] for channel in self._channels))
+        return FilteredMotion(*(channel[part] for channel in vars(self).values()))
 
-    @property
-    def _channels(self) -> tuple[Array, ...]:
-        """All attributes in order."""
-        motion = (self.time, self.q, self.qd, self.qdd)
-        return (*motion, self.current, self.moment, self.temperature, self.payload)
+    def followed_by(self, other: FilteredMotion) -> FilteredMotion:
+        """Both motions as one."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return FilteredMotion(*map(np.concatenate, pairs))
 
 
 def merged_ranges(first: Array, second: Array) -> Array:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -552,27 +551,3 @@ class CurrentData:
         matrix[:, ACCELERATION, LOAD_COLUMN] = change
         moved = [(grams.transformed(matrix), counts) for grams, counts in self.sessions]
         return replace(self, sessions=moved)
-
-    def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, see `restored`."""
-        return {
-            "sessions": [[grams.saved(), counts.saved()] for grams, counts in self.sessions],
-            "temperature": self.temperature,
-            "moving_time": self.moving_time,
-            "memory": self.memory,
-            "most_blocks": self.most_blocks,
-        }
-
-    @classmethod
-    def restored(cls, saved: Mapping[str, Any]) -> CurrentData:
-        """The data that `saved` describes."""
-        return cls(
-            temperature=np.array(saved["temperature"], dtype=float),
-            moving_time=np.array(saved["moving_time"], dtype=float),
-            memory=float(saved["memory"]),
-            most_blocks=int(saved["most_blocks"]),
-            sessions=[
-                (BlockedGram.restored(grams), BlockedGram.restored(counts))
-                for grams, counts in saved["sessions"]
-            ],
-        )

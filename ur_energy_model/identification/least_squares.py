@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -186,12 +186,11 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     fit = _weighted(blocks, prior, counts)
     residual = _squares(total, fit.coefficients) / counts.sum()
     weight = 1.0 / (fit.inflation * max(residual, 1e-30))
-    out = []
-    for part in parts:
-        held_out = blocks[part].sum(axis=0)
-        coefficients = _coefficients(total - held_out, prior, weight)
-        out.append(_squares(held_out, coefficients) / counts[part].sum())
-    return np.array(out)
+    held_out = [blocks[part].sum(axis=0) for part in parts]
+    found = [_coefficients(total - gram, prior, weight) for gram in held_out]
+    samples = [counts[part].sum() for part in parts]
+    squares = [_squares(*pair) for pair in zip(held_out, found, strict=True)]
+    return np.asarray(np.array(squares) / samples)
 
 
 def _at_most(covariance: Array, prior: Prior) -> Array:
@@ -285,77 +284,58 @@ _BLOCK = 2.0
 """Duration of a block [s]."""
 
 
+_CLOSED = 1e300
+"""Time in a block to which nothing is added any more [s]; finite, for files."""
+
+
+@dataclass
 class BlockedGram:
     """Gram matrices [..., c, c] per block of time; the last column is the measurement.
 
-    Args:
+    Attributes:
         most: number of blocks above which neighbours are merged.
+        length: of a block [s].
+        open: time in the last block so far [s].
+        blocks: [blocks, ..., c, c].
     """
 
-    def __init__(self, most: int = MAX_BLOCKS) -> None:
-        self.most = most
-        self._blocks: list[Array] = []
-        self._length = SMALLEST_BLOCK
-        self._open = 0.0
+    most: int = MAX_BLOCKS
+    length: float = SMALLEST_BLOCK
+    open: float = _CLOSED
+    blocks: Array = field(default_factory=lambda: np.zeros(0))
 
     def accumulate(self, gram: Array, duration: float) -> None:
         """Add the Gram matrix of `duration` seconds that follow those added before."""
-        if self._blocks and self._open < self._length:
-            self._blocks[-1] = self._blocks[-1] + gram
-        else:
-            self._open = 0.0
-            self._blocks.append(np.array(gram, dtype=float))
-        self._open += duration
-        if len(self._blocks) > self.most:
-            self._halve()
+        if len(self) and self.open < self.length:
+            self.blocks[-1] += gram
+            self.open += duration
+            return
+        self.blocks = np.concatenate([self.blocks, gram[None]]) if len(self) else gram[None].copy()
+        self.open = duration
+        self._merge_neighbours()
 
     def merge(self, other: BlockedGram) -> None:
         """Append the blocks of another accumulator, such as that of another recording."""
-        self._blocks.extend(block.copy() for block in other._blocks)
-        self._length = max(self._length, other._length)
-        self._open = np.inf
-        while len(self._blocks) > self.most:
-            self._halve()
+        if len(other):
+            both = [self.blocks, other.blocks] if len(self) else [other.blocks]
+            self.blocks = np.concatenate(both)
+        self.length, self.open = max(self.length, other.length), _CLOSED
+        self._merge_neighbours()
 
     def transformed(self, matrix: Array) -> BlockedGram:
         """Blocks of other columns: these columns times a matrix [..., c, d]."""
-        out = BlockedGram(self.most)
-        transposed = np.swapaxes(matrix, -1, -2)
-        out._blocks = [np.asarray(transposed @ block @ matrix) for block in self._blocks]
-        out._length, out._open = self._length, self._open
-        return out
-
-    def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, see `restored`."""
-        return {
-            "most": self.most,
-            "length": self._length,
-            "open": self._open,
-            "blocks": self.blocks,
-        }
-
-    @classmethod
-    def restored(cls, saved: Mapping[str, Any]) -> BlockedGram:
-        """The matrices that `saved` describes."""
-        out = cls(int(saved["most"]))
-        out._blocks = list(np.array(saved["blocks"], dtype=float))
-        out._length, out._open = float(saved["length"]), float(saved["open"])
-        return out
-
-    @property
-    def blocks(self) -> Array:
-        """All blocks [blocks, ..., c, c]."""
-        return np.array(self._blocks)
+        if not len(self):
+            return replace(self)
+        return replace(self, blocks=np.swapaxes(matrix, -1, -2) @ self.blocks @ matrix)
 
     def __len__(self) -> int:
-        return len(self._blocks)
+        return len(self.blocks)
 
-    def _halve(self) -> None:
-        pairs = [self._blocks[i] + self._blocks[i + 1] for i in range(0, len(self._blocks) - 1, 2)]
-        if len(self._blocks) % 2:
-            pairs.append(self._blocks[-1])
-        self._blocks = pairs
-        self._length *= 2
+    def _merge_neighbours(self) -> None:
+        while len(self) > self.most:
+            pairs = self.blocks[:-1:2] + self.blocks[1::2]
+            odd = self.blocks[2 * len(pairs) :]
+            self.blocks, self.length = np.concatenate([pairs, odd]), 2 * self.length
 
 
 def gram_matrices_by_joint(rows: Array) -> Array:

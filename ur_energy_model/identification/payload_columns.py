@@ -120,18 +120,6 @@ class PayloadColumns:
         """Length of a row, with the closing 1."""
         return self.one + 1
 
-    def rows(self, motion: FilteredMotion, payload: Array) -> Array:
-        """Columns of a motion [samples, n, width - 1], N m, without the closing 1.
-
-        Args:
-            motion: of the arm.
-            payload: inertial parameters at the flange [10], for load-dependent friction.
-        """
-        out, links = self.fixed_rows(motion)
-        transmitted = links + out[:, :, self.flange] @ payload
-        out[:, :, self.loaded] = self.loaded_columns(motion, transmitted)
-        return out
-
     @property
     def flange(self) -> slice:
         """Columns of the last body, which the payload is part of."""
@@ -142,12 +130,12 @@ class PayloadColumns:
         """Positions of the columns that depend on the payload: those of _LOADED and the drive."""
         return [*(self.bare + list(_ERROR_STD).index(name) + 1 for name in _LOADED), self.drive]
 
-    def fixed_rows(self, motion: FilteredMotion, start: float | None = None) -> tuple[Array, Array]:
+    def fixed_rows(self, motion: FilteredMotion, start: float) -> tuple[Array, Array]:
         """Columns of a motion without those that depend on the payload, and its links' torque.
 
         Args:
             motion: of the arm.
-            start: time of the recording's first motion [s]; None takes that of this one.
+            start: time of the recording's first motion [s].
 
         Returns:
             [samples, n, width - 1], N m, zero in the columns `loaded`; and [samples, n], N m.
@@ -158,7 +146,7 @@ class PayloadColumns:
         links = out[:, :, : self.bare] @ self._dynamics.parameters()
         out[:, :, self.bare] = links + self._inertia * qdd
         scale, direction, speed = self.typical_friction, np.tanh(qd / SMOOTHING), np.abs(qd)
-        elapsed = (motion.time - (motion.time[0] if start is None else start))[:, None]
+        elapsed = (motion.time - start)[:, None]
         columns = {
             "inertia": self._inertia * qdd,
             "coulomb": scale * direction,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.codec import built, plain
 from ur_energy_model.identification.least_squares import BlockedGram, cross_validate, solve
 from ur_energy_model.identification.power_structures import (
     PHYSICAL,
@@ -189,16 +190,16 @@ class PowerFit:
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue, see `restore`."""
         return {
-            "gram": self._gram.saved(),
-            "counts": self._counts.saved(),
+            "gram": plain(self._gram, arrays=True),
+            "counts": plain(self._counts, arrays=True),
             "modes": {name: sums.tolist() for name, sums in self._modes.items()},
             "rested": self._rest.last,
         }
 
     def restore(self, saved: Mapping[str, Any]) -> PowerFit:
         """Continue with saved data of the same arm."""
-        self._gram = BlockedGram.restored(saved["gram"])
-        self._counts = BlockedGram.restored(saved["counts"])
+        self._gram = built(BlockedGram, saved["gram"])
+        self._counts = built(BlockedGram, saved["counts"])
         for name, sums in saved["modes"].items():
             self._modes[name] = np.array(sums, dtype=float)
         self._rest.last = float(saved["rested"])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -39,113 +39,45 @@ IN_MEMORY = 1_000_000
 """Bytes kept in memory before a temporary file is used."""
 
 TorqueReference = Literal["none", "target", "actual"]
+Item = TypeVar("Item")
 
 
-class RowBuffer:
-    """Blocks of rows [n, width], written once and read back in order any number of times.
+class Buffer(Generic[Item]):
+    """Arrays, motions or samples, written once and read back in order any number of times.
 
-    The temporary file has no name and is deleted with the object. Pickled, a buffer carries its
-    rows.
+    The temporary file has no name and is deleted with the object. Pickled, a buffer carries what
+    it holds.
     """
 
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.rows = 0
-        self._lengths: list[int] = []
+    def __init__(self) -> None:
+        self._sizes: list[int] = []
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
 
-    def append(self, block: Array) -> None:
-        """Append a block [n, width].
-
-        Raises:
-            ValueError: the block has another width.
-        """
-        if block.ndim != 2 or block.shape[1] != self.width:
-            raise ValueError(f"block has shape {block.shape}, expected [n, {self.width}]")
+    def append(self, item: Item) -> None:
+        """Append an item."""
         self._file.seek(0, 2)
-        self._file.write(np.ascontiguousarray(block, dtype=float).tobytes())
-        self._lengths.append(len(block))
-        self.rows += len(block)
+        self._sizes.append(self._file.write(pickle.dumps(item, pickle.HIGHEST_PROTOCOL)))
 
-    def __iter__(self) -> Iterator[Array]:
+    def __iter__(self) -> Iterator[Item]:
         offset = 0
-        for length in self._lengths:
-            size = length * self.width * 8
+        for size in self._sizes:
             self._file.seek(offset)
-            yield np.frombuffer(self._file.read(size)).reshape(length, self.width)
+            yield pickle.loads(self._file.read(size))  # written by this object
             offset += size
 
     def __getstate__(self) -> dict[str, Any]:
         self._file.seek(0)
-        return {"width": self.width, "lengths": self._lengths, "rows": self._file.read()}
+        return {"sizes": self._sizes, "items": self._file.read()}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
-        self.__init__(saved["width"])  # type: ignore[misc]
-        self._file.write(saved["rows"])
-        self._lengths = list(saved["lengths"])
-        self.rows = sum(self._lengths)
+        Buffer.__init__(self)
+        self._file.write(saved["items"])
+        self._sizes = saved["sizes"]
 
     def close(self) -> None:
         """Release the memory or file; the buffer is empty afterwards."""
         self._file.close()
-        self._lengths, self.rows = [], 0
-
-
-class MotionBuffer:
-    """Filtered motions of n joints, in order."""
-
-    def __init__(self, dof: int) -> None:
-        self.dof = dof
-        self._rows = RowBuffer(FilteredMotion.row_width(dof))
-
-    def append(self, motion: FilteredMotion) -> None:
-        """Append a motion."""
-        self._rows.append(motion.rows)
-
-    def __iter__(self) -> Iterator[FilteredMotion]:
-        return map(FilteredMotion.from_rows, self._rows)
-
-    def close(self) -> None:
-        """Release the memory or file."""
-        self._rows.close()
-
-
-class SampleBuffer:
-    """Parts of a recording as recorded, read back in order any number of times.
-
-    The temporary file has no name and is deleted with the object. Pickled, a buffer carries its
-    parts.
-    """
-
-    def __init__(self) -> None:
-        self._lengths: list[int] = []
-        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
-
-    def append(self, part: Telemetry) -> None:
-        """Append a part."""
-        self._file.seek(0, 2)
-        self._lengths.append(self._file.write(pickle.dumps(part, pickle.HIGHEST_PROTOCOL)))
-
-    def __iter__(self) -> Iterator[Telemetry]:
-        offset = 0
-        for length in self._lengths:
-            self._file.seek(offset)
-            yield pickle.loads(self._file.read(length))  # written by this object
-            offset += length
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._file.seek(0)
-        return {"lengths": self._lengths, "parts": self._file.read()}
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]
-        self._file.write(saved["parts"])
-        self._lengths = saved["lengths"]
-
-    def close(self) -> None:
-        """Release the memory or file; the buffer is empty afterwards."""
-        self._file.close()
-        self._lengths = []
+        self._sizes = []
 
 
 class TorqueBuffer:
@@ -157,7 +89,8 @@ class TorqueBuffer:
     """
 
     def __init__(self, longest: float = np.inf) -> None:
-        self._rows: RowBuffer | None = None
+        self._rows: Buffer[Array] = Buffer()
+        self._count = 0
         self._widths: dict[str, int] = {}
         self._target_rate, self._last_tick = TARGET_RATE, -np.inf
         self._longest, self._seconds = longest, 0.0
@@ -170,19 +103,18 @@ class TorqueBuffer:
     @property
     def reference(self) -> TorqueReference:
         """Whether the motion is that of recorded targets or the measured one."""
-        if self._rows is None or not self._rows.rows:
+        if not self._count:
             return "none"
         return "target" if self._from_targets else "actual"
 
     def append(self, batch: Telemetry) -> None:
         """Append the usable samples of a batch; targets at TARGET_RATE or less."""
-        if self._rows is None:
+        if not self._widths:
             needed = next((names for names in (_TARGETS, _ACTUALS) if _has(batch, names)), None)
             if needed is None:
                 return
             told = [name for name in PAYLOAD if name in batch]
             self._widths = {name: batch[name][:1].size for name in (*needed, *told)}
-            self._rows = RowBuffer(1 + sum(self._widths.values()))
         self._seconds += batch.duration
         if not self.complete:
             return
@@ -192,16 +124,20 @@ class TorqueBuffer:
             keep &= np.diff(tick, prepend=self._last_tick) != 0
             self._last_tick = float(tick[-1])
         columns = [batch[name][keep] for name in self._widths]
-        self._rows.append(np.column_stack([batch.time[keep], *columns]))
-        if self._from_targets and self._rows.rows > _MOST_TARGETS:
-            self._halve(self._rows)
+        self._append(np.column_stack([batch.time[keep], *columns]))
+        if self._from_targets and self._count > _MOST_TARGETS:
+            self._halve()
 
-    def _halve(self, rows: RowBuffer) -> None:
+    def _append(self, rows: Array) -> None:
+        self._rows.append(rows)
+        self._count += len(rows)
+
+    def _halve(self) -> None:
         """Keep every second sample, and record further ones at half the rate."""
-        self._rows = RowBuffer(rows.width)
-        for block in rows:
-            self._rows.append(block[::2])
-        rows.close()
+        before, self._rows, self._count = self._rows, Buffer(), 0
+        for block in before:
+            self._append(block[::2])
+        before.close()
         self._target_rate, self._last_tick = 0.5 * self._target_rate, 0.5 * self._last_tick
 
     def telemetry(self, info: RecordingInfo, rate: float) -> Iterator[Telemetry]:
@@ -211,9 +147,7 @@ class TorqueBuffer:
             info: of the recording.
             rate: samples per second [Hz], to find gaps.
         """
-        if self._rows is None:
-            return
-        thin = max(1, self._rows.rows // _ENOUGH_TARGETS) if self._from_targets else 1
+        thin = max(1, self._count // _ENOUGH_TARGETS) if self._from_targets else 1
         edges = np.cumsum([1, *self._widths.values()])[:-1]
         for block in _joined(self._rows):
             time, *parts = np.split(block[::thin], edges, axis=1)
@@ -226,8 +160,8 @@ class TorqueBuffer:
 
     def close(self) -> None:
         """Release the memory or file."""
-        if self._rows is not None:
-            self._rows.close()
+        self._rows.close()
+        self._count = 0
 
     @property
     def _from_targets(self) -> bool:
@@ -239,7 +173,7 @@ def _has(batch: Telemetry, names: tuple[str, ...]) -> bool:
     return all(name in batch and np.isfinite(batch[name]).any() for name in names)
 
 
-def _joined(buffer: RowBuffer) -> Iterator[Array]:
+def _joined(buffer: Iterable[Array]) -> Iterator[Array]:
     """Blocks of a buffer joined to _BLOCK_ROWS or more."""
     waiting: list[Array] = []
     for block in buffer:
@@ -287,9 +221,9 @@ class Recording:
     warmth: Array
     told_payload: Array
     kept: KeptTime | None
-    _motion: MotionBuffer = field(repr=False)
+    _motion: Buffer[FilteredMotion] = field(repr=False)
     _torque: TorqueBuffer = field(repr=False)
-    _samples: SampleBuffer = field(repr=False)
+    _samples: Buffer[Telemetry] = field(repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "sha256": self.sha256}
@@ -307,16 +241,11 @@ class Recording:
 
     def motion_only(self) -> Recording:
         """The recording without target_moment and samples."""
-        return self._same_bag(replace(self, _torque=TorqueBuffer(), _samples=SampleBuffer()))
+        return self._same_bag(replace(self, _torque=TorqueBuffer(), _samples=Buffer()))
 
     def _same_bag(self, other: Recording) -> Recording:
         other.__dict__["sha256"] = self.sha256
         return other
-
-    @property
-    def dof(self) -> int:
-        """Number of joints n."""
-        return self._motion.dof
 
     @property
     def torque_reference(self) -> TorqueReference:

@@ -21,12 +21,7 @@ from ur_energy_model.identification.filtered_motion import (
 from ur_energy_model.identification.parts import LENGTH, KeptTime, Segment, SegmentSelector
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.quality import RecordingQualityCheck
-from ur_energy_model.identification.recording import (
-    MotionBuffer,
-    Recording,
-    SampleBuffer,
-    TorqueBuffer,
-)
+from ur_energy_model.identification.recording import Buffer, Recording, TorqueBuffer
 from ur_energy_model.identification.verdict import judge
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bag.reader import iterate_bag
@@ -63,7 +58,8 @@ class KeptParts:
     """
 
     def __init__(self, dof: int, limit: KeptTime | None) -> None:
-        self.motions, self.samples = MotionBuffer(dof), SampleBuffer()
+        self.motions: Buffer[FilteredMotion] = Buffer()
+        self.samples: Buffer[Telemetry] = Buffer()
         self.told_payload = np.full(4, np.nan)
         self._dof, self._begun = dof, False
         self._pools = (

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.codec import built, plain
 from ur_energy_model.energy.telemetry_checks import PAYLOAD
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.assembly import BodyResults, assemble, fit_drives
@@ -372,7 +373,7 @@ class ArmInformation:
             "powers": [power.saved() for power in self.powers],
             "setup": self.setup.saved(),
             "cutoff": self.cutoff,
-            "currents": self.currents.data.saved(),
+            "currents": plain(self.currents.data, arrays=True),
             "rest": self.rest.saved(),
         }
 
@@ -383,7 +384,7 @@ class ArmInformation:
         ]
         self.setup.restore(saved["setup"])
         self.cutoff = saved["cutoff"]
-        self.currents.data = CurrentData.restored(saved["currents"])
+        self.currents.data = built(CurrentData, saved["currents"])
         self.rest = RestFit.restored(saved["rest"])
 
     def add(self, window: Telemetry) -> list[ArmMotion]:

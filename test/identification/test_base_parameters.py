@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pytest
 
-from test.identification.filtering import filtered_motions
-from ur_energy_model.errors import IdentificationError
+from test.identification.conftest import filtered_motions, made_up_recording
+from test.identification.exact_arm import write_bag
+from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.base_parameters import (
     BaseParameterFit,
     FullRegressor,
@@ -20,9 +23,11 @@ from ur_energy_model.identification.base_parameters import (
 from ur_energy_model.identification.physical_consistency import nearest_possible, pseudo_inertia
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
+from ur_energy_model.papers.protocol import paper
 from ur_energy_model.telemetry.samples import Telemetry
 
 Make = Callable[..., Telemetry]
+
 UPRIGHT = np.array([0.0, 0.0, -9.82])
 FRICTION = {"coulomb": 4.0, "viscous": 3.0}
 
@@ -89,35 +94,6 @@ class TestRegrouping:
         values = random.normal(0, 1, full.shape[-1])
         assert np.allclose(full @ values, full[:, :, found.base] @ (found.combination @ values))
 
-    def test_expressions_say_what_the_combination_does(self) -> None:
-        found = regroup(FullRegressor(load_robot("ur5"), UPRIGHT))
-        values = dict(zip(found.names, np.random.default_rng(0).normal(0, 1, 78), strict=True))
-        for text, row in zip(found.expressions, found.combination, strict=True):
-            assert evaluate(text, values) == pytest.approx(
-                row @ np.array(list(values.values())), abs=2e-3
-            )
-        assert "fc_3" in found.expressions
-        assert any(text.startswith("Izz_2 ") and "Ja_2" in text for text in found.expressions)
-
-    def test_first_joint_shows_one_inertia_only(self) -> None:
-        found = regroup(FullRegressor(load_robot("ur5"), UPRIGHT))
-        own = [found.names[k] for k in found.base if found.names[k].endswith("_1")]
-        assert sorted(own) == ["Ja_1", "fc_1", "fv_1"]
-
-
-def evaluate(text: str, values: dict[str, float]) -> float:
-    """Value of an expression such as "Izz_2 - 0.1806 m_2 + Ja_2"."""
-    total, sign, factor = 0.0, 1.0, 1.0
-    for word in text.split():
-        if word in "+-":
-            sign = 1.0 if word == "+" else -1.0
-        elif word in values:
-            total += sign * factor * values[word]
-            sign = factor = 1.0
-        else:
-            factor = float(word)
-    return total
-
 
 class TestFit:
     def test_recovers_the_truth(self, recording: Make) -> None:
@@ -168,28 +144,6 @@ class TestFit:
         check = other.verify(found.values)
         assert (check.torque_r2 > 0.98).all()
         assert check.normalised_error == pytest.approx(found.normalised_error, rel=0.3)
-
-    def test_normalised_error_is_the_residual_over_the_number_of_samples(
-        self, recording: Make
-    ) -> None:
-        robot = load_robot("ur5e")
-        fit = fit_of(robot, recording(robot, noise=0.5, **FRICTION))
-        found = fit.solve()
-        check = fit.verify(found.values)
-        assert np.allclose(check.torque_rms, found.torque_rms)
-        assert check.normalised_error < found.normalised_error  # which predicts blocks left out
-        squares = (found.torque_rms**2 * found.samples / 6).sum()
-        assert check.normalised_error == pytest.approx(np.sqrt(squares) / found.samples, rel=0.05)
-
-    def test_refuses_too_little_motion(self, recording: Make) -> None:
-        robot = load_robot("ur5e")
-        fit = fit_of(robot, recording(robot, noise=0.1, still=(0, 1, 2, 3, 4, 5)))
-        with pytest.raises(IdentificationError, match="ur_energy excite"):
-            fit.solve()
-
-    def test_refuses_currents_without_torque_constants(self) -> None:
-        with pytest.raises(IdentificationError, match="--from target_moment"):
-            BaseParameterFit(load_robot("fr3"), UPRIGHT)
 
 
 class TestPhysicalConsistency:
@@ -258,3 +212,47 @@ def test_tilted_mounting_is_fitted_as_such(recording: Make) -> None:
     found = fit.solve()
     assert found.regrouping.rank == 54
     assert (found.torque_r2 > 0.99).all()
+
+
+ROBOT = load_robot("qin2024")
+PUBLISHED = paper("s4")
+REGRESSOR = FullRegressor(ROBOT, np.array([0.0, 0.0, -9.8]), friction=False, motor_inertia=False)
+
+
+def test_the_base_parameters_of_the_paper_have_its_theoretical_values() -> None:
+    grouping = regroup(REGRESSOR, PUBLISHED["base_names"])
+    assert grouping.rank == 36
+    values = grouping.combination @ REGRESSOR.nominal()
+    names = [grouping.names[column] for column in grouping.base]
+    theirs = dict(zip(PUBLISHED["base_names"], PUBLISHED["theoretical"], strict=True))
+    assert values == pytest.approx([theirs[name] for name in names], abs=0.01)
+
+
+def test_chosen_and_own_base_columns_give_the_same_torque() -> None:
+    random = np.random.default_rng(1)
+    q, qd, qdd = random.uniform(-1, 1, (3, 20, ROBOT.dof))
+    full = REGRESSOR(q, qd, qdd)
+    for names in (None, PUBLISHED["base_names"]):
+        grouping = regroup(REGRESSOR, names)
+        torque = full[:, :, grouping.base] @ (grouping.combination @ REGRESSOR.nominal())
+        np.testing.assert_allclose(torque, full @ REGRESSOR.nominal(), rtol=1e-6, atol=1e-6)
+
+
+def test_of_a_validation_bag_every_point_counts_with_all_its_joints(tmp_path: Path) -> None:
+    """Torque errors of known size: the value is their RMS times sqrt(n / N)."""
+    robot = replace(load_robot("ur5e"), torque_constant=np.full(6, 0.1))
+    noise, rate = 0.5, 100.0
+    bags = [
+        write_bag(
+            tmp_path / f"bag_{seed}",
+            made_up_recording(robot, rate=rate, noise=noise, coulomb=2.0, viscous=1.5, seed=seed),
+        )
+        for seed in (1, 2)
+    ]
+    found = identify_base_parameters(bags[:1], robot, validate=bags[1:])
+    error = found.published_error
+    assert error is not None
+    assert error.points == 4000
+    assert error.rate == pytest.approx(rate)
+    assert error.value == pytest.approx(noise * np.sqrt(6 / error.points), rel=0.25)
+    assert error.value > found.normalised_error  # divided by six rows a point, and filtered

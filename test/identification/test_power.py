@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
-from ur_energy_model.energy.joint_powers import backward_difference
-from ur_energy_model.errors import InputError
-from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.power_structures import (
     PowerRows,
     breaking_away,
@@ -36,17 +34,6 @@ def test_finds_standby_copper_and_driver_loss() -> None:
     assert result.factors["conversion"][0] == pytest.approx(1.0, abs=0.01)
     assert result.bus.residual == pytest.approx(arm.power_noise, rel=0.05)
     np.testing.assert_allclose(result.back_emf_constant, TORQUE_CONSTANT, rtol=0.01)
-
-
-def test_determines_an_uncertain_torque_constant() -> None:
-    arm = ExactArm(current_noise=0.0, power_noise=0.5)
-    fit = accumulated(arm, arm.record(120.0, seed=22))
-    guess = TORQUE_CONSTANT.copy()
-    guess[2] *= 1.08
-    std = 0.002 * TORQUE_CONSTANT
-    std[2] = 0.1 * TORQUE_CONSTANT[2]
-    result = fit.fit("physical", guess, std)
-    assert result.back_emf_constant[2] == pytest.approx(TORQUE_CONSTANT[2], rel=0.02)
 
 
 @pytest.mark.parametrize("stated", [True, False])
@@ -102,36 +89,6 @@ def test_breakaway_is_left_out() -> None:
     np.testing.assert_array_equal(np.flatnonzero(left_out), [40, 41, 42, 70, 71, 72])
 
 
-def test_short_and_quiet_recordings_stay_near_the_priors() -> None:
-    arm = ExactArm()
-    fit = accumulated(arm, arm.record(6.0, seed=23))
-    result = fit.fit("physical", TORQUE_CONSTANT, 0.02 * TORQUE_CONSTANT)
-    assert 0.0 < result.factors["copper"][0] < 2.0
-    assert result.factors["conversion"][0] == pytest.approx(1.0, abs=0.06)
-    held_out = arm.record(40.0, seed=24)
-    structured = _rmse(result, arm, held_out)
-    free = fit.fit("ecbot", TORQUE_CONSTANT)
-    assert structured < 2.0
-    assert _rmse(free, arm, held_out) > structured
-
-
-def _rmse(result: PowerFitResult, arm: ExactArm, recording: Telemetry) -> float:
-    """Of the power that a result gives, floored at zero as the supply is."""
-    current = recording["actual_current"]
-    speed = arm.robot.gear_ratio * recording["actual_qd"]
-    bus = result.bus
-    rate = backward_difference(recording.time, current)
-    power = (
-        bus.standby
-        + (result.winding_resistance * current**2).sum(axis=1)
-        + (result.back_emf_constant * speed * current).sum(axis=1)
-        + np.abs(current) @ bus.driver
-        + (current * rate) @ bus.inductance
-    )
-    measured = recording["actual_robot_voltage"] * recording["actual_robot_current"]
-    return float(np.sqrt(np.mean((np.maximum(power, 0.0) - measured) ** 2)))
-
-
 def test_brakes_and_regeneration_do_not_enter_the_fit() -> None:
     arm = ExactArm(current_noise=0.0)
     running = arm.record(60.0, seed=25)
@@ -155,17 +112,6 @@ def test_without_bus_power_the_priors_apply() -> None:
     assert result.bus.standby == arm.robot.standby_power
     assert result.bus.std["standby"] == pytest.approx(10.0)
     assert np.isnan(result.bus.residual)
-
-
-def test_recordings_merge() -> None:
-    arm = ExactArm()
-    recordings = [arm.record(seed=26), arm.record(seed=27)]
-    together = accumulated(arm, *recordings)
-    first, second = (accumulated(arm, recording) for recording in recordings)
-    first.merge(second)
-    a, b = (fit.fit("physical", TORQUE_CONSTANT) for fit in (together, first))
-    assert b.bus.standby == pytest.approx(a.bus.standby, abs=0.05)
-    assert first.samples == together.samples
 
 
 def test_unknown_winding_resistances_have_wide_priors() -> None:
@@ -194,8 +140,3 @@ def test_catalogue_motors_are_assumed_and_only_standby_is_fitted() -> None:
     assert result.bus.residual > physical.bus.residual
     without_bus = PowerFit(arm.robot).fit("catalogue", TORQUE_CONSTANT)
     assert without_bus.bus.std["standby"] == pytest.approx(10.0)
-
-
-def test_no_catalogue_motors_for_other_sizes() -> None:
-    with pytest.raises(InputError, match="150 and 28 N m"):
-        PowerFit(load_robot("ur3e")).fit("catalogue", np.full(6, 0.1))

@@ -1,6 +1,9 @@
-"""Error statistics against their definitions, in one piece and in many."""
+"""Errors, intervals and the energy of motion."""
 
 from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from ur_energy_model.energy.meter import GapRule
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.identification.error_statistics import ErrorStatistics, PowerStatistics
+from ur_energy_model.identification.evaluation import Metrics
 from ur_energy_model.telemetry.samples import Telemetry
 
 
@@ -26,23 +30,6 @@ def test_batches_agree_with_the_definitions() -> None:
         assert entry["max"] == pytest.approx(np.abs(e).max())
         assert entry["rms"] == pytest.approx(np.sqrt((e**2).mean()))
         assert entry["r2"] == pytest.approx(1 - (e**2).sum() / ((y - y.mean()) ** 2).sum())
-
-
-def test_a_large_offset_costs_no_accuracy() -> None:
-    random = np.random.default_rng(1)
-    measured = 1e6 + random.normal(0.0, 1.0, (5000, 1))
-    statistics = ErrorStatistics(1)
-    for part in np.array_split(measured, 50):
-        statistics.accumulate(part, part + 0.1)
-    assert statistics.r2[0] == pytest.approx(1 - 0.01 / measured.var(), rel=1e-6)
-
-
-def test_statistics_without_samples_are_null() -> None:
-    statistics = ErrorStatistics(2)
-    statistics.accumulate(np.ones((4, 2)), np.ones((4, 2)), np.array([[True, False]] * 4))
-    constant, absent = statistics.entries()
-    assert constant == {"mean": 0.0, "max": 0.0, "rms": 0.0, "r2": None}
-    assert absent == dict.fromkeys(("mean", "max", "rms", "r2"))
 
 
 def table(rows: np.ndarray, channels: Channels) -> PowerTable:
@@ -100,3 +87,34 @@ def test_power_errors_within_their_intervals() -> None:
     assert low < 2.0 < high
     # The mean of N squares of normal errors is uncertain by sqrt(2 / N) of itself.
     assert high - low == pytest.approx(2 * 1.96 * 0.5 * rmse * np.sqrt(2 / len(time)), rel=0.3)
+
+
+KEYS = [
+    "bag",
+    "samples",
+    "torque",
+    "current",
+    "current_all",
+    "power",
+    "power_from_motion",
+    "motion_energy_error_percent",
+    "cutoff",
+    "duration",
+    "current_interval",
+    "current_interval_all",
+    "session",
+    "motion",
+    "warnings",
+    "serials",
+]
+
+
+def test_json_keys() -> None:
+    values: dict[str, Any] = {field.name: None for field in fields(Metrics)} | {
+        "bag": "bag",
+        "cutoff": 4.0,
+    }
+    content = Metrics(**values).as_json()
+    assert list(content) == KEYS
+    assert content["power"] is None
+    assert content["cutoff"] == 4.0
