@@ -30,6 +30,12 @@ ELBOW = "elbow_joint/electrical_power"
 ENDLESS = 10**400
 
 
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Disks are tried again without a pause."""
+    monkeypatch.setattr("ur_energy_model.energy.counters.CHECK_PERIOD", 0.0)
+
+
 def options(folder: Path) -> LiveOptions:
     return LiveOptions(state_file=folder / "state.json", cycle_log=folder / "cycles.csv")
 
@@ -71,7 +77,6 @@ def test_values_of_a_state_file_survive_deletion_and_concurrency(tmp_path: Path)
     with pytest.raises(BlockingIOError):
         StateFile(file.path).open()
     file.path.unlink()
-    file._check_due = 0.0
     file.put("b", b"2")
     file.save()
     file.close()

@@ -35,7 +35,7 @@ from ur_energy_model.typing import Array
 LARGEST = 64 << 20
 """Largest value that is read [bytes]."""
 CHECK_PERIOD = 0.5
-"""Time between two checks that the file was not deleted [s]."""
+"""Time between two checks that the file was not deleted, and until a disk is tried again [s]."""
 _HEAD = b"SQLite format 3\0"
 
 
@@ -150,7 +150,12 @@ class StateFile:
         self._unsaved.add(key)
 
     def save(self) -> None:
-        """Write what has changed, as one transaction; a disk that fails is a `problem`."""
+        """Write what has changed, as one transaction; a disk that fails is a `problem`.
+
+        A disk that has just failed is left alone for CHECK_PERIOD: what failed may take long.
+        """
+        if self._connection is None and time.monotonic() < self._check_due:
+            return
         try:
             with self._mutex:
                 self._save()
