@@ -125,7 +125,11 @@ class McapReader:
             raise self.refuse(f"cannot be read ({error.strerror})", "check the file") from None
 
     def _scan(self, scanner: Scanner) -> Iterator[tuple[int, bytes]]:
-        """Unpacked chunks, and message records outside of them; definitions are noted."""
+        """Unpacked chunks, and message records outside of them; definitions are noted.
+
+        With `report`, reading continues at the next chunk behind damage: a chunk has a checksum, and
+        a mark by which it is found among arbitrary bytes, and no other record has.
+        """
         report, intact = self._report, True
         if scanner.read(0, len(MAGIC)) != MAGIC:
             if report is None:
@@ -164,17 +168,14 @@ class McapReader:
     def _record(
         self, scanner: Scanner, op: int, start: int, length: int
     ) -> Iterator[tuple[int, bytes]]:
-        if op in (Op.CHUNK, Op.MESSAGE):
-            if length <= MAX_CHUNK:
-                content = scanner.read(start, length)
-                yield (
-                    op,
-                    self._unpacked(content)
-                    if op == Op.CHUNK
-                    else PREFIX.pack(op, length) + content,
-                )
-            elif op == Op.CHUNK:
+        """A chunk or message; a definition is noted, and everything else passed over."""
+        if op == Op.CHUNK:
+            if length > MAX_CHUNK:
                 raise self.refuse(f"has a chunk of {length} bytes", "convert it to smaller chunks")
+            yield op, self._unpacked(scanner.read(start, length))
+        elif op == Op.MESSAGE:
+            if length <= MAX_CHUNK:
+                yield op, scanner.read(start - PREFIX.size, PREFIX.size + length)
         elif op in _DEFINITIONS:
             self._expect_bounded(op, length)
             self.note(op, scanner.read(start, length))
