@@ -127,8 +127,8 @@ class McapReader:
     def _scan(self, scanner: Scanner) -> Iterator[tuple[int, bytes]]:
         """Unpacked chunks, and message records outside of them; definitions are noted.
 
-        With `report`, reading continues at the next chunk behind damage: a chunk has a checksum, and
-        a mark by which it is found among arbitrary bytes, and no other record has.
+        With `report`, reading continues at the next chunk behind damage: chunks have checksums,
+        and a mark by which they are found among arbitrary bytes.
         """
         report, intact = self._report, True
         if scanner.read(0, len(MAGIC)) != MAGIC:
