@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from test.plant.history.synthetic_plant import JOINTS, Arm, Work, write_plant
+from test.plant.synthetic_plant import JOINTS, Arm, Work, write_plant
 from test.telemetry.bag.bag_files import write_bag, write_file
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.hostile_peer import FIELDS, GREETING, KINDS, feed

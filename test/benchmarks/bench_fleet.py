@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from test.plant.fleet.recorded_fleet import ARM, record
+from test.plant.recorded_fleet import ARM, record
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.model.energy_model import EnergyModel

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from test.plant.health.simulated_days import simulated_minutes
-from test.plant.health.surrogate_health import ELBOW, JOINTS, elbow, health_table, minutes_of
+from test.plant.simulated_days import simulated_minutes
+from test.plant.surrogate_health import ELBOW, JOINTS, elbow, health_table, minutes_of
 from ur_energy_model.plant.plant_health import ArmHealth, arm_health
 from ur_energy_model.typing import Array
 

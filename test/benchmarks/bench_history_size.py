@@ -17,7 +17,7 @@ from datetime import date
 from pathlib import Path
 
 from test.identification.exact_arm import write_bag
-from test.plant.history.synthetic_plant import Arm, Work, write_plant
+from test.plant.synthetic_plant import Arm, Work, write_plant
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.named_motions import named_motion

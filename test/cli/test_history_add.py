@@ -15,7 +15,7 @@ import pytest
 
 from test.cli.conftest import Capture, printed, refused
 from test.identification.exact_arm import write_bag
-from test.plant.history.made_up_bags import HOUR, MODEL, NOON, Session, estimated, rows
+from test.plant.made_up_bags import HOUR, MODEL, NOON, Session, estimated, rows
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.learning.state import file_digest
 from ur_energy_model.model.model_file import save_model

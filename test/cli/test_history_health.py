@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from test.plant.fleet.recorded_fleet import record
-from test.plant.health.surrogate_health import elbow, health_table
-from test.plant.history.synthetic_plant import add_tables
+from test.plant.recorded_fleet import record
+from test.plant.surrogate_health import elbow, health_table
+from test.plant.synthetic_plant import add_tables
 from ur_energy_model.cli.main import main
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from test.cli.conftest import Capture, printed, refused
-from test.plant.history.synthetic_plant import Arm, Work, write_plant
+from test.plant.synthetic_plant import Arm, Work, write_plant
 from ur_energy_model.cli.main import DONE, USAGE, main
 
 

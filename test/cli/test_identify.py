@@ -15,7 +15,7 @@ from mcap_ros2.decoder import DecoderFactory
 from test.cli.conftest import Capture, answer, end_of, refused
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import ExactArm, write_bag
-from test.plant.fleet.recorded_fleet import record
+from test.plant.recorded_fleet import record
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot

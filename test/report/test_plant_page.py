@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.plant.history.synthetic_plant import Arm, Work, write_plant
+from test.plant.synthetic_plant import Arm, Work, write_plant
 from test.report.browser import Browser, find_browser
 from ur_energy_model.plant.database import HistoryDatabase, Period
 from ur_energy_model.plant.store import HistoryStore

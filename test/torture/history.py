@@ -10,7 +10,7 @@ import signal
 import time
 from pathlib import Path
 
-from test.plant.history.made_up_bags import HOUR, NOON, Session, file_count, rows
+from test.plant.made_up_bags import HOUR, NOON, Session, file_count, rows
 from test.torture.harness import PATIENCE, Case, Family, Surroundings, Verdict, Watched, command
 from ur_energy_model.plant.store import HistoryStore
 

@@ -126,8 +126,8 @@ def as_json(added: Added) -> dict[str, object]:
         "skipped": len(added.skipped),
         "failed": failed_json(added.failed),
         "seconds": added.seconds,
-        "energy": added.energy,
-        "left_out": sum(record.left_out for record in added.records),
+        "energy": added.sum("energy"),
+        "left_out": added.sum("left_out"),
         "warnings": added.warnings,
     }
 
@@ -135,7 +135,7 @@ def as_json(added: Added) -> dict[str, object]:
 def print_added(added: Added, store: str) -> None:
     """Say what was added."""
     count = len(added.records)
-    energy = f"{span(added.accounted)}, {added.energy:.1f} J"
+    energy = f"{span(added.sum('accounted'))}, {added.sum('energy'):.1f} J"
     note(
         f"{store}: {count} bag{'' if count == 1 else 's'} added ({energy}), "
         f"{len(added.skipped)} were there already, {len(added.failed)} failed"

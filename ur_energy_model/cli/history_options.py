@@ -78,8 +78,8 @@ def store_given(options: argparse.Namespace) -> HistoryStore:
         UrEnergyError: it is no folder, cannot be read, or a package is missing.
     """
     from ur_energy_model.files import user_path
-    from ur_energy_model.plant.places import StoreError
     from ur_energy_model.plant.store import HistoryStore
+    from ur_energy_model.plant.store_files import StoreError
 
     store = HistoryStore(options.store)
     if "://" not in options.store and not user_path(options.store).is_dir():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,9 @@ import pyarrow
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, CycleDetector, Trigger
-from ur_energy_model.energy.powers import Channels, PowerTable
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.telemetry_checks import model_of_arm
-from ur_energy_model.errors import RecordingError, UrEnergyError, optional_import
+from ur_energy_model.errors import RecordingError, UrEnergyError, printable
 from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model
@@ -31,17 +32,15 @@ from ur_energy_model.plant.energy_parts import (
     has_host_time,
     host_times,
 )
-from ur_energy_model.plant.rows import MAKERS, CycleRows, RowMaker, second_rows
-from ur_energy_model.plant.schema import SourceKeys, robot_key
-from ur_energy_model.plant.source_record import DAY, SourceRecord, days_of
+from ur_energy_model.plant.rows import CycleRows, HealthRows, second_rows
+from ur_energy_model.plant.schema import SourceKeys
 from ur_energy_model.plant.store import HistoryStore, OverlapError
+from ur_energy_model.plant.store_files import SourceRecord
 from ur_energy_model.telemetry.bag.files import file_number
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
 from ur_energy_model.telemetry.samples import arm_name, repetition
 from ur_energy_model.typing import Progress
-
-# BagFolder: a folder in which bags appear and grow, and what of them can be added to a history.
 
 QUIET = 5.0
 """A bag that has not changed for this time is not being recorded or copied [s]."""
@@ -106,7 +105,7 @@ def _state(path: Path) -> State:
     return tuple(states)
 
 
-# BagHistory: the history of one bag, ready to be written to a store.
+# The history of one bag
 
 TAKEN_AT_ONCE = 4096
 """Parts of which rows are made together."""
@@ -142,11 +141,6 @@ class BagHistory:
     ranges: TimeRanges
     warnings: tuple[str, ...] = ()
 
-    @property
-    def days(self) -> int:
-        """Number of days on which the bag may have rows."""
-        return (self.record.end - self.record.start) // DAY + 2
-
 
 def bag_history(
     bag: Path,
@@ -168,120 +162,68 @@ def bag_history(
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
-        MissingPackageError: pyarrow is not installed.
     """
-    with optional_import():
-        import pyarrow as pa
-    state: _State | None = None
     fields = tuple(TRIGGER_FIELD.values())
-    for powers in measured_powers(calculator, bag, fields=fields, progress=progress):
-        if state is None:
-            state = _State.begin(powers, calculator, names, options, covered)
-        state.update(powers)
-    if state is None:
+    tables = measured_powers(calculator, bag, fields=fields, progress=progress)
+    first = next(tables, None)
+    if first is None:
         raise RecordingError(bag, "contains no sample whose values are all finite", "record again")
-    history = state.finish(bag, pa.concat_tables)
-    return replace(history, warnings=repetition(calculator.repeated))
+    samples, channels = first.samples, calculator.channels
+    robot = samples.info.robot or calculator.robot.name
+    keys = SourceKeys(names[0], robot, names[1])
+    arm = options.arm or arm_name(replace(samples.info, robot=robot))
+    host_time = has_host_time(samples)
+    others = covered(arm, int(host_times(samples)[0])) if host_time else NOTHING
+    cycles, health = CycleRows(channels), HealthRows(calculator)
+
+    def settled() -> Iterator[PartTable]:
+        """Parts whose energies do not change any more, as the recording is read."""
+        parts = EnergyParts(channels, others)
+        detector = CycleDetector(options.cycle_trigger, options.cycle_output)
+        for powers in chain([first], tables):
+            parts.update(powers, detector.find(powers.samples))
+            health.update(powers)
+            if parts.waiting > TAKEN_AT_ONCE and (done := parts.take()) is not None:
+                yield done
+        yield parts.so_far()
+
+    seconds, times, ranges = [], [], NOTHING
+    accounted = left_out = 0.0
+    for parts in settled():
+        seconds.append(second_rows(parts, keys, channels))
+        cycles.update(parts)
+        times += [int(parts.begin[0]), int(parts.end[-1])]
+        accounted += float(parts.accounted[~parts.covered].sum())
+        left_out += float(parts.accounted[parts.covered].sum())
+        if host_time:
+            ranges = ranges.joined(parts.ranges())
+    rows = {
+        "seconds": pyarrow.concat_tables(seconds),
+        "cycles": cycles.take(keys),
+        "health": health.rows(keys),
+    }
+    record = SourceRecord(
+        source=keys.source,
+        bag=printable(str(bag.absolute())),
+        arm=arm,
+        robot=robot,
+        model=keys.model,
+        start=times[0],
+        end=times[-1],
+        host_time=host_time,
+        rows={name: len(table) for name, table in rows.items()},
+        energy=float(np.sum(rows["seconds"].column("total_energy").to_numpy())),
+        accounted=accounted,
+        left_out=left_out,
+    )
+    # Stretches of others that are shorter than the pauses that joining bridges are cut out.
+    return BagHistory(record, rows, ranges.without(others), repetition(calculator.repeated))
 
 
-@dataclass
-class _State:
-    """What is known while a bag is read."""
+# Adding
 
-    keys: SourceKeys
-    arm: str
-    host_time: bool
-    channels: Channels
-    others: TimeRanges
-    """Time that other sources cover."""
-    parts: EnergyParts
-    detector: CycleDetector
-    cycles: CycleRows
-    makers: list[RowMaker]
-    seconds: list[pyarrow.Table]
-    ranges: TimeRanges = NOTHING
-    accounted: float = 0.0
-    left_out: float = 0.0
-    start: int | None = None
-    end: int = 0
-
-    @classmethod
-    def begin(
-        cls,
-        powers: PowerTable,
-        calculator: EnergyCalculator,
-        names: tuple[str, str],
-        options: HistoryOptions,
-        covered: Callable[[str, int], TimeRanges],
-    ) -> _State:
-        samples, channels = powers.samples, calculator.channels
-        robot = robot_key(samples.info, calculator.robot.name)
-        arm = arm_name(replace(samples.info, robot=robot)) if options.arm is None else options.arm
-        known = has_host_time(samples)
-        others = covered(arm, int(host_times(samples)[0])) if known else NOTHING
-        return cls(
-            keys=SourceKeys(names[0], robot, names[1]),
-            arm=arm,
-            host_time=known,
-            channels=channels,
-            others=others,
-            parts=EnergyParts(channels, others),
-            detector=CycleDetector(options.cycle_trigger, options.cycle_output),
-            cycles=CycleRows(channels),
-            makers=[make(calculator) for make in MAKERS],
-            seconds=[],
-        )
-
-    def update(self, powers: PowerTable) -> None:
-        self.parts.update(powers, self.detector.find(powers.samples))
-        for maker in self.makers:
-            maker.update(powers)
-        if self.parts.waiting > TAKEN_AT_ONCE:
-            self._take(self.parts.take())
-
-    def finish(
-        self, bag: Path, concat: Callable[[list[pyarrow.Table]], pyarrow.Table]
-    ) -> BagHistory:
-        self._take(self.parts.so_far())
-        tables = {
-            "seconds": concat(self.seconds),
-            "cycles": self.cycles.take(self.keys),
-            **{maker.table: maker.rows(self.keys) for maker in self.makers},
-        }
-        record = SourceRecord(
-            source=self.keys.source,
-            bag=str(bag.absolute()),
-            arm=self.arm,
-            robot=self.keys.robot,
-            model=self.keys.model,
-            start=self.start or 0,
-            end=self.end,
-            host_time=self.host_time,
-            rows={name: rows.num_rows for name, rows in tables.items()},
-            energy=float(np.sum(tables["seconds"].column("total_energy").to_numpy())),
-            accounted=self.accounted,
-            left_out=self.left_out,
-        )
-        # Stretches of others that are shorter than the pauses that joining bridges are cut out.
-        return BagHistory(record, tables, self.ranges.without(self.others))
-
-    def _take(self, parts: PartTable | None) -> None:
-        if parts is None:
-            return
-        self.start = int(parts.begin[0]) if self.start is None else self.start
-        self.end = int(parts.end[-1])
-        self.accounted += float(parts.accounted[~parts.covered].sum())
-        self.left_out += float(parts.accounted[parts.covered].sum())
-        if self.host_time:
-            self.ranges = self.ranges.joined(parts.ranges())
-        self.cycles.update(parts)
-        self.seconds.append(second_rows(parts, self.keys, self.channels))
-
-
-MOST_TRIES = 5
-"""Of a bag whose time other processes claim meanwhile."""
-FIRST_DAYS = 2
-"""Length of a bag for which other sources are looked up at first [days]."""
+MOST_OVERLAPS = 5
+"""Times that the history of a bag is made again because others have added the same time."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +235,6 @@ class BagWork:
         model: of the arm; None takes the generic one of the type that each bag names.
         model_name: see `model_key`.
         options: how history is made.
-        days: from the begin of a bag on, for which other sources are looked up.
         same_arm: see `model_of_arm`.
         path: of the model file; None for a generic model.
     """
@@ -302,7 +243,6 @@ class BagWork:
     model: EnergyModel | None
     model_name: str
     options: HistoryOptions
-    days: int = FIRST_DAYS
     same_arm: bool = False
     path: Path | None = None
 
@@ -314,20 +254,14 @@ class BagWork:
         """
         if not bag.exists():
             raise RecordingError(bag, "no such bag", "check the path")
-        source = bag_hash(bag)
-        store = HistoryStore(self.address)
+        source, store = bag_hash(bag), HistoryStore(self.address)
         if store.has(source):
             return source
-
-        def covered(arm: str, start: int) -> TimeRanges:
-            days = days_of(TimeRanges.of([(start, start + self.days * DAY)]))
-            return store.covered(arm, days, besides=source)
-
         model = _generic(bag) if self.model is None else self.model
         model, warning = model_of_arm(model, read_info(bag), same_arm=self.same_arm)
         calculator = EnergyCalculator(model, load_robot(model.robot))
-        names = (source, self.model_name)
-        history = bag_history(bag, calculator, names, self.options, covered)
+        covered = partial(store.covered, besides=source)
+        history = bag_history(bag, calculator, (source, self.model_name), self.options, covered)
         warnings = () if warning is None else (warning,)
         return replace(history, warnings=(*warnings, *history.warnings))
 
@@ -340,7 +274,7 @@ class Added:
         records: of the bags that were added.
         skipped: bags that the store has already.
         failed: bags that cannot be used, with reasons.
-        warnings: about the added bags, what is foreign in the store and what was mended.
+        warnings: about the added bags, and what was mended.
     """
 
     records: list[SourceRecord] = field(default_factory=list)
@@ -348,20 +282,14 @@ class Added:
     failed: list[BagResult[Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
+    def sum(self, name: str) -> float:
+        """Sum of an attribute of the records."""
+        return float(sum(getattr(record, name) for record in self.records))
+
     @property
     def seconds(self) -> int:
         """Number of rows in `seconds` of the added bags."""
         return sum(record.rows["seconds"] for record in self.records)
-
-    @property
-    def accounted(self) -> float:
-        """Time of the added bags that has energy [s]."""
-        return sum(record.accounted for record in self.records)
-
-    @property
-    def energy(self) -> float:
-        """Total energy of the added bags [J]."""
-        return sum(record.energy for record in self.records)
 
 
 def add_bags(
@@ -383,15 +311,15 @@ def add_bags(
 
     Raises:
         StoreError: the store cannot be read or written; bags added before stay.
-        MissingPackageError: pyarrow is not installed.
+        MissingPackageError: deltalake or pyarrow is not installed.
     """
     store, added = HistoryStore(work.address), Added()
+    store.take_over()
     work = replace(work, address=store.address)
-    ordered = sorted(dict.fromkeys(bags), key=_begin)
-    for result in for_each(work, ordered, progress):
+    for result in for_each(work, sorted(dict.fromkeys(bags), key=_begin), progress):
         _commit(store, work, result, for_each, added)
-    if added.skipped:  # a process that was killed after its last bag was written
-        store.tidy()
+    if added.records:
+        store.compact_if_many()
     added.warnings += store.notes
     return added
 
@@ -409,7 +337,7 @@ def _commit(
     that time.
     """
     bag = result.bag
-    for _ in range(MOST_TRIES):
+    for _ in range(MOST_OVERLAPS):
         history = result.value
         if history is None:
             added.failed.append(result)
@@ -418,11 +346,10 @@ def _commit(
             added.skipped.append(bag)
             return
         try:
-            record = store.add(
-                history.record, history.tables, history.ranges, (work.model, work.path)
-            )
+            model = (work.model, work.path)
+            record = store.add(history.record, history.tables, history.ranges, model)
         except OverlapError:
-            (result,) = for_each(replace(work, days=history.days), [bag])
+            (result,) = for_each(work, [bag])
             continue
         except RecordingError as error:
             added.failed.append(BagResult(bag, None, str(error)))

@@ -24,7 +24,7 @@ import pyarrow.dataset
 
 from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.files import cell_text, new_file
-from ur_energy_model.plant.schema import TABLES
+from ur_energy_model.plant.schema import TABLES, UNDIVIDED
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.typing import Progress, Self
 
@@ -239,10 +239,10 @@ class HistoryDatabase:
             holdings = store.holdings(*self.period.days, arms)
             self.warnings = holdings.warnings
             for table in TABLES:
-                rows, columns = store.rows(table, holdings), "*"
-                if table == "joint_seconds":  # stores of earlier versions have no files of it
+                if table == "joint_seconds":  # for other readers; here it is a view of seconds
                     continue
-                if table != "models":
+                rows, columns = store.rows(table, holdings), "*"
+                if table not in UNDIVIDED:
                     rows = rows.filter(in_period(table, self.period, arms))
                     more = REGENERATION if table == "seconds" else ""
                     columns = f"* REPLACE (CAST(day AS DATE) AS day {more})"

@@ -1,12 +1,12 @@
-"""LiveHistory: the history of an arm while it works, written by the live estimator.
+"""LiveHistory: the history that the live estimator writes, and LiveHours: its rows, by hours.
 
-One file per table, arm and hour, replaced once a minute. A store that cannot be written costs no
-sample: rows wait in memory, for some hours, and are written once it can be.
+Every minute, the rows whose energies are final are committed as a small file; at the end of an hour
+one file replaces those of the minutes. A store that cannot be written costs no sample: rows wait in
+memory, for some hours, and are written once it can be.
 """
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 import uuid
@@ -19,7 +19,7 @@ import pyarrow
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.powers import Channels, PowerTable
-from ur_energy_model.errors import UrEnergyError, optional_import
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.plant.energy_parts import (
     NOTHING,
     SECOND,
@@ -28,13 +28,11 @@ from ur_energy_model.plant.energy_parts import (
     TimeRanges,
     has_host_time,
 )
-from ur_energy_model.plant.rows import MAKERS, CycleRows, RowMaker, second_rows
-from ur_energy_model.plant.schema import LIVE, SourceKeys, robot_key
-from ur_energy_model.plant.source_record import DAY, day_files, day_name
-from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.rows import CycleRows, HealthRows, joint_rows, second_rows
+from ur_energy_model.plant.schema import LIVE, SourceKeys
+from ur_energy_model.plant.store import MOST_SMALL, HistoryStore, OverlapError
+from ur_energy_model.plant.store_files import day_name, with_arm
 from ur_energy_model.telemetry.samples import arm_name, equal_runs
-
-# LiveHours: rows of a live writer, in files of one hour each.
 
 HOUR = 3600 * SECOND
 """ns."""
@@ -42,23 +40,27 @@ MOST_HOURS = 24
 """Hours whose rows wait while the store cannot be written."""
 MOST_PARTS = 6 * 3600
 """Parts that wait for the store before they are rows."""
-MOST_FURTHER = MOST_HOURS * 60
-"""Pieces of further tables, mostly a minute each, that wait for the store."""
+MOST_HEALTH = MOST_HOURS * 60
+"""Tables of health, mostly of a minute each, that wait for the store."""
+Rows = tuple[pyarrow.Table, TimeRanges]
+"""Rows and the time that they cover."""
 
 
 @dataclass
-class _Hour:
-    """Rows of an hour whose energies do not change any more, and the time that they cover."""
+class _Written:
+    """Rows of one table in an hour, and where they are in the store.
 
-    seconds: list[pyarrow.Table] = field(default_factory=list)
-    cycles: list[pyarrow.Table] = field(default_factory=list)
-    further: dict[str, list[pyarrow.Table]] = field(default_factory=dict)
-    """Rows of further tables that were complete in this hour, by table."""
-    ranges: TimeRanges = NOTHING
+    Attributes:
+        final: rows whose energies do not change any more.
+        count: how many of these are in `files`.
+        files: paths of files that hold nothing else.
+        open: paths of the file with the other rows, which the next writing replaces.
+    """
 
-    @property
-    def rows(self) -> int:
-        return sum(table.num_rows for table in self.seconds)
+    final: list[Rows] = field(default_factory=list)
+    count: int = 0
+    files: list[str] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
 
 
 class LiveHours:
@@ -68,7 +70,6 @@ class LiveHours:
         arm: name of the arm.
         keys: of the writer.
         channels: of the powers.
-        part: number of these among those of the writer, a part of the file names.
         path: of the model file; None for a generic model.
 
     Attributes:
@@ -76,17 +77,16 @@ class LiveHours:
     """
 
     def __init__(
-        self, arm: str, keys: SourceKeys, channels: Channels, part: int, path: Path | None = None
+        self, arm: str, keys: SourceKeys, channels: Channels, path: Path | None = None
     ) -> None:
         self.parts = EnergyParts(channels)
-        self._arm, self._keys, self._channels, self._part = arm, keys, channels, part
-        self._path = path
+        self._arm, self._keys, self._channels, self._path = arm, keys, channels, path
         self._calculator: EnergyCalculator | None = None
-        self._makers: list[RowMaker] = []
-        self._further: list[tuple[str, pyarrow.Table]] = []
-        """Complete rows of further tables that wait for the store."""
+        self._minutes: HealthRows | None = None
+        self._health: list[pyarrow.Table] = []
+        """Complete minutes that wait for the store."""
         self._cycles = CycleRows(channels)
-        self._hours: dict[int, _Hour] = {}
+        self._hours: dict[int, dict[str, _Written]] = {}
         self._fixed: list[PartTable] = []
         self._waiting: PartTable | None = None
         self._lost = 0
@@ -104,24 +104,26 @@ class LiveHours:
             cycles: marks of cycles.
             calculator: that computed the powers.
         """
-        if calculator is not self._calculator:
-            self._end_makers()
-            self._calculator = calculator
-            self._makers = [make(calculator) for make in MAKERS]
+        if self._minutes is None or calculator is not self._calculator:
+            self._end_minutes()
+            self._calculator, self._minutes = calculator, HealthRows(calculator)
         self.parts.update(table, cycles)
-        for maker in self._makers:
-            maker.update(table)
+        self._minutes.update(table)
 
     def collect(self, *, last: bool = False) -> None:
         """Take the rows so far; these are not updated meanwhile.
+
+        Energies are final once the standby power of the session is known: what the meter adds or
+        deducts then concerns all parts that still wait. An hour does not wait for that: at its end
+        all its parts are taken as they are, and what follows is attributed to later ones.
 
         Args:
             last: no more will follow.
         """
         if last:
-            self._end_makers()
-        for maker in self._makers:
-            self._keep(maker.table, maker.complete(self._keys))
+            self._end_minutes()
+        elif self._minutes is not None:
+            self._keep(self._minutes.complete(self._keys))
         self._waiting = None
         if not self.parts.waiting:
             return
@@ -130,107 +132,135 @@ class LiveHours:
         fixed = self.parts.take(anyway=passed or last)
         if fixed is not None:
             self._fixed.append(fixed)
-        self._waiting = self.parts.so_far()
+        rest = self.parts.so_far()
         if last:
-            self._fixed.append(self._waiting)
-            self.parts, self._waiting = EnergyParts(self._channels), None
+            self._fixed.append(rest)
+            self.parts = EnergyParts(self._channels)
+        elif rest.second[0] != rest.second[-1]:  # the second in progress alone can wait
+            self._waiting = rest
         while sum(map(len, self._fixed)) > MOST_PARTS:
             self._lost += len(self._fixed.pop(0))
 
-    def _end_makers(self) -> None:
-        for maker in self._makers:
-            self._keep(maker.table, maker.rows(self._keys))
-        self._calculator, self._makers = None, []
+    def _end_minutes(self) -> None:
+        if self._minutes is not None:
+            self._keep(self._minutes.rows(self._keys))
+        self._calculator = self._minutes = None
 
-    def _keep(self, table: str, rows: pyarrow.Table) -> None:
+    def _keep(self, rows: pyarrow.Table) -> None:
         if rows.num_rows:
-            self._further = [*self._further, (table, rows)][-MOST_FURTHER:]
+            self._health = [*self._health, rows][-MOST_HEALTH:]
 
     def take_lost(self) -> int:
         """Number of seconds that had to be given up since the last call."""
         lost, self._lost = self._lost, 0
         return lost
 
-    def write(self, store: HistoryStore) -> None:
+    def write(self, store: HistoryStore, *, last: bool = False) -> None:
         """Write what was collected.
+
+        Args:
+            store: to write to.
+            last: no more will follow.
 
         Raises:
             StoreError: the store cannot be written; the rows stay in memory.
         """
-        with store.exclusive():
-            if self._calculator is not None:
-                store.keep_model(self._keys, self._calculator.model, self._path)
-            self._fix(store)
-            self._give_up()
-            extra = NOTHING if self._waiting is None else self._others(store, self._waiting)
-            for hour in sorted(self._hours):
-                waiting = self._waiting
-                part = None if waiting is None else _cut(waiting, hour)
-                self._write_hour(store, hour, part, extra)
-            newest = max(self._hours, default=0)
-            for hour in [each for each in self._hours if each != newest]:
-                del self._hours[hour]
+        if self._calculator is not None:
+            store.keep_model(self._keys, self._calculator.model, self._path)
+        self._fix(store)
+        newest = max(self._hours, default=0)
+        for number in sorted(self._hours):
+            tables, waiting = self._hours[number], None
+            if self._waiting is not None and number == newest:
+                waiting = self._rows(self._waiting, self._others(store, self._waiting))
+            ended = last or number != newest
+            for table in ("cycles", "health"):
+                self._write(store, number, table, None, ended)
+            try:
+                self._write(store, number, "seconds", waiting, ended)
+            except OverlapError:  # another process has just added a recording of this time
+                waiting = self._leave_out(store, tables["seconds"], waiting)
+                self._write(store, number, "seconds", waiting, ended)
+            joints = tables["joint_seconds"]
+            for rows, _ in tables["seconds"].final[len(joints.final) :]:
+                joints.final.append(self._joints(rows))
+            waiting = None if waiting is None else self._joints(waiting[0])
+            self._write(store, number, "joint_seconds", waiting, ended)
+            if ended:
+                del self._hours[number]
 
     def _fix(self, store: HistoryStore) -> None:
         """Make rows of the parts whose energies do not change any more."""
         while self._fixed:
-            parts = self._fixed[0]
-            others = self._others(store, parts)
-            for rows in equal_runs(parts.begin // HOUR):
-                part = _left_out(parts.cut(rows), others)
-                hour = self._hours.setdefault(int(part.begin[0]) // HOUR, _Hour())
-                hour.seconds.append(second_rows(part, self._keys, self._channels))
-                hour.ranges = hour.ranges.joined(part.ranges()).without(others)
-                self._cycles.update(part)
-                hour.cycles.append(self._cycles.take(self._keys))
+            others = self._others(store, self._fixed[0])
+            for run in equal_runs(self._fixed[0].begin // HOUR):
+                parts = self._fixed[0].cut(run)
+                hour = self._hour(int(parts.begin[0]) // HOUR)
+                hour["seconds"].final.append(self._rows(parts, others))
+                self._cycles.update(_marked(parts, others))
+                hour["cycles"].final.append((self._cycles.take(self._keys), NOTHING))
             del self._fixed[0]
         if self._waiting is not None:
-            for number in np.unique(self._waiting.begin // HOUR).tolist():
-                self._hours.setdefault(number, _Hour())
-        # A minute may be complete in the next hour only, when the files of its own are final.
-        while self._further and self._hours:
-            table, rows = self._further.pop(0)
-            self._hours[max(self._hours)].further.setdefault(table, []).append(rows)
+            self._hour(int(self._waiting.begin[-1]) // HOUR)
+        # A minute may be complete only in the hour after its own, whose file is final by then.
+        while self._health and self._hours:
+            rows = (self._health.pop(0), NOTHING)
+            self._hours[max(self._hours)]["health"].final.append(rows)
+        for number in sorted(self._hours)[:-MOST_HOURS]:
+            self._lost += sum(len(rows) for rows, _ in self._hours.pop(number)["seconds"].final)
 
-    def _write_hour(
-        self, store: HistoryStore, number: int, waiting: PartTable | None, others: TimeRanges
+    def _hour(self, number: int) -> dict[str, _Written]:
+        names = ("cycles", "health", "seconds", "joint_seconds")
+        return self._hours.setdefault(number, {name: _Written() for name in names})
+
+    def _write(
+        self, store: HistoryStore, number: int, table: str, waiting: Rows | None, ended: bool
     ) -> None:
-        """Write the files of an hour.
+        """Write the rows of a table in an hour that are not in the store as they are now."""
+        own, day = self._hours[number][table], day_name(number * HOUR)
+        merged = ended and len(own.files) > 0 and (len(own.final) > own.count or len(own.files) > 1)
+        rows = [*own.final[0 if merged else own.count :], *([] if waiting is None else [waiting])]
+        replaced = [*own.open, *(own.files if merged else [])]
+        if not any(len(each) for each, _ in rows) and not replaced:
+            return
+        ranges = NOTHING
+        for _, each in rows:
+            ranges = ranges.joined(each)
+        found = pyarrow.concat_tables(each for each, _ in rows)
+        new = store.write_live(table, self._arm, self._keys.source, (day, found, ranges), replaced)
+        if waiting is not None:
+            own.open = new
+        else:
+            own.files, own.open = new if merged else [*own.files, *new], []
+            own.count = len(own.final)
 
-        Args:
-            store: to write to.
-            number: of the hour since 1970.
-            waiting: parts of the hour whose energies may still change.
-            others: time that other sources cover.
-        """
-        with optional_import():
-            import pyarrow as pa
-        hour, seconds, ranges = self._hours[number], [], NOTHING
-        if waiting is not None and len(waiting):
-            part = _left_out(waiting, others)
-            seconds, ranges = [second_rows(part, self._keys, self._channels)], part.ranges()
-        tables = {"seconds": [*hour.seconds, *seconds], "cycles": hour.cycles, **hour.further}
-        rows = {name: pa.concat_tables(each) for name, each in tables.items() if each}
-        file = f"{self._keys.source}-{self._part}-{number}"
-        store.write_live(day_files(self._arm, file, rows, hour.ranges.joined(ranges)))
+    def _rows(self, parts: PartTable, others: TimeRanges) -> Rows:
+        marked = _marked(parts, others)
+        rows = second_rows(marked, self._keys, self._channels)
+        return rows, marked.ranges().without(others)
+
+    def _joints(self, rows: pyarrow.Table) -> Rows:
+        return joint_rows(with_arm(rows, self._arm)), NOTHING
 
     def _others(self, store: HistoryStore, parts: PartTable) -> TimeRanges:
-        """Time that other sources of the arm cover on the days of some parts."""
-        days = np.unique(parts.begin // DAY).tolist()
-        names = [day_name(day * DAY) for day in days]
-        return store.covered(self._arm, names, besides=self._keys.source)
+        """Time that other sources of the arm cover from the begin of some parts on."""
+        return store.covered(self._arm, int(parts.begin[0]), besides=self._keys.source)
 
-    def _give_up(self) -> None:
-        """Forget the oldest hours beyond MOST_HOURS."""
-        for hour in sorted(self._hours)[:-MOST_HOURS]:
-            self._lost += self._hours.pop(hour).rows
+    def _leave_out(self, store: HistoryStore, own: _Written, waiting: Rows | None) -> Rows | None:
+        """Leave out of the rows that were not written the seconds that others cover now."""
+        new = [*own.final[own.count :], *([] if waiting is None else [waiting])]
+        start = min(int(ranges.edges[0, 0]) for _, ranges in new if ranges)
+        others = store.covered(self._arm, start, besides=self._keys.source)
+
+        def cut(rows: pyarrow.Table, ranges: TimeRanges) -> Rows:
+            begin = rows["second"].cast("int64").to_numpy() * 1000
+            return rows.filter(~others.holds(begin + SECOND // 2)), ranges.without(others)
+
+        own.final[own.count :] = [cut(*each) for each in own.final[own.count :]]
+        return None if waiting is None else cut(*waiting)
 
 
-def _cut(parts: PartTable, hour: int) -> PartTable:
-    return parts.cut(parts.begin // HOUR == hour)
-
-
-def _left_out(parts: PartTable, others: TimeRanges) -> PartTable:
+def _marked(parts: PartTable, others: TimeRanges) -> PartTable:
     """The parts, those that other sources cover marked."""
     covered = parts.covered | others.holds(parts.begin) | others.holds(parts.end)
     return replace(parts, covered=covered)
@@ -278,8 +308,7 @@ class LiveHistory:
         self._closing = False
         self._current: LiveHours | None = None
         self._earlier: list[LiveHours] = []
-        self._numbers = itertools.count()
-        self._lost = 0
+        self._lost, self._hour = 0, int(time.time()) // 3600
         self._problem: str | None = None
         self._thread = threading.Thread(target=self._run, name="history", daemon=True)
         self._thread.start()
@@ -304,7 +333,7 @@ class LiveHistory:
             calculator: that computed the powers.
         """
         info, channels = table.samples.info, calculator.channels
-        robot = robot_key(info, self._robot)
+        robot = info.robot or self._robot
         arm = arm_name(replace(info, robot=robot)) if self._arm is None else self._arm
         keys = SourceKeys(self._source, robot, self._model)
         table = _stamped(table)
@@ -315,7 +344,7 @@ class LiveHistory:
             if current is None or not current.is_for(arm, keys, channels):
                 if current is not None:
                     self._earlier.append(current)
-                current = LiveHours(arm, keys, channels, next(self._numbers), self._path)
+                current = LiveHours(arm, keys, channels, self._path)
                 self._current = current
             current.update(table, cycles, calculator)
             if current.parts.waiting > MOST_WAITING:
@@ -341,7 +370,11 @@ class LiveHistory:
                 current.collect()
         for hours in (*earlier, *(() if current is None else (current,))):
             self._lost += hours.take_lost()
-            hours.write(self._store)
+            hours.write(self._store, last=hours is not current)
+        hour = int(time.time()) // 3600
+        if hour != self._hour and hour % 24 == int(self._source[-2:], 16) % 24:
+            self._store.compact(least=MOST_SMALL)  # once a day, each writer at an hour of its own
+        self._hour = hour
         with self._changed:
             self._earlier = [hours for hours in self._earlier if hours not in earlier]
 

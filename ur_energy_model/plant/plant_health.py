@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from typing import Any
@@ -25,9 +25,8 @@ from ur_energy_model.plant.arm_health import (
     Quantity,
     follow,
 )
-from ur_energy_model.plant.places import StoreError
-from ur_energy_model.plant.source_record import FileName
 from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.typing import Array, Progress
 
 # Minutes of one arm from the table `health` of a history.
@@ -343,7 +342,7 @@ def plant_health(
     store = HistoryStore(address)
     holdings = store.holdings()
     rows = store.rows(TABLE, holdings)
-    arms = _arms(holdings.files)
+    arms = sorted({str(file.arm) for file in holdings.files[TABLE]})
     if not arms:
         raise StoreError(
             address,
@@ -358,12 +357,6 @@ def plant_health(
         if minutes is not None:
             out.append(arm_health(arm, minutes))
     return tuple(out), holdings.warnings
-
-
-def _arms(files: Iterable[str]) -> list[str]:
-    """Names of the arms that have rows of health."""
-    found = filter(None, map(FileName.of, files))
-    return sorted({file.arm for file in found if file.table == TABLE})
 
 
 def _rows_of(rows: pyarrow.dataset.Dataset, arm: str) -> pyarrow.Table:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import pyarrow
@@ -468,8 +467,6 @@ class HealthRows:
         calculator: that computes the powers.
     """
 
-    table = TABLE
-
     def __init__(self, calculator: EnergyCalculator) -> None:
         self._joints = calculator.robot.joint_names
         self._meter = HealthMeter(calculator)
@@ -544,29 +541,3 @@ def health_table(
             "standby_std": whole_arm("standby_std"),
         },
     )
-
-
-# Further tables of the history, besides seconds and cycles: who makes their rows.
-
-
-class RowMaker(Protocol):
-    """Makes the rows of one further table from the powers of a bag or a working arm."""
-
-    table: str
-    """Its name in TABLES."""
-
-    def update(self, powers: PowerTable) -> None:
-        """Take powers that follow those of the last call."""
-        ...
-
-    def complete(self, keys: SourceKeys) -> pyarrow.Table:
-        """Rows that do not change any more; each is returned once."""
-        ...
-
-    def rows(self, keys: SourceKeys) -> pyarrow.Table:
-        """Rows that were not returned yet, after the last powers."""
-        ...
-
-
-MAKERS: tuple[Callable[[EnergyCalculator], RowMaker], ...] = (HealthRows,)
-"""Make what makes the rows of the further tables, for a calculator."""

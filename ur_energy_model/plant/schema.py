@@ -1,9 +1,8 @@
 """Tables of the history: columns with type, unit and meaning.
 
-The store is a Hive-partitioned dataset that any Parquet reader can open:
-`STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>.parquet`. The partition key `day` (UTC) is not
-repeated in the files; `arm` (arm_name of arm_identity.py) is their first column. `source` is the
-SHA-256 of the bag, or the name of a live writer.
+They are Delta Lake tables, divided by `day` (UTC), which is not repeated in the files; `arm` (see
+`arm_name`) is the first column of the files. `source` is the SHA-256 of the bag, or the name of a
+live writer.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ from ur_energy_model.learning.state import file_digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC
 from ur_energy_model.plant.energy_parts import Times
-from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.typing import Array, Mask
 
-Kind = Literal["time", "text", "integer", "number", "numbers", "texts"]
+Kind = Literal["time", "text", "integer", "number", "flag", "numbers", "texts"]
 """Of a column's values; `numbers` and `texts` are lists, one entry per joint."""
 
 SCHEMA_VERSION = 1
@@ -170,15 +168,35 @@ MODELS: tuple[Column, ...] = (
 )
 """Per model that energies were computed with; a generic one has a row per type of arm."""
 
+SOURCES: tuple[Column, ...] = (
+    Column("source", "text", "", "SHA-256 of the bag, or name of the live writer"),
+    Column("bag", "text", "", "absolute path where it was read"),
+    Column("arm", "text", "", "name of the arm"),
+    Column("robot", "text", "", "type of the arm"),
+    Column("model", "text", "", "as in the column model of the other tables"),
+    Column("start", "time", "UTC", "first sample"),
+    Column("end", "time", "UTC", "last sample"),
+    Column("host_time", "flag", "", "whether these are times of day, not those of the controller"),
+    Column("seconds", "integer", "", "number of rows of seconds"),
+    Column("cycles", "integer", "", "number of rows of cycles"),
+    Column("health", "integer", "", "number of rows of health"),
+    Column("energy", "number", "J", "sum of total_energy of seconds"),
+    Column("accounted", "number", "s", "time integrated over"),
+    Column("left_out", "number", "s", "time that other sources had covered"),
+)
+"""Per bag. A source counts if the log of `seconds` has its transaction."""
+
 TABLES: dict[str, tuple[Column, ...]] = {
     "seconds": SECONDS,
     "cycles": CYCLES,
     "health": HEALTH,
     "joint_seconds": JOINT_SECONDS,
     "models": MODELS,
+    "sources": SOURCES,
 }
-"""Columns by table; further tables may be added, columns of these only at their end. All but
-`models` are divided by arm and day."""
+"""Columns by table; further tables may be added, columns of these only at their end."""
+UNDIVIDED = ("models", "sources")
+"""Tables that are not divided by arm and day."""
 
 
 def arrow_schema(table: str) -> pyarrow.Schema:
@@ -194,6 +212,7 @@ def arrow_schema(table: str) -> pyarrow.Schema:
         "text": pa.string(),
         "integer": pa.int64(),
         "number": pa.float64(),
+        "flag": pa.bool_(),
         "numbers": pa.list_(pa.float64()),
         "texts": pa.list_(pa.string()),
     }
@@ -324,8 +343,3 @@ def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) ->
         "path": None if path is None else printable(str(path.absolute())),
     }
     return pa.Table.from_pylist([row], arrow_schema("models"))
-
-
-def robot_key(info: RecordingInfo, robot: str) -> str:
-    """Type of the arm in the history: as recorded, or else that of the model."""
-    return info.robot or robot

@@ -1,61 +1,85 @@
-"""HistoryStore: the files of the history of many arms.
+"""HistoryStore: the history of many arms as Delta Lake tables, in a folder or on an S3 server.
 
-    STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>.parquet   rows, for any Parquet reader
-    STORE/models/<model>-<robot>.parquet                    a row per model
-    STORE/sources/<source>.json                             a source that is complete
-    STORE/begun/<source>.json                               one whose files are being written
-    STORE/writers/<writer>.<day>.json                       files of a live writer
+    STORE/<table>/_delta_log/                                    the log: which files count
+    STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>-<crc>.parquet  rows of a source on a day
+    STORE/models/, STORE/sources/                                tables without days
 
-A source is written by one process at a time: first its file below `begun`, with the names of its
-files, then these, then its record; at last the one below `begun` is removed. What a killed process
-left is removed by the next one that writes, so that adding the source again completes it. The
-footer of each file of `seconds` states which time it covers, so that no time of an arm is counted
-twice.
+Each source (a bag, or a live writer) is one transaction per table, that of `seconds` last: a source
+is in the store if the log of `seconds` has its application transaction. What a killed process wrote
+before that does not count, and is replaced when the source is added again. A second application
+transaction per arm lets two writers of one arm conflict, so that no time of it counts twice: the
+later one reads again what others cover, which the footers of the files of `seconds` state.
 
-A record states what its files contain. Only these files count; what is lost, changed or foreign
-is reported (`holdings`), and adding a bag again mends it. Nothing that no record
-of the store names is ever removed.
+What is lost, changed or foreign is reported (`holdings`) and does not count; adding a bag again
+mends it. Nothing that the logs do not name is ever removed. Stores of earlier versions are read as
+they are, and become tables with the first writing (`take_over`).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import re
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow
 import pyarrow.dataset
 
-from ur_energy_model.errors import optional_import
-from ur_energy_model.files import user_path
+from ur_energy_model.errors import UrEnergyError, optional_import
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.plant.energy_parts import TimeRanges
-from ur_energy_model.plant.places import LocalPlace, Place, S3Place, StoreError
-from ur_energy_model.plant.schema import TABLES, SourceKeys, arrow_schema, model_row
-from ur_energy_model.plant.source_record import (
-    BEGUN,
-    MODELS,
-    SOURCES,
-    WRITERS,
-    Content,
-    FileName,
+from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
+from ur_energy_model.plant.rows import joint_rows
+from ur_energy_model.plant.schema import (
+    LIVE,
+    TABLES,
+    UNDIVIDED,
+    SourceKeys,
+    arrow_schema,
+    model_row,
+)
+from ur_energy_model.plant.store_files import (
+    COUNTED,
+    OldSource,
     SourceRecord,
-    covered_time,
-    day_files,
-    files_of,
-    is_model_file,
-    model_file,
-    parquet_file,
-    record_name,
-    recorded_source,
+    StoredFile,
+    StoreError,
+    StoreFiles,
+    by_day,
+    sync,
+    with_arm,
 )
 
-# Holdings: which files of a history store count, and what is wrong with the others, in words.
+with optional_import():
+    from deltalake import CommitProperties, DeltaTable, Transaction
+    from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+    from deltalake.transaction import AddAction, RemoveAction
 
 MOST_LINES = 20
 """Warnings; of more, the number."""
+MOST_CHECKED = 256_000_000
+"""Of larger files together, sizes are compared, not contents [bytes]."""
+MOST_TRIES = 30
+"""Of a commit beside those of other processes."""
+MOST_SMALL = 64
+"""Files of a table and day from which adding compacts them."""
+STILL_WRITTEN = 3 * 3600 * 10**9
+"""Files of live writers of the last hours [ns] are not compacted: the writer replaces them."""
+KEPT_HOURS = 24
+"""For which files that were replaced stay, for those who read them."""
+CONFIGURATION: dict[str, str | None] = {
+    "delta.logRetentionDuration": "interval 12 hours",
+    "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
+}
+"""Of the tables; fifty estimators commit 70,000 times a day."""
+
+
+class OverlapError(Exception):
+    """Another source covers some of the time of the rows that were to be written."""
 
 
 @dataclass(frozen=True)
@@ -63,265 +87,87 @@ class Holdings:
     """What a store holds.
 
     Attributes:
-        files: names of those that count, with the models.
+        files: those that count, by table.
         warnings: what is lost, changed, left out or foreign, in one line each.
     """
 
-    files: tuple[str, ...]
+    files: Mapping[str, Sequence[StoredFile]]
     warnings: tuple[str, ...]
 
 
-@dataclass
-class Comparison:
-    """Collects what is found of the files of a store.
+@dataclass(frozen=True)
+class Compaction:
+    """Result of compacting a store.
 
     Attributes:
-        good: names of files that count.
-        unfinished: those of sources whose adding has not ended.
+        files_before, files_after: number of files that count.
+        removed: number of files that were replaced long ago.
     """
 
-    good: list[str] = field(default_factory=list)
-    unfinished: set[str] = field(default_factory=set)
-    _changed: dict[str, list[str]] = field(default_factory=dict)
-    _lost: dict[str, list[str]] = field(default_factory=dict)
-    _foreign: dict[str, list[str]] = field(default_factory=dict)
-    _records: list[str] = field(default_factory=list)
-
-    def add(self, name: str, owner: str, *, good: bool) -> None:
-        """A file that a record names.
-
-        Args:
-            name: of the file.
-            owner: path of its bag; "" for a live writer.
-            good: whether it is what was written.
-        """
-        if good:
-            self.good.append(name)
-        else:
-            self._changed.setdefault(owner, []).append(name)
-
-    def lost(self, name: str, owner: str) -> None:
-        """A file that a record names is not there."""
-        self._lost.setdefault(owner, []).append(name)
-
-    def foreign(self, name: str) -> None:
-        """A file that no record names."""
-        file = FileName.of(name)
-        self._foreign.setdefault(name if file is None else file.source, []).append(name)
-
-    def foreign_record(self, name: str, problem: str) -> None:
-        """What is no record of the store."""
-        self._records.append(f"{name}: {problem}; it is left as it is")
-
-    def warnings(self) -> tuple[str, ...]:
-        """All that is wrong, in one line each."""
-        lines = []
-        for words, wrong in (("lost", self._lost), ("changed", self._changed)):
-            for owner, names in wrong.items():
-                where = f"{_some(names)} {'are' if len(names) > 1 else 'is'} {words}"
-                lines.append(
-                    f"{where}, the sums lack its rows; add {owner} again"
-                    if owner
-                    else f"{where}, the sums lack the rows that the estimator wrote there"
-                )
-        lines += [
-            f"{_some(names)}: no record names it (a copy?); it does not count, and is left as it is"
-            for names in self._foreign.values()
-        ]
-        lines += self._records
-        if self.unfinished:
-            lines.append(
-                f"{_some(sorted(self.unfinished))}: adding it has not ended; it does not count "
-                "until it is added again"
-            )
-        more = len(lines) - MOST_LINES
-        return (*lines[:MOST_LINES], *([f"and {more} more of this kind"] if more > 0 else []))
-
-
-def _some(names: list[str]) -> str:
-    """The first of some names, and how many more there are."""
-    more = len(names) - 1
-    return names[0] if not more else f"{names[0]} and {more} more file{'s' * (more > 1)}"
-
-
-MOST_KNOWN = 10_000
-"""Files whose covered time is kept in memory."""
-MOST_LIVE = 8
-"""Records of a live writer that are kept in memory."""
-MOST_CHECKED = 256_000_000
-"""Of larger files together, sizes are compared, not contents [bytes]."""
-_S3 = "s3://"
-
-
-class OverlapError(Exception):
-    """Another source covers some of the time of the rows that were to be written."""
+    files_before: int
+    files_after: int
+    removed: int
 
 
 class HistoryStore:
     """A store in a folder, or below an s3:// address.
 
+    Credentials and region come from the environment or the files of AWS (AWS_ACCESS_KEY_ID,
+    AWS_SECRET_ACCESS_KEY, AWS_REGION, ~/.aws), the server from AWS_ENDPOINT_URL.
+
     Args:
         address: folder, made by the first writing, or s3://BUCKET/PREFIX.
 
+    Attributes:
+        address: absolute path of the folder, or s3:// address.
+        notes: what writing has found that a user should see.
+
     Raises:
         StoreError: no such address.
-        MissingPackageError: pyarrow is not installed.
     """
 
     def __init__(self, address: str | Path) -> None:
-        with optional_import():
-            import pyarrow.parquet  # noqa: F401
-        self._place = _place(str(address))
-        self.address = self._place.address
-        """Absolute path of the folder, or s3:// address."""
+        self._files = StoreFiles(str(address))
+        self.address = self._files.address
         self.notes: list[str] = []
-        """What writing has found that a user should see."""
-        self._known: dict[tuple[str, int], list[tuple[int, int]]] = {}
-        self._live: dict[str, list[str]] = {}
+        self._ranges: dict[str, list[tuple[int, int]]] = {}
         self._models: set[str] = set()
 
     def has(self, source: str) -> bool:
-        """Whether a source is complete: its record and all its files are there, as written.
+        """Whether a source is complete: committed, and all its rows are there, as written.
 
         Raises:
             StoreError: the store cannot be read.
         """
         with self._problems("read"):
-            record = self._recorded(source)
-            return record is not None and self._intact(record)
+            seconds = self._open("seconds")
+            return seconds is not None and self._has(seconds, source)
 
     def sources(self) -> Iterator[SourceRecord]:
-        """All sources that were complete once they were written.
+        """Records of all sources that are complete.
 
         Raises:
             StoreError: the store cannot be read.
         """
         with self._problems("read"):
-            for name in self._place.files(SOURCES):
-                record = self._recorded(recorded_source(name))
-                if record is not None:
+            seconds = self._open("seconds")
+            for record in self._records():
+                if seconds is not None and seconds.transaction_version(record.source) is not None:
                     yield record
 
-    def covered(self, arm: str, days: Iterable[str], *, besides: str) -> TimeRanges:
-        """Time of an arm that the sources besides one cover on some days (YYYY-MM-DD).
+    def covered(self, arm: str, start: int, *, besides: str) -> TimeRanges:
+        """Time of an arm that the sources besides one cover from a host time [ns] on.
 
         Raises:
             StoreError: the store cannot be read.
         """
         with self._problems("read"):
-            return self._covered(arm, days, besides)
-
-    def add(
-        self,
-        record: SourceRecord,
-        tables: Mapping[str, pyarrow.Table],
-        ranges: TimeRanges,
-        model: tuple[EnergyModel | None, Path | None] = (None, None),
-    ) -> SourceRecord | None:
-        """Write a source; one whose files were lost or changed is written again.
-
-        Args:
-            record: of the source; its files are filled in here.
-            tables: rows by name of the table.
-            ranges: host time that the rows cover; nothing where it is not known.
-            model: with which its energies were computed, and its path, see `keep_model`.
-
-        Returns:
-            the record as written; None if the source is complete already.
-
-        Raises:
-            OverlapError: another source covers some of that time meanwhile; nothing is written.
-            StoreError: the store cannot be written.
-        """
-        with self._problems("written"), self._place.exclusive() as in_turn:
-            self._remove_abandoned()
-            earlier = self._recorded(record.source)
-            if earlier is not None and self._intact(earlier):
-                return None
-            files = day_files(record.arm, record.source, tables, ranges)
-            days = {file.day for file in map(FileName.of, files) if file is not None}
-            taken = self._covered(record.arm, days, record.source)
-            if any(taken.within(start, end) for start, end in ranges.pairs()):
-                raise OverlapError
-            if earlier is not None:
-                self._remove(record.source, earlier.files)
-                self._say(f"{record.bag}: files of it were lost or changed, it is added again")
-            self.keep_model(SourceKeys(record.source, record.robot, record.model), *model)
-            contents = {name: Content.of(data) for name, data in files.items()}
-            record = replace(record, files=contents)
-            self._write(record, files)
-            if not in_turn():
-                self._remove(record.source, record.files)
-                raise OverlapError
-        return record
-
-    def tidy(self) -> None:
-        """Remove what killed processes left; the next `add` would do it too.
-
-        Raises:
-            StoreError: the store cannot be written.
-        """
-        with self._problems("written"):
-            if self._place.files(BEGUN):
-                with self._place.exclusive():
-                    self._remove_abandoned()
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """A block in which no other process writes sources.
-
-        Raises:
-            StoreError: the store cannot be written.
-        """
-        with self._problems("written"), self._place.exclusive():
-            yield
-
-    def write_live(self, files: Mapping[str, bytes]) -> None:
-        """Write files of a live writer, each with one hour of rows; first that they will be there.
-
-        Raises:
-            StoreError: the store cannot be written.
-        """
-        with self._problems("written"):
-            for name, content in files.items():
-                file = FileName.of(name)
-                assert file is not None
-                record = record_name(WRITERS, f"{file.writer}.{file.day}")
-                if record not in self._live:
-                    if len(self._live) > MOST_LIVE:
-                        self._live.clear()
-                    with suppress(ValueError):
-                        known = self._place.read(record) or b"[]"
-                        self._live[record] = list(files_of(known, str(file.writer)))
-                names = self._live.setdefault(record, [])
-                if name not in names:
-                    self._place.write(record, json.dumps([*names, name]).encode())
-                    names.append(name)
-                self._place.write(name, content)
-
-    def keep_model(self, keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> None:
-        """Write the row of a model, unless it is there; within `exclusive`.
-
-        Args:
-            keys: of a source whose energies were computed with the model.
-            model: the model; None for the generic one.
-            path: of its file; None for the generic one.
-
-        Raises:
-            StoreError: the store cannot be written.
-        """
-        name = model_file(keys.model, keys.robot)
-        if name in self._models:
-            return
-        with self._problems("written"):
-            if self._place.read(name) is None:
-                self._place.write(name, parquet_file(model_row(keys, model, path)))
-        self._models.add(name)
+            return self._covered(self._open("seconds"), arm, start, besides)
 
     def holdings(
         self, first: str | None = None, last: str | None = None, arms: Collection[str] = ()
     ) -> Holdings:
-        """Compare what the records state with what the store holds.
+        """Compare what the logs state with what the store holds.
 
         Args:
             first: first day that matters, YYYY-MM-DD; None for the first one.
@@ -332,243 +178,507 @@ class HistoryStore:
             StoreError: the store cannot be read, or is none.
         """
 
-        def matters(name: str) -> bool:
-            file = FileName.of(name)
-            if file is None:
-                return True
-            within = (first is None or file.day >= first) and (last is None or file.day <= last)
-            return within and (not arms or file.arm in arms)
+        def matters(file: StoredFile) -> bool:
+            return file.table in UNDIVIDED or (
+                (first is None or str(file.day) >= first)
+                and (last is None or str(file.day) <= last)
+                and (not arms or file.arm in arms)
+            )
 
-        with self._problems("read"), self._place.settled():
-            # Files first: where other writers cannot be kept out, one that is written meanwhile has
-            # its record by then, or is begun.
-            files = {
-                name: size
-                for folder in TABLES
-                for name, size in self._place.files(folder).items()
-                if matters(name)
-            }
-            records = {
-                name: size
-                for folder in (BEGUN, WRITERS, SOURCES)
-                for name, size in self._place.files(folder).items()
-            }
-            if not files and not records and not any(map(self._place.files, TABLES)):
+        with self._problems("read"):
+            seconds, logged = self._snapshot()
+            old = [each for each in self._files.old_sources() if not _taken_over(each, seconds)]
+            if seconds is None and not old:
                 raise StoreError(
                     self.address,
                     "is no history store, or holds nothing yet",
                     "add recordings with ur_energy history add",
                 )
-            return self._compared(files, records, matters)
+            done = self._complete(seconds, logged)
+            files = [*filter(done.__contains__, logged), *(f for each in old for f in each.files)]
+            records = {record.source: record for record in self._records()}
+            wrong, foreign = self._compared(files, logged, old)
+            lines = [
+                *self._lost([file for file in files if matters(file)], wrong, records, old),
+                *self._short(done, records),
+                *foreign,
+            ]
+            good: dict[str, list[StoredFile]] = {table: [] for table in TABLES}
+            for file in files:
+                if matters(file) and file.path not in wrong:
+                    good[file.table].append(file)
+            more = len(lines) - MOST_LINES
+            if more > 0:
+                lines[MOST_LINES:] = [f"and {more} more of this kind"]
+            return Holdings(good, tuple(lines))
 
     def rows(self, table: str, holdings: Holdings) -> pyarrow.dataset.Dataset:
         """Rows of the files of a table that count, with the columns of today's schema.
 
         Columns that a file lacks are null; a table without files has no rows. Arm and day are text.
+        """
+        return self._files.dataset(table, holdings.files[table])
+
+    def add(
+        self,
+        record: SourceRecord,
+        tables: Mapping[str, pyarrow.Table],
+        ranges: TimeRanges,
+        model: tuple[EnergyModel | None, Path | None] | None = None,
+        *,
+        checked: bool = True,
+    ) -> SourceRecord | None:
+        """Write a source; one whose files were lost or changed is written again.
+
+        Args:
+            record: of the source.
+            tables: rows by name of the table.
+            ranges: host time that the rows cover; nothing where it is not known.
+            model: with which its energies were computed, and its path, see `keep_model`.
+            checked: whether other sources must not cover the same time.
+
+        Returns:
+            the record; None if the source is complete already.
 
         Raises:
-            StoreError: the store cannot be read.
-            MissingPackageError: pyarrow is not installed.
+            OverlapError: another source covers some of that time meanwhile; nothing counts.
+            StoreError: the store cannot be written.
         """
-        with optional_import():
-            import pyarrow as pa
-            import pyarrow.dataset as ds
-        fields = [field.with_nullable(True) for field in arrow_schema(table)]
-        if table != MODELS:
-            fields += [pa.field("arm", pa.string()), pa.field("day", pa.string())]
-        schema = pa.schema(fields)
-        names = [name for name in holdings.files if name.startswith(f"{table}/")]
-        if not names:
-            return ds.dataset(schema.empty_table())
-        keys = [FileName.of(name) for name in names]
-        with self._problems("read"):
-            files, root = self._place.filesystem()
-            return ds.FileSystemDataset.from_paths(
-                [f"{root}/{name}" for name in names],
-                schema=schema,
-                format=ds.ParquetFileFormat(),
-                filesystem=files,
-                partitions=[
-                    ds.scalar(True)
-                    if key is None
-                    else (ds.field("arm") == key.arm) & (ds.field("day") == key.day)
-                    for key in keys
-                ],
+        source, arm = record.source, record.arm
+        with self._problems("written"):
+            if self._has(self._made("seconds"), source):
+                return None
+            record = replace(record, rows={name: len(rows) for name, rows in tables.items()})
+            if model is not None:
+                self.keep_model(SourceKeys(source, record.robot, record.model), *model)
+            joints = joint_rows(with_arm(tables["seconds"], arm))
+            rows = {**tables, "joint_seconds": joints, "sources": record.table()}
+            rows["seconds"] = rows.pop("seconds")  # the last one to be committed
+            actions = {
+                table: [
+                    self._files.write(table, arm, day, source, part, within)
+                    for day, part, within in by_day(table, each, ranges, source)
+                ]
+                for table, each in rows.items()
+            }
+            for _ in range(MOST_TRIES):
+                seconds = self._made("seconds")
+                if self._has(seconds, source):
+                    return None
+                taken = self._covered(seconds, arm, record.start, source)
+                if checked and any(taken.within(*pair) for pair in ranges.pairs()):
+                    raise OverlapError
+                if seconds.transaction_version(source) is not None:
+                    self._note(f"{record.bag}: files of it were lost or changed, it is added again")
+                with suppress(CommitFailedError):
+                    for table, added in actions.items():
+                        log = seconds if table == "seconds" else self._made(table)
+                        self._commit(
+                            table, log, added, self._spoilt(table, log, source), source, arm
+                        )
+                    return record
+        raise self._busy()
+
+    def write_live(
+        self,
+        table: str,
+        arm: str,
+        source: str,
+        rows: tuple[str, pyarrow.Table, TimeRanges],
+        replaced: Collection[str] = (),
+    ) -> list[str]:
+        """Commit rows of a live writer, perhaps in place of some of its files.
+
+        Args:
+            table: of the rows.
+            arm: name of the arm.
+            source: name of the writer.
+            rows: their day, the rows, and the time that they cover.
+            replaced: paths of its files that the rows replace.
+
+        Returns:
+            paths of the new files.
+
+        Raises:
+            OverlapError: another source covers some of that time meanwhile.
+            StoreError: the store cannot be written.
+        """
+        day, part, ranges = rows
+        with self._problems("written"):
+            new = [self._files.write(table, arm, day, source, part, ranges)] if len(part) else []
+            for _ in range(MOST_TRIES):
+                log = self._made(table)
+                if ranges:
+                    taken = self._covered(log, arm, ranges.pairs()[0][0], source)
+                    if any(taken.within(*pair) for pair in ranges.pairs()):
+                        raise OverlapError
+                gone = [file for file in _logged(table, log) if file.path in replaced]
+                with suppress(CommitFailedError):
+                    self._commit(table, log, new, gone, source, arm)
+                    return [f"{table}/{action.path}" for action in new]
+        raise self._busy()
+
+    def keep_model(self, keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> None:
+        """Write the row of a model, unless it is there.
+
+        Args:
+            keys: of a source whose energies were computed with the model.
+            model: the model; None for the generic one.
+            path: of its file; None for the generic one.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{keys.model}-{keys.robot}")
+        if name not in self._models:
+            with self._problems("written"):
+                self._keep_model(name, model_row(keys, model, path))
+            self._models.add(name)
+
+    def compact(self, *, least: int = 2) -> Compaction:
+        """Write one file per arm and day in place of many, and remove what was replaced long ago.
+
+        Args:
+            least: files of a table and day (of all arms) from which they are compacted.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        self.take_over()
+        with self._problems("written"):
+            seconds, files = self._snapshot()
+            complete, removed = self._complete(seconds, files), 0
+            of_day = Counter((file.table, file.day) for file in files)
+            recent = time.time_ns() - STILL_WRITTEN
+            groups: dict[tuple[str, object, object, bool], list[StoredFile]] = {}
+            for file in files:
+                busy = file.live and file.times is not None and file.times[1] > recent
+                # Files of several sources have complete ones only: readers rely on it.
+                if file in complete and not busy and of_day[file.table, file.day] >= least:
+                    key = (file.table, file.day, file.arm, file.live)
+                    groups.setdefault(key, []).append(file)
+            for (table, *_), group in groups.items():
+                if len(group) > 1 and all(map(self._files.is_good, group)):
+                    self._join(table, group)
+            for table in TABLES:
+                log = self._open(table)
+                if log is not None:
+                    log.create_checkpoint()
+                    removed += len(log.vacuum(KEPT_HOURS, dry_run=False))
+            return Compaction(len(files), len(self._snapshot()[1]), removed)
+
+    def compact_if_many(self) -> None:
+        """Compact the days of many files.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        with self._problems("written"):
+            for table in ("seconds", "sources"):
+                days = Counter(file.day for file in _logged(table, self._open(table)))
+                if max(days.values(), default=0) > MOST_SMALL:
+                    self.compact(least=MOST_SMALL)
+                    return
+
+    def take_over(self) -> None:
+        """Make tables of what an earlier version wrote; killed meanwhile, it can be repeated.
+
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
+        with self._problems("written"):
+            for old in self._files.old_sources():
+                if old.name:
+                    tables, ranges = old.tables(self._files)
+                    if old.record is not None or len(tables["seconds"]):
+                        record = old.record or old.made_up(tables["seconds"])
+                        self.add(record, tables, ranges, checked=False)
+                else:
+                    rows = self._files.dataset("models", old.files).to_table()
+                    self._keep_model(Path(old.files[0].path).stem, rows)
+                for name in filter(None, (*(file.path for file in old.files), old.name)):
+                    self._files.remove(name)
+
+    # The logs of the tables
+
+    def _open(self, table: str) -> DeltaTable | None:
+        """The table; None if there is none, or a link in its place."""
+        if self._files.folder is not None:
+            log = self._files.folder / table / "_delta_log"
+            if log.parent.is_symlink() or log.is_symlink() or not log.is_dir():
+                return None
+        with suppress(TableNotFoundError):
+            return DeltaTable(f"{self.address}/{table}", storage_options=self._files.options)
+        return None
+
+    def _made(self, table: str) -> DeltaTable:
+        """The table, made if there is none."""
+        found = self._open(table)
+        if found is not None:
+            return found
+        if self._files.folder is not None:
+            self._files.path(f"{table}/_delta_log/x").parent.mkdir(parents=True, exist_ok=True)
+        address = f"{self.address}/{table}"
+        with suppress(CommitFailedError):  # another process makes it
+            DeltaTable.create(
+                address,
+                delta_schema(table),
+                mode="ignore",
+                partition_by=_partitions(table),
+                configuration=CONFIGURATION,
+                storage_options=self._files.options,
             )
+        return DeltaTable(address, storage_options=self._files.options)
+
+    def _snapshot(self) -> tuple[DeltaTable | None, list[StoredFile]]:
+        """The table `seconds`, and the files of all tables at one moment.
+
+        A source is complete once `seconds` has it, and the other tables have it by then: they are
+        read again if `seconds` has changed meanwhile.
+        """
+        for _ in range(MOST_TRIES):
+            seconds = self._open("seconds")
+            files = [
+                file
+                for table in TABLES
+                for file in _logged(table, seconds if table == "seconds" else self._open(table))
+            ]
+            again = self._open("seconds")
+            if seconds is None or again is None or seconds.version() == again.version():
+                break
+        return seconds, files
+
+    def _complete(self, seconds: DeltaTable | None, files: Iterable[StoredFile]) -> set[StoredFile]:
+        """Those files whose sources are complete."""
+        files = list(files)
+        known = {file.source for file in files if file.table == "seconds"}
+        found = set()
+        for file in files:
+            source = file.source
+            if file.table != "models" and source is not None and source not in known:
+                if seconds is None or seconds.transaction_version(source) is None:
+                    continue
+                known.add(source)
+            found.add(file)
+        return found
+
+    def _has(self, seconds: DeltaTable, source: str) -> bool:
+        """Whether a source is committed and its rows are intact."""
+        record = None
+        if seconds.transaction_version(source) is not None:
+            record = next(iter(self._records(source)), None)
+        return record is not None and all(
+            self._count(table, seconds if table == "seconds" else self._open(table), record)
+            == record.rows[table]
+            for table in COUNTED
+        )
+
+    def _count(self, table: str, log: DeltaTable | None, record: SourceRecord) -> int:
+        """Rows of a source in the files of a table that are whole."""
+        own = [
+            file
+            for file in _logged(table, log)
+            if file.may_hold(record.source) and file.arm == record.arm and self._files.is_good(file)
+        ]
+        mixed = [file for file in own if file.source is None]
+        count = sum(file.rows or 0 for file in own if file.source is not None)
+        if mixed:
+            of_source = pyarrow.dataset.field("source") == record.source
+            count += self._files.dataset(table, mixed).count_rows(filter=of_source)
+        return count
+
+    def _records(self, source: str | None = None) -> list[SourceRecord]:
+        """Records of the table `sources`, of one source or all."""
+        files = [
+            file
+            for file in _logged("sources", self._open("sources"))
+            if (source is None or file.may_hold(source)) and self._files.is_good(file)
+        ]
+        condition = None if source is None else pyarrow.dataset.field("source") == source
+        return SourceRecord.of(self._files.dataset("sources", files).to_table(filter=condition))
+
+    def _spoilt(self, table: str, log: DeltaTable, source: str) -> list[StoredFile]:
+        """Files that adding a source replaces: earlier ones of it, and damaged ones of several."""
+        return [
+            file
+            for file in _logged(table, log)
+            if file.source == source
+            or (file.source is None and file.may_hold(source) and not self._files.is_good(file))
+        ]
+
+    def _commit(
+        self,
+        table: str,
+        log: DeltaTable,
+        added: Sequence[AddAction],
+        gone: Iterable[StoredFile],
+        source: str,
+        arm: str,
+    ) -> None:
+        """One transaction of a source.
+
+        Raises:
+            CommitFailedError: a process has committed the same source since the log was read, or,
+                to `seconds`, another one of the same arm.
+        """
+        kept, now = {action.path for action in added}, int(time.time() * 1e3)
+        removed = [
+            RemoveAction(file.inside, True, now, file.size, {"day": file.day} if file.day else {})
+            for file in gone
+            if file.inside not in kept
+        ]
+        names = [source, *([f"arm:{arm}"] if table == "seconds" else [])]
+        transactions = [Transaction(n, (log.transaction_version(n) or 0) + 1) for n in names]
+        log.create_write_transaction(
+            [*added, *removed],
+            "append",
+            delta_schema(table),
+            _partitions(table),
+            commit_properties=CommitProperties(
+                app_transactions=transactions, max_commit_retries=MOST_TRIES
+            ),
+        )
+        if self._files.folder is not None:
+            logs = self._files.folder / table / "_delta_log"
+            sync(max(logs.glob("*.json")), logs)
+
+    def _keep_model(self, name: str, rows: pyarrow.Table) -> None:
+        log = self._made("models")
+        if log.transaction_version(name) is None:
+            added = self._files.write("models", "", "", name, rows, NOTHING)
+            with suppress(CommitFailedError):  # another process has written the same row
+                self._commit("models", log, [added], (), name, "")
+
+    def _join(self, table: str, group: Sequence[StoredFile]) -> None:
+        """Replace files of complete sources of one arm and day by one."""
+        rows = self._files.dataset(table, group).to_table()
+        if table not in UNDIVIDED:
+            rows = rows.drop_columns(["day"]).sort_by(TABLES[table][0].name)
+        pairs = [pair for f in group if table == "seconds" for pair in self._ranges_of(f)]
+        arm, day = group[0].arm or "", group[0].day or ""
+        name = f"{LIVE if group[0].live else ''}joined"
+        added = self._files.write(table, arm, day, name, rows, TimeRanges.of(pairs))
+        log = self._made(table)
+        if {file.path for file in _logged(table, log)}.issuperset(file.path for file in group):
+            with suppress(CommitFailedError):  # who replaced one of them meanwhile is right
+                self._commit(table, log, [added], group, f"joined:{arm}:{day}", arm)
+
+    def _covered(
+        self, seconds: DeltaTable | None, arm: str, start: int, besides: str
+    ) -> TimeRanges:
+        found: list[tuple[int, int]] = []
+        for file in _logged("seconds", seconds):
+            late = file.times is None or file.times[1] + 2 * 10**9 >= start
+            if file.arm == arm and file.source != besides and late:
+                found += self._ranges_of(file)
+        return TimeRanges.of(found)
+
+    def _ranges_of(self, file: StoredFile) -> list[tuple[int, int]]:
+        """Time that a file of `seconds` covers; nothing if it does not count."""
+        if file.path not in self._ranges:
+            if not self._files.is_good(file):
+                return []
+            self._ranges[file.path] = self._files.ranges(file)
+        return self._ranges[file.path]
+
+    # What is wrong with a store, in words
 
     def _compared(
         self,
-        files: Mapping[str, int | None],
-        records: Mapping[str, int | None],
-        matters: Callable[[str], bool],
-    ) -> Holdings:
-        """What records say about files; both by name, with their sizes."""
-        found = Comparison()
-        expected: dict[str, tuple[str, Content]] = {}
-        for name, size in records.items():
-            try:
-                owner, contents = self._files_of(name, size)
-            except ValueError as error:
-                found.foreign_record(name, str(error))
-                continue
-            begun = name.startswith(f"{BEGUN}/")
-            for own, content in contents.items():
-                if matters(own):
-                    expected[own] = (owner, content)
-                    found.unfinished.discard(own)
-                    if begun:
-                        found.unfinished.add(own)
-        total = sum(size or 0 for size in files.values())
-        look = isinstance(self._place, LocalPlace) and total <= MOST_CHECKED
-        writers = {each.writer for each in map(FileName.of, expected) if each is not None}
-        for name, size in files.items():
-            file = FileName.of(name)
-            if size is None:
-                found.foreign(name)
-            elif name in found.unfinished or (name.startswith(f"{MODELS}/") and file is None):
-                continue
-            elif name in expected:
-                owner, content = expected[name]
-                data = self._place.read(name) if look and content.has_size(size) else None
-                whole = content.is_of(data, name) if data is not None else content.has_size(size)
-                found.add(name, owner, good=whole)
-            elif file is not None and (
-                not records or (file.writer is not None and file.writer not in writers)
+        files: Sequence[StoredFile],
+        logged: Sequence[StoredFile],
+        old: Sequence[OldSource],
+    ) -> tuple[dict[str, str], list[str]]:
+        """What is wrong with files ("lost", "changed") by path, and lines about foreign ones."""
+        there = {n: size for table in TABLES for n, size in self._files.listing(table).items()}
+        look = self._files.folder is not None and sum(f.size or 0 for f in files) <= MOST_CHECKED
+        wrong = {}
+        for file in files:
+            size = there.get(file.path, -1)
+            if size == -1:
+                wrong[file.path] = "lost"
+            elif (
+                size is None
+                or file.size not in (None, size)
+                or (look and not self._files.is_good(file))
             ):
-                found.add(name, "", good=True)  # made elsewhere, or by an earlier version
+                wrong[file.path] = "changed"
+        known = {file.path for file in (*logged, *files)} | {each.name for each in old}
+        names = {path.rpartition("/")[2] for path in known}
+        copies: dict[str, list[str]] = {}
+        for path, size in there.items():
+            name = path.rpartition("/")[2]
+            # Of our files that no log names, some were replaced, some are of killed processes.
+            ours = size is not None and StoredFile(path).ours and name not in names
+            if path not in known and not ours:
+                copies.setdefault(name, []).append(path)
+        return wrong, [
+            f"{_some(paths)}: no log of the store names it (a copy?); it does not count, and is "
+            "left as it is"
+            for paths in copies.values()
+        ]
+
+    def _lost(
+        self,
+        files: Sequence[StoredFile],
+        wrong: Mapping[str, str],
+        records: Mapping[str, SourceRecord],
+        old: Sequence[OldSource],
+    ) -> Iterator[str]:
+        """Lines about files that are lost or changed."""
+        records = {**records, **{each.record.source: each.record for each in old if each.record}}
+        found: dict[tuple[str, ...], list[str]] = {}
+        for file in files:
+            if file.path in wrong:
+                bags = [
+                    record.bag
+                    for record in records.values()
+                    if file.source == record.source
+                    or (file.source is None and file.arm == record.arm and _overlap(file, record))
+                ]
+                found.setdefault((wrong[file.path], *filter(None, bags)), []).append(file.path)
+        for (word, *bags), paths in found.items():
+            where = f"{_some(paths)} {'are' if len(paths) > 1 else 'is'} {word}, the sums lack"
+            if bags:
+                yield f"{where} its rows; add {' '.join(bags)} again"
             else:
-                found.foreign(name)
-        for name, (owner, _) in expected.items():
-            there = name in files or name in found.unfinished
-            if not there and self._place.read(name) is None:
-                found.lost(name, owner)
-        models = tuple(
-            name
-            for name, size in self._place.files(MODELS).items()
-            if is_model_file(name) and size is not None
-        )
-        warnings = found.warnings()
-        if not records:
-            warnings += ("no record states which files there must be: some may be lost or copies",)
-        return Holdings((*found.good, *models), warnings)
+                yield f"{where} the rows that the estimator wrote there"
 
-    def _files_of(self, name: str, size: int | None) -> tuple[str, Mapping[str, Content]]:
-        """Whose files a record names, in words, and what these contain.
+    def _short(self, files: Iterable[StoredFile], records: Mapping[str, SourceRecord]) -> list[str]:
+        """Lines about bags of which fewer rows are left than they had.
 
-        Raises:
-            ValueError: it is no record.
+        Files of several bags that are lost are replaced when one of these is added again; then the
+        rows of the others are still missing.
         """
-        source = recorded_source(name)
-        content = self._place.read(name) if source is not None and size is not None else None
-        if source is None or content is None:
-            raise ValueError("is no record of this store")
-        if name.startswith(f"{SOURCES}/"):
-            record = SourceRecord.from_json(content, source)
-            return record.bag, record.files
-        return "", files_of(content, source.partition(".")[0])
-
-    def _recorded(self, source: str | None) -> SourceRecord | None:
-        """The record of a source; None if there is none, or something else in its place."""
-        content = None if source is None else self._place.read(record_name(SOURCES, source))
-        if source is None or content is None:
-            return None
-        with suppress(ValueError):
-            return SourceRecord.from_json(content, source)
-        return None
-
-    def _intact(self, record: SourceRecord) -> bool:
-        """Whether all files of a source are there as they were written."""
-        contents = ((self._place.read(name), name) for name in record.files)
-        return all(
-            data is not None and record.files[name].is_of(data, name) for data, name in contents
-        )
-
-    def _covered(self, arm: str, days: Iterable[str], besides: str) -> TimeRanges:
-        pairs: list[tuple[int, int]] = []
-        for day in days:
-            for folder in (f"seconds/day={day}/{arm}", f"seconds/arm={arm}/day={day}"):
-                for name, size in self._place.files(folder).items():
-                    file = FileName.of(name)
-                    if file is None or size is None or file.source.startswith(besides):
-                        continue
-                    pairs += self._covered_by(name, file, size)
-        return TimeRanges.of(pairs)
-
-    def _covered_by(self, name: str, file: FileName, size: int) -> list[tuple[int, int]]:
-        """Time that a file of `seconds` covers; nothing if it does not count."""
-        known = self._known.get((name, size))
-        if known is not None:
-            return known
-        content = self._place.read(name)
-        if content is None:
+        have = sum(f.rows or 0 for f in files if f.table == "seconds" and not f.live)
+        bags = [record for record in records.values() if record.bag]
+        if have >= sum(record.rows["seconds"] for record in bags):
             return []
-        if file.writer is None:
-            record = self._recorded(file.source)
-            expected = None if record is None else record.files.get(name)
-            if expected is None or not expected.is_of(content, name):
-                return []
-        pairs = covered_time(content).pairs()
-        if file.writer is None:  # the file of a live writer grows
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[name, size] = pairs
-        return pairs
+        return [
+            f"{record.bag}: rows of it are lost; add it again"
+            for record in bags
+            if self._open("seconds") is not None and not self.has(record.source)
+        ]
 
-    def _write(self, record: SourceRecord, files: Mapping[str, bytes]) -> None:
-        begun = record_name(BEGUN, record.source)
-        try:
-            self._place.write(begun, json.dumps(list(files)).encode())
-            for name, content in files.items():
-                self._place.write(name, content)
-            self._place.write(record_name(SOURCES, record.source), record.to_json())
-        except BaseException:
-            with suppress(OSError):
-                self._remove(record.source, files)
-            raise
-        self._place.remove(begun)
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
-    def _remove(self, source: str, files: Iterable[str]) -> None:
-        """Remove a source.
-
-        Args:
-            source: its name.
-            files: names that were checked to be its own, see `read_files`.
-        """
-        self._place.remove(record_name(SOURCES, source))
-        for name in files:
-            self._place.remove(name)
-        self._place.remove(record_name(BEGUN, source))
-
-    def _remove_abandoned(self) -> None:
-        """Remove the files of sources that killed processes began; nothing else."""
-        for name, size in self._place.files(BEGUN).items():
-            try:
-                _, files = self._files_of(name, size)
-            except ValueError as error:
-                self._say(f"{name}: {error}; it is left as it is")
-                continue
-            source = str(recorded_source(name))
-            if self._recorded(source) is None:
-                self._remove(source, files)
-            else:
-                self._place.remove(name)
-
-    def _say(self, note: str) -> None:
-        if note not in self.notes:
-            self.notes.append(note)
+    def _busy(self) -> StoreError:
+        return StoreError(
+            self.address, "is written by others again and again", "repeat the command later"
+        )
 
     @contextmanager
     def _problems(self, what: str) -> Iterator[None]:
-        """Errors of files and servers as one of this package."""
-        with optional_import():
-            import pyarrow
+        """Errors of files, servers and tables as one of this package."""
         try:
             yield
-        except (OSError, ValueError, pyarrow.ArrowException) as error:
-            if isinstance(error, OSError) and error.strerror:
-                problem = error.strerror
-            else:
-                problem = str(error)
+        except (OSError, ValueError, DeltaError, pyarrow.ArrowException) as error:
+            if isinstance(error, UrEnergyError):
+                raise
+            problem = error.strerror if isinstance(error, OSError) else None
+            problem = problem or " ".join(str(error).split())
             raise StoreError(
                 self.address,
                 f"cannot be {what} ({problem})",
@@ -576,17 +686,59 @@ class HistoryStore:
             ) from error
 
 
-def _place(address: str) -> Place:
-    if address.startswith(_S3):
-        path = address.removeprefix(_S3).strip("/")
-        if not path:
-            raise StoreError(address, "names no bucket", "give s3://BUCKET/PREFIX")
-        return S3Place(path)
-    if "://" in address:
-        raise StoreError(address, "is neither a folder nor an s3:// address", "give one of these")
-    folder = user_path(address).absolute()
-    if str(folder) != str(folder).encode(errors="replace").decode():
-        raise StoreError(folder, "has a name that is not UTF-8, which Parquet needs", "rename it")
-    if folder.exists() and not folder.is_dir():
-        raise StoreError(folder, "is not a folder", "name the folder of the store")
-    return LocalPlace(folder)
+def delta_schema(table: str) -> pyarrow.Schema:
+    """Schema of a table as its log has it: arm and day included; anything may be missing."""
+    columns = [column.with_nullable(True) for column in arrow_schema(table)]
+    if table not in UNDIVIDED:
+        columns.insert(0, pyarrow.field("arm", pyarrow.string()))
+        columns.append(pyarrow.field("day", pyarrow.date32()))
+    return pyarrow.schema(columns)
+
+
+def _partitions(table: str) -> list[str] | None:
+    return None if table in UNDIVIDED else ["day"]
+
+
+def _logged(table: str, log: DeltaTable | None) -> list[StoredFile]:
+    """Files that count by the log of a table."""
+    name, first = "model" if table == "models" else "source", TABLES[table][0].name
+    actions = [] if log is None else pyarrow.table(log.get_add_actions(flatten=True)).to_pylist()
+    found = []
+    for row in actions:
+        low, high = row.get(f"min.{first}"), row.get(f"max.{first}")
+        crc32 = re.search(r"-([0-9a-f]{8})\.parquet$", row["path"])
+        found.append(
+            StoredFile(
+                path=f"{table}/{row['path']}",
+                size=row["size_bytes"],
+                crc32=None if crc32 is None else int(crc32[1], 16),
+                rows=row["num_records"],
+                day=None if table in UNDIVIDED else str(row["partition.day"]),
+                arm=row.get("min.arm"),
+                sources=(row.get(f"min.{name}") or "", row.get(f"max.{name}") or ""),
+                times=(_ns(low), _ns(high)) if isinstance(low, datetime) and high else None,
+            )
+        )
+    return found
+
+
+def _taken_over(old: OldSource, seconds: DeltaTable | None) -> bool:
+    """Whether a killed process has made tables of it, and has not removed its files yet."""
+    source = Path(old.name).stem
+    return bool(source and seconds and seconds.transaction_version(source) is not None)
+
+
+def _overlap(file: StoredFile, record: SourceRecord) -> bool:
+    first, last = file.times or (0, 0)
+    return first <= record.end and record.start <= last + 10**9
+
+
+def _ns(time: datetime) -> int:
+    """Nanoseconds since 1970."""
+    return int(np.datetime64(time.replace(tzinfo=None), "us").astype(np.int64)) * 1000
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = len(names) - 1
+    return names[0] if not more else f"{names[0]} and {more} more file{'s' * (more > 1)}"

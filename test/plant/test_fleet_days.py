@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from test.plant.history.synthetic_plant import Arm, Work, write_plant
+from test.plant.synthetic_plant import Arm, Work, write_plant
 from ur_energy_model.plant.database import HistoryDatabase, Period
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.summary import Anomaly, FleetDays, find_anomalies, read_fleet_days

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from test.plant.health.surrogate_health import CONSTANT, REFERENCE, health_table, minutes_of
+from test.plant.surrogate_health import CONSTANT, REFERENCE, health_table, minutes_of
 from ur_energy_model.plant.plant_health import COLUMNS, arm_minutes
 
 

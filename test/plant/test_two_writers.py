@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.plant.history.made_up_bags import (
+from test.plant.made_up_bags import (
     HOUR,
     MODEL,
     NOON,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from test.plant.cluster import clusters as works
-from test.plant.cluster.clusters import Cluster, cluster, wait_for
+from test.plant import clusters as works
+from test.plant.clusters import Cluster, cluster, wait_for
 from ur_energy_model.many_bags import BagResult, in_this_process
 from ur_energy_model.plant import cluster as clusters
 from ur_energy_model.plant.cluster import (

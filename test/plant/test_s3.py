@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated
+from test.plant.made_up_bags import HOUR, NOON, Session, add, estimated
 from ur_energy_model.plant import places as s3_place
 from ur_energy_model.plant.places import S3Place, StoreError
 from ur_energy_model.plant.store import HistoryStore
@@ -41,7 +41,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_bags_are_added_once(server, tmp_path) -> None:
     bags = [Session(at=NOON + k * HOUR).bag(tmp_path / f"bag_{k}") for k in range(2)]
     truth = sum(estimated(bag).supply for bag in bags)
-    assert add(server, *bags).energy == pytest.approx(truth)
+    assert add(server, *bags).sum("energy") == pytest.approx(truth)
     again = add(server, *bags)
     assert (len(again.records), len(again.skipped)) == (0, 2)
     store = HistoryStore(server)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from test.plant.health.surrogate_health import (
+from test.plant.surrogate_health import (
     ELBOW,
     elbow,
     friction_of,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import write_bag
-from test.plant.history.made_up_bags import rows, total
+from test.plant.made_up_bags import rows, total
 from ur_energy_model.cli.main import main
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.samples import Telemetry

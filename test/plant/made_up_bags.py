@@ -82,19 +82,20 @@ def estimated(bag: Path) -> EnergySummary:
 
 
 def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str, Any]]:
-    """Rows as DuckDB reads them from outside, in the order of time."""
+    """Rows as DuckDB reads them from outside by the log, in the order of time."""
     import duckdb
+    from deltalake import DeltaTable
 
-    files = sorted(map(str, (store / table).glob("day=*/*/*.parquet")))
-    if not files:
+    if not (store / table / "_delta_log").exists():
         return []
     time = {"seconds": "second", "cycles": "start", "health": "minute"}[table]
-    query = f"""SELECT {what} FROM read_parquet($files, hive_partitioning = true,
-        hive_types = {{'day': VARCHAR}}) ORDER BY arm, {time}, source"""
+    query = f"SELECT {what} FROM log ORDER BY arm, {time}, source"
     with duckdb.connect() as connection:
-        found = connection.execute("SET TimeZone = 'UTC'").execute(query, {"files": files})
+        connection.register("log", DeltaTable(store / table).to_pyarrow_dataset())
+        found = connection.execute("SET TimeZone = 'UTC'").execute(query)
         names = [column[0] for column in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        found_rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    return [row | {"day": str(row["day"])} if "day" in row else row for row in found_rows]
 
 
 def file_count(store: Path) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from test.plant.health.simulated_days import FIELDS
+from test.plant.simulated_days import FIELDS
 from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm_options import ArmOptions

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from test.plant.health.surrogate_health import JOINTS, elbow, health_table, minutes_of
+from test.plant.surrogate_health import JOINTS, elbow, health_table, minutes_of
 from ur_energy_model.codec import plain
 from ur_energy_model.plant.plant_health import arm_health
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import write_bag
-from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated, rows, total
+from test.plant.made_up_bags import HOUR, NOON, Session, add, estimated, rows, total
 from test.small_disk import small_disk
 from ur_energy_model.plant.database import HistoryDatabase
-from ur_energy_model.plant.places import StoreError
+from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.plant.schema import TABLES
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.summary import summarise
@@ -33,7 +33,7 @@ def test_sums_equal_the_estimate(tmp_path: Path, shift: float, moving: float, st
     (record,) = added.records
     store = tmp_path / "store"
     assert total(store) == pytest.approx(truth.supply, **CLOSE)
-    assert added.energy == pytest.approx(truth.supply, **CLOSE)
+    assert added.sum("energy") == pytest.approx(truth.supply, **CLOSE)
     assert record.accounted == pytest.approx(truth.duration, **CLOSE)
     for column, value in {
         "bus_energy": truth.bus,
@@ -104,7 +104,7 @@ def test_a_truncated_bag_is_named_and_the_others_are_added(tmp_path: Path) -> No
     assert len(added.records) == 2
     assert [result.bag for result in added.failed] == [bags[1], tmp_path / "none"]
     assert all(str(result.bag) in str(result.reason) for result in added.failed)
-    assert added.energy == pytest.approx(estimated(bags[0]).supply + estimated(bags[2]).supply)
+    assert added.sum("energy") == pytest.approx(estimated(bags[0]).supply + estimated(bags[2]).supply)
 
 
 def test_the_order_of_the_bags_does_not_matter(tmp_path: Path) -> None:

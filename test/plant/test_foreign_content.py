@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from test.plant.history.made_up_bags import HOUR, NOON, Session
+from test.plant.made_up_bags import HOUR, NOON, Session
 from ur_energy_model.cli.main import main
 from ur_energy_model.errors import printable
 from ur_energy_model.plant import store as holdings

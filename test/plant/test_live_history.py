@@ -15,7 +15,7 @@ import pytest
 from test.energy.known_arm import ROBOT, known_model, packets
 from test.identification.exact_arm import write_bag
 from test.optimization.simulated_cycle import pick_and_place, recorded
-from test.plant.history.made_up_bags import (
+from test.plant.made_up_bags import (
     HOUR,
     MODEL,
     NOON,

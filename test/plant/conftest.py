@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from test.plant.history.synthetic_plant import Arm, Work, write_plant
+from test.plant.synthetic_plant import Arm, Work, write_plant
 
 PLANT_ARMS = [
     Arm("A1", programs=("weld", "pick")),

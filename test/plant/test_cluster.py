@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated, rows, work_for
+from test.plant.made_up_bags import HOUR, NOON, Session, add, estimated, rows, work_for
 from ur_energy_model.plant.add import add_bags
 from ur_energy_model.plant.cluster import bag_work
 
@@ -27,4 +27,4 @@ def test_two_workers_make_the_store_that_one_process_makes(tmp_path: Path) -> No
     assert added.skipped == bags[:1]
     assert [result.bag for result in added.failed] == [tmp_path / "none"]
     assert rows(tmp_path / "one") == rows(tmp_path / "two")
-    assert added.energy < sum(estimated(bags[k]).supply for k in (1, 3, 4))
+    assert added.sum("energy") < sum(estimated(bags[k]).supply for k in (1, 3, 4))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from test.energy.known_arm import packets
-from test.plant.history.made_up_bags import HOUR, NOON, Session, add, estimated, total
+from test.plant.made_up_bags import HOUR, NOON, Session, add, estimated, total
 from ur_energy_model.plant.add import BagFolder
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Telemetry

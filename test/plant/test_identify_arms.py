@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.plant.fleet.recorded_fleet import ARM, record
+from test.plant.recorded_fleet import ARM, record
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.model.robots import load_robot

@@ -1,0 +1,473 @@
+"""Files of a history store: what they are named, how they are written, and whether they are whole.
+
+A store is a folder or a prefix of a bucket. Nothing outside of it is read, written or removed, also
+where a link leads there.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import re
+import stat
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+import pyarrow.dataset
+import pyarrow.fs
+import pyarrow.parquet
+
+from ur_energy_model.errors import InputError, RecordingError, optional_import
+from ur_energy_model.files import new_file, open_regular, user_path
+from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
+from ur_energy_model.plant.schema import LIVE, TABLES, UNDIVIDED, arrow_schema
+from ur_energy_model.typing import Self
+
+with optional_import():
+    from deltalake.fs import DeltaStorageHandler
+    from deltalake.transaction import AddAction
+
+DAY = 86_400 * 1_000_000_000
+"""ns."""
+MOST_DAYS = 400
+"""Of one source: a recording that seems to be longer has a damaged clock."""
+RANGES = b"ur_energy_model.ranges"
+"""Key in the footer of a file: begins and ends of the time that its rows cover [ns]."""
+COUNTED = ("seconds", "cycles", "health")
+"""Tables whose rows a record counts."""
+S3 = "s3://"
+_PLAIN = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*"
+_OWN = re.compile(rf".*/{_PLAIN}-[0-9a-f]{{8}}\.parquet")
+_OLD_FILE = re.compile(
+    rf"(?P<table>[a-z][a-z_]*)/day=(?P<day>\d{{4}}-\d\d-\d\d)/(?P<arm>{_PLAIN})/"
+    rf"(?P<source>{_PLAIN})\.parquet"
+)
+_OLD_RECORD = re.compile(rf"(?:sources|writers)/{_PLAIN}\.json")
+_OLD_MODEL = re.compile(r"models/[0-9a-z]+-[A-Za-z0-9_]+\.parquet")
+
+
+class StoreError(InputError):
+    """A history store that cannot be read or written."""
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """A source: a row of the table `sources`.
+
+    Attributes:
+        source: SHA-256 of the bag, or name of the live writer.
+        bag: absolute path where it was read; "" for a live writer.
+        arm: name of the arm.
+        robot: its type.
+        model: that its energies were computed with, see `model_key`.
+        start, end: host time of the first and last sample [ns since 1970 UTC].
+        host_time: whether these are times of day; False where only the controller's clock is known.
+        rows: number of rows by table.
+        energy: sum of total_energy over the rows of `seconds` [J].
+        accounted: time integrated over [s].
+        left_out: time that other sources had covered [s].
+    """
+
+    source: str
+    bag: str
+    arm: str
+    robot: str
+    model: str
+    start: int
+    end: int
+    host_time: bool
+    rows: dict[str, int]
+    energy: float
+    accounted: float
+    left_out: float
+
+    def table(self) -> pyarrow.Table:
+        """As a row."""
+        row = asdict(self) | {name: self.rows.get(name, 0) for name in COUNTED}
+        times = {name: row[name] // 1000 for name in ("start", "end")}
+        return pyarrow.Table.from_pylist([row | times], arrow_schema("sources"))
+
+    @classmethod
+    def of(cls, rows: pyarrow.Table) -> list[Self]:
+        """From rows."""
+        found = []
+        for name in ("start", "end"):
+            values = pyarrow.compute.multiply(rows[name].cast("int64"), 1000)
+            rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+        for row in rows.to_pylist():
+            counts = {name: row.pop(name) for name in COUNTED}
+            found.append(cls(rows=counts, **row))
+        return found
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file that the log of a table names, or a record of an earlier version.
+
+    Attributes:
+        path: in the store.
+        size: bytes; None where it is not known.
+        crc32: of its content; None where it is not known.
+        rows: their number; None where it is not known.
+        day, arm: of the rows; None for tables that are not divided.
+        sources: first and last name of the sources of its rows, in the order of names.
+        times: of the first and last row [ns]; None where they are not known.
+    """
+
+    path: str
+    size: int | None = None
+    crc32: int | None = None
+    rows: int | None = None
+    day: str | None = None
+    arm: str | None = None
+    sources: tuple[str, str] = ("", "")
+    times: tuple[int, int] | None = None
+
+    @property
+    def table(self) -> str:
+        """Whose file it is."""
+        return self.path.partition("/")[0]
+
+    @property
+    def inside(self) -> str:
+        """Path in the table."""
+        return self.path.partition("/")[2]
+
+    @property
+    def source(self) -> str | None:
+        """Whose rows it has; None if they are of several sources, which then are all complete."""
+        return self.sources[0] if self.sources[0] == self.sources[1] else None
+
+    def may_hold(self, source: str) -> bool:
+        """Whether rows of a source can be in it."""
+        return self.sources[0] <= source <= self.sources[1]
+
+    @property
+    def live(self) -> bool:
+        """Whether a live writer wrote its rows."""
+        return self.sources[0].startswith(LIVE)
+
+    @property
+    def ours(self) -> bool:
+        """Whether its name is one that `StoreFiles.write` makes."""
+        return _OWN.fullmatch(self.path) is not None
+
+
+class StoreFiles:
+    """Files of a store, by paths with "/" between folders.
+
+    Args:
+        address: folder, made by the first writing, or s3://BUCKET/PREFIX.
+
+    Attributes:
+        folder: absolute path; None on an S3 server.
+        address: path of the folder, or s3:// address.
+        options: of the S3 server, for Delta Lake.
+
+    Raises:
+        StoreError: no such address.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.folder = _folder(address)
+        self.options: dict[str, str] = {}
+        if self.folder is not None:
+            self.address, self._root = str(self.folder), f"{self.folder}/"
+            self._system: pyarrow.fs.FileSystem = pyarrow.fs.LocalFileSystem()
+            return
+        self.address, self._root = S3 + address.removeprefix(S3).strip("/"), ""
+        plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+        self.options = {"timeout": "20s", "connect_timeout": "5s", "max_retries": "3"}
+        self.options |= {"retry_timeout": "30s", "allow_http": str(plain).lower()}
+        handler = DeltaStorageHandler(self.address, self.options)
+        self._system = pyarrow.fs.PyFileSystem(handler)
+
+    def write(
+        self, table: str, arm: str, day: str, source: str, rows: pyarrow.Table, ranges: TimeRanges
+    ) -> AddAction:
+        """Write rows of one arm and day; they count once the action is committed.
+
+        The same rows have the same name: a process that was killed is repeated, not added to.
+        """
+        divided = table not in UNDIVIDED
+        if divided and "arm" not in rows.schema.names:
+            rows = with_arm(rows, arm)
+        footer = {**(rows.schema.metadata or {}), RANGES: json.dumps(ranges.pairs()).encode()}
+        out = io.BytesIO()
+        pyarrow.parquet.write_table(
+            rows.replace_schema_metadata(footer), out, compression="zstd", version="2.6"
+        )
+        data = out.getvalue()
+        name = f"{source}-{zlib.crc32(data):08x}.parquet"
+        inside = f"day={day}/{arm}/{name}" if divided else name
+        if self.folder is not None:
+            path = self.path(f"{table}/{inside}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with new_file(path, "wb") as file:
+                file.write(data)
+            sync(path.parent)
+        else:
+            with self._system.open_output_stream(f"{table}/{inside}") as stream:
+                stream.write(data)
+        lowest: dict[str, Any] = {}
+        highest: dict[str, Any] = {}
+        for column in ("arm", "source", "model", *([TABLES[table][0].name] if divided else [])):
+            if column in rows.schema.names and len(rows):
+                low, high = pyarrow.compute.min_max(rows[column]).as_py().values()
+                if isinstance(low, datetime):
+                    low, high = (each.isoformat().replace("+00:00", "Z") for each in (low, high))
+                lowest[column], highest[column] = low, high
+        stats = {"numRecords": len(rows), "minValues": lowest, "maxValues": highest}
+        values = {"day": day} if divided else {}
+        return AddAction(inside, len(data), values, int(time.time() * 1e3), True, json.dumps(stats))
+
+    def is_good(self, file: StoredFile) -> bool:
+        """Whether a file is there as it was written; on an S3 server, of that size."""
+        if self.folder is None:
+            info = self._system.get_file_info(file.path)
+            return bool(info.is_file and file.size in (None, info.size))
+        with suppress(OSError):
+            data = self.read(file.path)
+            return len(data) > 0 and (file.crc32 is None or zlib.crc32(data) == file.crc32)
+        return False
+
+    def read(self, name: str) -> bytes:
+        """Content of a file; b"" if there is none, or a link, pipe or device."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if self.folder is None:
+                with self._system.open_input_file(name) as stream:
+                    return bytes(stream.read())
+            path = self.path(name)
+            if path.is_file() and not path.is_symlink():
+                with open_regular(path) as file:
+                    return file.read()
+        return b""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if there is one."""
+        if self.folder is not None:
+            self.path(name).unlink(missing_ok=True)
+        else:
+            with suppress(FileNotFoundError):
+                self._system.delete_file(name)
+
+    def ranges(self, file: StoredFile) -> list[tuple[int, int]]:
+        """Begins and ends of the time that the rows of a file cover [ns]."""
+        with self._system.open_input_file(self._root + file.path) as stream:
+            metadata = pyarrow.parquet.read_schema(stream).metadata or {}
+        return [(int(start), int(end)) for start, end in json.loads(metadata.get(RANGES, b"[]"))]
+
+    def listing(self, folder: str) -> dict[str, int | None]:
+        """Sizes of all files below a folder [bytes] by path; None for links, pipes and devices.
+
+        Logs and hidden files are left out.
+        """
+        found: dict[str, int | None] = {}
+        if self.folder is None:
+            selector = pyarrow.fs.FileSelector(folder, allow_not_found=True, recursive=True)
+            for info in self._system.get_file_info(selector):
+                if info.is_file and "/_delta_log/" not in info.path:
+                    found[info.path] = info.size
+            return found
+        if (self.folder / folder).is_symlink():
+            return {folder: None}
+        for place, folders, names in os.walk(self.folder / folder):
+            folders[:] = sorted(each for each in folders if each != "_delta_log")
+            links = [each for each in folders if Path(place, each).is_symlink()]
+            for name in sorted([*names, *links]):
+                with suppress(FileNotFoundError):
+                    status = os.lstat(f"{place}/{name}")
+                    if not name.startswith("."):
+                        path = f"{place}/{name}".removeprefix(self._root)
+                        found[path] = status.st_size if stat.S_ISREG(status.st_mode) else None
+        return found
+
+    def dataset(self, table: str, files: Sequence[StoredFile]) -> pyarrow.dataset.Dataset:
+        """Rows of files, arm and day as text; columns that a file lacks are null.
+
+        Conditions on day and arm leave out the files that cannot hold such rows.
+        """
+        import pyarrow.dataset as ds
+
+        schema = arrow_schema(table)
+        columns = [field.with_nullable(True) for field in schema]
+        if table not in UNDIVIDED:
+            columns += [pyarrow.field(name, pyarrow.string()) for name in ("arm", "day")]
+        schema = pyarrow.schema(columns)
+        if not files:
+            return ds.dataset(schema.empty_table())
+        kind, known = ds.ParquetFileFormat(), ds.scalar(True)
+        parts = []
+        for file in files:
+            if table not in UNDIVIDED:
+                known = (ds.field("arm") == file.arm) & (ds.field("day") == file.day)
+            path = self._root + file.path
+            parts.append(kind.make_fragment(path, self._system, partition_expression=known))
+        return ds.FileSystemDataset(parts, schema, kind, self._system)
+
+    def path(self, name: str) -> Path:
+        """Where a file of a local store is.
+
+        Raises:
+            OSError: that is not in its folder.
+        """
+        assert self.folder is not None
+        path, home = self.folder / name, os.path.realpath(self.folder)
+        if os.path.commonpath([home, os.path.realpath(path.parent)]) != home:
+            raise OSError(errno.EPERM, f"{name} leads out of the store")
+        return path
+
+    def old_sources(self) -> Iterator[OldSource]:
+        """What an earlier version wrote, with a JSON record per source in place of logs."""
+        there = [name for folder in ("sources", "writers") for name in self.listing(folder)]
+        for name in filter(_OLD_RECORD.fullmatch, there):
+            found = OldSource.of(name, self.read(name))
+            if found is not None:
+                yield found
+        for name in filter(_OLD_MODEL.fullmatch, self.listing("models")):
+            yield OldSource("", None, (StoredFile(name, sources=(name, name)),))
+
+
+@dataclass(frozen=True)
+class OldSource:
+    """What a record of an earlier version names.
+
+    Attributes:
+        name: path of the record; "" for the file of a model.
+        record: None for the files of a live writer, and of a model.
+        files: of the source.
+    """
+
+    name: str
+    record: SourceRecord | None
+    files: tuple[StoredFile, ...]
+
+    @classmethod
+    def of(cls, name: str, content: bytes) -> Self | None:
+        """From the content of a record; None if it is none, or names what is not its own."""
+        source = Path(name).stem
+        owner = source.partition(".")[0]
+        try:
+            values = json.loads(content)
+            named = values["files"] if isinstance(values, dict) else values
+            files = []
+            for path in named:
+                known = named[path] if isinstance(named, dict) else {}
+                found = _OLD_FILE.fullmatch(path)
+                if not found or found["table"] not in TABLES or owner not in found["source"]:
+                    return None
+                date.fromisoformat(found["day"])
+                owners = (found["source"],) * 2
+                place = (found["day"], found["arm"], owners)
+                files.append(StoredFile(path, known.get("size"), known.get("crc32"), None, *place))
+            if isinstance(values, list):
+                return cls(name, None, tuple(files))
+            record = SourceRecord(**{each.name: values[each.name] for each in fields(SourceRecord)})
+            return cls(name, record, tuple(files)) if record.source == source else None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+
+    def tables(self, files: StoreFiles) -> tuple[dict[str, pyarrow.Table], TimeRanges]:
+        """Rows of the files that are whole, and the time that they cover."""
+        good = [file for file in self.files if files.is_good(file)]
+        tables = {
+            table: files.dataset(table, [file for file in good if file.table == table])
+            .to_table()
+            .drop_columns(["arm", "day"])
+            for table in COUNTED
+        }
+        pairs = [pair for f in good if f.table == "seconds" for pair in files.ranges(f)]
+        return tables, TimeRanges.of(pairs)
+
+    def made_up(self, seconds: pyarrow.Table) -> SourceRecord:
+        """A record of a live writer, from its rows."""
+        first = seconds.slice(0, 1).to_pylist()[0]
+        times = seconds["second"].cast("int64").to_numpy() * 1000
+        sums = [float(np.sum(seconds[name].to_numpy())) for name in ("total_energy", "accounted")]
+        return SourceRecord(
+            source=Path(self.name).stem,
+            bag="",
+            arm=str(self.files[0].arm),
+            robot=first["robot"],
+            model=first["model"],
+            start=int(times.min()),
+            end=int(times.max()) + 10**9,
+            host_time=True,
+            rows={},
+            energy=sums[0],
+            accounted=sums[1],
+            left_out=0.0,
+        )
+
+
+def by_day(
+    table: str, rows: pyarrow.Table, ranges: TimeRanges, source: str
+) -> Iterator[tuple[str, pyarrow.Table, TimeRanges]]:
+    """Rows of a table by UTC day, with the time that they cover.
+
+    Raises:
+        RecordingError: more than MOST_DAYS days.
+    """
+    if table in UNDIVIDED:
+        yield "", rows, NOTHING
+        return
+    days = rows[TABLES[table][0].name].cast("int64").to_numpy() * 1000 // DAY
+    found = np.unique(days).tolist()
+    if len(found) > MOST_DAYS:
+        raise RecordingError(
+            source, f"its stamps are on {len(found)} days", "record again with a host clock"
+        )
+    for day in found:
+        within = ranges.within(day * DAY, (day + 1) * DAY) if table == "seconds" else NOTHING
+        yield day_name(day * DAY), rows.filter(days == day), within
+
+
+def day_name(time: int) -> str:
+    """UTC day YYYY-MM-DD of a host time [ns]."""
+    return str(np.datetime64(time, "ns").astype("datetime64[D]"))
+
+
+def with_arm(rows: pyarrow.Table, arm: str) -> pyarrow.Table:
+    """With the arm as a column: in the name of a folder, 0123 would be the number 123."""
+    return rows.add_column(0, "arm", pyarrow.repeat(pyarrow.scalar(arm), len(rows)))
+
+
+def sync(*paths: Path) -> None:
+    """Let files, and the names of folders, be on the disk."""
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _folder(address: str) -> Path | None:
+    """The folder of a store; None for one on an S3 server.
+
+    Raises:
+        StoreError: no such address.
+    """
+    if address.startswith(S3):
+        if not address.removeprefix(S3).strip("/"):
+            raise StoreError(address, "names no bucket", "give s3://BUCKET/PREFIX")
+        return None
+    if "://" in address:
+        raise StoreError(address, "is neither a folder nor an s3:// address", "give one of these")
+    folder = user_path(address).absolute()
+    if str(folder) != str(folder).encode(errors="replace").decode():
+        raise StoreError(folder, "has a name that is not UTF-8, which Parquet needs", "rename it")
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(folder, "is not a folder", "name the folder of the store")
+    return folder
