@@ -98,6 +98,13 @@ def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str,
     return [row | {"day": str(row["day"])} if "day" in row else row for row in found_rows]
 
 
+def files_of(store: Path, table: str = "seconds") -> list[Path]:
+    """Files that count by the log of a table, in the order of days and names."""
+    from deltalake import DeltaTable
+
+    return sorted(Path(name) for name in DeltaTable(store / table).file_uris())
+
+
 def file_count(store: Path) -> int:
     """Number of files in a store, in which folders may vanish meanwhile."""
     return sum(len(files) for _, _, files in os.walk(store))

@@ -13,8 +13,8 @@ import pyarrow as pa
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.plant.energy_parts import NOTHING
 from ur_energy_model.plant.schema import arrow_schema
-from ur_energy_model.plant.store_files import SourceRecord
 from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.store_files import SourceRecord
 from ur_energy_model.typing import Array, Indices
 
 JOINTS = ("base", "shoulder", "elbow", "wrist_1", "wrist_2", "wrist_3")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
@@ -16,9 +15,9 @@ from test.identification.exact_arm import write_bag
 from test.plant.made_up_bags import HOUR, NOON, Session, add, estimated, rows, total
 from test.small_disk import small_disk
 from ur_energy_model.plant.database import HistoryDatabase
-from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.plant.schema import TABLES
 from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.plant.summary import summarise
 
 CLOSE: dict[str, Any] = {"rel": 1e-9, "abs": 1e-6}
@@ -104,7 +103,8 @@ def test_a_truncated_bag_is_named_and_the_others_are_added(tmp_path: Path) -> No
     assert len(added.records) == 2
     assert [result.bag for result in added.failed] == [bags[1], tmp_path / "none"]
     assert all(str(result.bag) in str(result.reason) for result in added.failed)
-    assert added.sum("energy") == pytest.approx(estimated(bags[0]).supply + estimated(bags[2]).supply)
+    truth = estimated(bags[0]).supply + estimated(bags[2]).supply
+    assert added.sum("energy") == pytest.approx(truth)
 
 
 def test_the_order_of_the_bags_does_not_matter(tmp_path: Path) -> None:
@@ -250,25 +250,6 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert total(store) == pytest.approx(sum(estimated(bag).supply for bag in bags))
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
-    """Killed after some of its files were written: adding again, or another bag, cleans up."""
-    store = tmp_path / "store"
-    bag = Session(at=NOON + 12 * HOUR - 3 * 10**9).bag(tmp_path / "bag")
-    other = Session(at=NOON).bag(tmp_path / "other")
-    (record,) = add(store, bag).records
-    whole = rows(store)
-    (store / "sources" / f"{record.source}.json").unlink()
-    (store / "begun" / f"{record.source}.json").write_text(json.dumps(list(record.files)))
-    (store / list(record.files)[1]).unlink()
-    assert not HistoryStore(store).has(record.source)
-    add(store, other)
-    assert {row["source"] for row in rows(store)} == {
-        each.source for each in HistoryStore(store).sources()
-    }
-    add(store, bag)
-    assert [row for row in rows(store) if row["source"] == record.source] == whole
-
-
 @pytest.mark.parametrize(
     ("address", "words"),
     [("ftp://x/y", "neither a folder"), ("s3://", "names no bucket"), ("{file}", "not a folder")],
@@ -284,9 +265,11 @@ def test_polars_and_arrow_read_the_store(tmp_path: Path) -> None:
     bags = [Session(at=NOON + k * 24 * HOUR).bag(tmp_path / f"bag_{k}") for k in range(2)]
     add(tmp_path / "store", *bags)
     truth = sum(estimated(bag).supply for bag in bags)
-    frame = polars.scan_parquet(tmp_path / "store" / "seconds", hive_partitioning=True).collect()
+    frame = polars.scan_delta(str(tmp_path / "store" / "seconds")).collect()
     assert frame["total_energy"].sum() == pytest.approx(truth)
     assert frame["arm"].unique().to_list() == ["20235512345"]
+    joints = polars.scan_delta(str(tmp_path / "store" / "joint_seconds")).collect()
+    assert joints["energy"].sum() == pytest.approx(sum(estimated(b).electrical.sum() for b in bags))
     store = HistoryStore(tmp_path / "store")
     table = store.rows("seconds", store.holdings()).to_table()
     assert table.column("day").unique().to_pylist() == ["2026-05-04", "2026-05-05"]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from ur_energy_model.plant.database import HistoryDatabase, SqlError, unique
@@ -80,27 +78,6 @@ def test_result_is_read_in_batches(plant: Path) -> None:
 def test_names_of_columns_are_unique(plant: Path) -> None:
     assert ask(plant, "SELECT 1 AS a, 2 AS a, 3 AS a_1") == [{"a": 1, "a_1": 2, "a_1_1": 3}]
     assert unique(["a", "b", "a"]) == ["a", "b", "a_1"]
-
-
-def test_files_without_the_newest_columns_are_read(plant: Path, tmp_path: Path) -> None:
-    store = tmp_path / "old"
-    shutil.copytree(plant, store)
-    shutil.rmtree(store / "sources")  # a file that changed since would not count
-    file = next((store / "cycles").rglob("*.parquet"))
-    pq.write_table(pq.read_table(file, partitioning=None).drop_columns(["standby_energy"]), file)
-    found = ask(store, "SELECT count(*) - count(standby_energy) AS unknown FROM cycles")
-    assert found[0]["unknown"] == len(pq.read_table(file, partitioning=None))
-
-
-def test_damaged_file_is_refused_in_one_line(plant: Path, tmp_path: Path) -> None:
-    store = tmp_path / "damaged"
-    shutil.copytree(plant, store)
-    shutil.rmtree(store / "sources")
-    file = sorted((store / "seconds").rglob("*.parquet"))[-1]
-    file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(SqlError) as refusal:
-        ask(store, "SELECT sum(total_energy) FROM seconds")
-    assert "\n" not in str(refusal.value)
 
 
 def test_files_that_are_being_written_are_not_read(plant: Path) -> None:

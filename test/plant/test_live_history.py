@@ -23,6 +23,7 @@ from test.plant.made_up_bags import (
     Session,
     add,
     estimated,
+    files_of,
     rows,
     total,
 )
@@ -132,7 +133,7 @@ def test_rows_appear_while_it_runs_one_file_per_hour(tmp_path: Path) -> None:
     source.close()
     history.close()
     assert total(store) == pytest.approx(estimated(session.bag(tmp_path / "bag")).supply)
-    assert len(list((store / "seconds").rglob("*.parquet"))) == 2
+    assert len(files_of(store)) == 2
     assert len({row["source"] for row in rows(store)}) == 1
 
 
@@ -218,15 +219,13 @@ def test_files_of_a_live_writer_that_are_lost_copied_or_replaced_are_said(tmp_pa
     source.close()
     history.close()
     assert HistoryStore(store).holdings().warnings == ()
-    files = sorted((store / "seconds").rglob("*.parquet"))
+    files = files_of(store)
     copy = files[0].with_name(f"{files[0].stem}0.parquet")
     shutil.copy(files[0], copy)
     shutil.copy(files[0], files[1])
     files[2].unlink()
     found = HistoryStore(store).holdings()
-    assert [name for name in found.files if name.startswith("seconds")] == [
-        str(files[0].relative_to(store))
-    ]
+    assert [file.path for file in found.files["seconds"]] == [str(files[0].relative_to(store))]
     assert len(found.warnings) == 3
     for path in (copy, *files[1:]):
         assert any(path.name in line for line in found.warnings)
@@ -259,7 +258,7 @@ def test_a_store_that_hangs_does_not_hold_up_the_estimator(
     entered, release = threading.Event(), threading.Event()
     history = live(tmp_path / "store", period=0.01)
 
-    def hang(*_: object) -> None:
+    def hang(*_: object, **__: object) -> None:
         entered.set()
         release.wait(60)
 

@@ -11,8 +11,8 @@ import pytest
 from test.plant.synthetic_plant import Arm, Work, write_plant
 from ur_energy_model.errors import InputError
 from ur_energy_model.plant.database import HistoryDatabase, Period, shift_starts
-from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.plant.summary import PARTS, SUMS, Summary, summarise
 
 BERLIN = Period.from_text(zone="Europe/Berlin")

@@ -10,7 +10,16 @@ from ur_energy_model.cli import arguments
 if TYPE_CHECKING:
     import argparse
 
-QUESTIONS: tuple[str, ...] = ("add", "watch", "summary", "report", "health", "export", "sql")
+QUESTIONS: tuple[str, ...] = (
+    "add",
+    "watch",
+    "summary",
+    "report",
+    "health",
+    "export",
+    "sql",
+    "compact",
+)
 """Modules `history_<name>` with `register(subparsers)`, in the order of the help."""
 
 

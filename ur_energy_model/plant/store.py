@@ -187,7 +187,8 @@ class HistoryStore:
 
         with self._problems("read"):
             seconds, logged = self._snapshot()
-            old = [each for each in self._files.old_sources() if not _taken_over(each, seconds)]
+            before = list(self._files.old_sources())
+            old = [each for each in before if not _taken_over(each, seconds)]
             if seconds is None and not old:
                 raise StoreError(
                     self.address,
@@ -197,7 +198,7 @@ class HistoryStore:
             done = self._complete(seconds, logged)
             files = [*filter(done.__contains__, logged), *(f for each in old for f in each.files)]
             records = {record.source: record for record in self._records()}
-            wrong, foreign = self._compared(files, logged, old)
+            wrong, foreign = self._compared(files, logged, before)
             lines = [
                 *self._lost([file for file in files if matters(file)], wrong, records, old),
                 *self._short(done, records),
@@ -246,8 +247,10 @@ class HistoryStore:
         """
         source, arm = record.source, record.arm
         with self._problems("written"):
-            if self._has(self._made("seconds"), source):
+            seconds = self._made("seconds")
+            if self._has(seconds, source):
                 return None
+            before = seconds.transaction_version(source)
             record = replace(record, rows={name: len(rows) for name, rows in tables.items()})
             if model is not None:
                 self.keep_model(SourceKeys(source, record.robot, record.model), *model)
@@ -263,12 +266,12 @@ class HistoryStore:
             }
             for _ in range(MOST_TRIES):
                 seconds = self._made("seconds")
-                if self._has(seconds, source):
-                    return None
+                if seconds.transaction_version(source) != before:
+                    return None  # another process was faster
                 taken = self._covered(seconds, arm, record.start, source)
                 if checked and any(taken.within(*pair) for pair in ranges.pairs()):
                     raise OverlapError
-                if seconds.transaction_version(source) is not None:
+                if before is not None:
                     self._note(f"{record.bag}: files of it were lost or changed, it is added again")
                 with suppress(CommitFailedError):
                     for table, added in actions.items():
@@ -604,6 +607,7 @@ class HistoryStore:
             ):
                 wrong[file.path] = "changed"
         known = {file.path for file in (*logged, *files)} | {each.name for each in old}
+        known |= {file.path for each in old for file in each.files}
         names = {path.rpartition("/")[2] for path in known}
         copies: dict[str, list[str]] = {}
         for path, size in there.items():
@@ -678,7 +682,7 @@ class HistoryStore:
             if isinstance(error, UrEnergyError):
                 raise
             problem = error.strerror if isinstance(error, OSError) else None
-            problem = problem or " ".join(str(error).split())
+            problem = problem or " ".join(re.sub("\x1b\\[\\d*m", "", str(error)).split())
             raise StoreError(
                 self.address,
                 f"cannot be {what} ({problem})",

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow
@@ -35,7 +36,6 @@ from ur_energy_model.plant.schema import LIVE, TABLES, UNDIVIDED, arrow_schema
 from ur_energy_model.typing import Self
 
 with optional_import():
-    from deltalake.fs import DeltaStorageHandler
     from deltalake.transaction import AddAction
 
 DAY = 86_400 * 1_000_000_000
@@ -47,6 +47,8 @@ RANGES = b"ur_energy_model.ranges"
 COUNTED = ("seconds", "cycles", "health")
 """Tables whose rows a record counts."""
 S3 = "s3://"
+TIMEOUT = 20.0
+"""Of a connection or request to an S3 server [s]."""
 _PLAIN = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*"
 _OWN = re.compile(rf".*/{_PLAIN}-[0-9a-f]{{8}}\.parquet")
 _OLD_FILE = re.compile(
@@ -186,12 +188,20 @@ class StoreFiles:
             self.address, self._root = str(self.folder), f"{self.folder}/"
             self._system: pyarrow.fs.FileSystem = pyarrow.fs.LocalFileSystem()
             return
-        self.address, self._root = S3 + address.removeprefix(S3).strip("/"), ""
-        plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+        path, endpoint = address.removeprefix(S3).strip("/"), os.environ.get("AWS_ENDPOINT_URL", "")
+        self.address, self._root = S3 + path, f"{path}/"
         self.options = {"timeout": "20s", "connect_timeout": "5s", "max_retries": "3"}
-        self.options |= {"retry_timeout": "30s", "allow_http": str(plain).lower()}
-        handler = DeltaStorageHandler(self.address, self.options)
-        self._system = pyarrow.fs.PyFileSystem(handler)
+        self.options |= {"retry_timeout": "30s"}
+        self.options |= {"allow_http": str(endpoint.startswith("http://")).lower()}
+        # Not the file system of Delta Lake: while it waits, no other thread of Python works.
+        server = urlsplit(endpoint)
+        self._system = pyarrow.fs.S3FileSystem(
+            endpoint_override=server.netloc or None,
+            scheme=server.scheme or None,
+            region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"),
+            connect_timeout=TIMEOUT,
+            request_timeout=TIMEOUT,
+        )
 
     def write(
         self, table: str, arm: str, day: str, source: str, rows: pyarrow.Table, ranges: TimeRanges
@@ -218,7 +228,7 @@ class StoreFiles:
                 file.write(data)
             sync(path.parent)
         else:
-            with self._system.open_output_stream(f"{table}/{inside}") as stream:
+            with self._system.open_output_stream(f"{self._root}{table}/{inside}") as stream:
                 stream.write(data)
         lowest: dict[str, Any] = {}
         highest: dict[str, Any] = {}
@@ -235,7 +245,7 @@ class StoreFiles:
     def is_good(self, file: StoredFile) -> bool:
         """Whether a file is there as it was written; on an S3 server, of that size."""
         if self.folder is None:
-            info = self._system.get_file_info(file.path)
+            info = self._system.get_file_info(self._root + file.path)
             return bool(info.is_file and file.size in (None, info.size))
         with suppress(OSError):
             data = self.read(file.path)
@@ -246,7 +256,7 @@ class StoreFiles:
         """Content of a file; b"" if there is none, or a link, pipe or device."""
         with suppress(FileNotFoundError, NotADirectoryError):
             if self.folder is None:
-                with self._system.open_input_file(name) as stream:
+                with self._system.open_input_file(self._root + name) as stream:
                     return bytes(stream.read())
             path = self.path(name)
             if path.is_file() and not path.is_symlink():
@@ -260,7 +270,7 @@ class StoreFiles:
             self.path(name).unlink(missing_ok=True)
         else:
             with suppress(FileNotFoundError):
-                self._system.delete_file(name)
+                self._system.delete_file(self._root + name)
 
     def ranges(self, file: StoredFile) -> list[tuple[int, int]]:
         """Begins and ends of the time that the rows of a file cover [ns]."""
@@ -275,10 +285,11 @@ class StoreFiles:
         """
         found: dict[str, int | None] = {}
         if self.folder is None:
+            folder = self._root + folder
             selector = pyarrow.fs.FileSelector(folder, allow_not_found=True, recursive=True)
             for info in self._system.get_file_info(selector):
                 if info.is_file and "/_delta_log/" not in info.path:
-                    found[info.path] = info.size
+                    found[info.path.removeprefix(self._root)] = info.size
             return found
         if (self.folder / folder).is_symlink():
             return {folder: None}

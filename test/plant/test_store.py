@@ -1,0 +1,398 @@
+"""The store: killed and concurrent writers, S3, damage, foreign content, compaction, old stores."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deltalake import DeltaTable
+
+from test.contracts.surface import fixture_copy
+from test.plant.made_up_bags import (
+    HOUR,
+    MODEL,
+    NOON,
+    SERIAL,
+    Session,
+    add,
+    estimated,
+    file_count,
+    files_of,
+    rows,
+    total,
+)
+from ur_energy_model.cli.main import main
+from ur_energy_model.errors import printable
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.plant import store as store_module
+from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.store_files import StoreError
+
+Capture = pytest.CaptureFixture[str]
+BUCKET = "energy-of-arms"
+
+
+@pytest.fixture(scope="module")
+def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Bags of two arms, one of them across midnight; two overlap. The model is beside them."""
+    folder = tmp_path_factory.mktemp("bags")
+    save_model(MODEL, folder / "model.yaml")
+    at = (0, HOUR, HOUR + 4 * 10**9, 12 * HOUR - 3 * 10**9, 0)
+    return [
+        Session(at=NOON + begin, serial=f"arm-{k // 4}", shift=k, cycle=1.0).bag(
+            folder / f"bag_{k}"
+        )
+        for k, begin in enumerate(at)
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole(bags: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that was never disturbed."""
+    path = tmp_path_factory.mktemp("whole") / "store"
+    finish(adder(path, bags))
+    return path
+
+
+def adder(store: Path, bags: list[Path]) -> subprocess.Popen[str]:
+    """`ur_energy history add` in a process of its own."""
+    command = [sys.executable, "-m", "ur_energy_model.cli.main", "history", "add", str(store)]
+    command += [*map(str, bags), "--model", str(bags[0].parent / "model.yaml"), "--workers", "1"]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [*command, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> dict[str, object]:
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 0, err
+    return dict(json.loads(out))
+
+
+def test_killed_at_any_moment_it_reads_and_adding_again_completes_it(
+    tmp_path: Path, bags: list[Path], whole: Path
+) -> None:
+    random, store = np.random.default_rng(7), tmp_path / "store"
+    for most_files in (1, int(random.integers(5, 20)), int(random.integers(20, 60))):
+        process = adder(store, bags)
+        while process.poll() is None and file_count(store) < most_files:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=100)
+        for record in HistoryStore(store).sources():
+            there = [row for row in rows(store) if row["source"] == record.source]
+            assert there == [row for row in rows(whole) if row["source"] == record.source]
+    finish(adder(store, bags))
+    assert HistoryStore(store).holdings().warnings == ()
+    for table in ("seconds", "cycles"):
+        assert rows(store, table) == rows(whole, table)
+
+
+def test_two_at_once_add_each_bag_once(tmp_path: Path, bags: list[Path], whole: Path) -> None:
+    store = tmp_path / "store"
+    both = [adder(store, bags), adder(store, bags[::-1])]
+    results = [finish(process) for process in both]
+    for key in ("added", "skipped"):
+        assert sum(int(str(result[key])) for result in results) == len(bags)
+    assert total(store, "accounted") == pytest.approx(total(whole, "accounted"), abs=0.01)
+    overlap = sum(estimated(bag).duration for bag in bags) - total(store, "accounted")
+    assert overlap == pytest.approx(3.0, abs=0.02)
+
+
+# What is lost, changed, copied or foreign
+
+
+def ask(arguments: list[str], capsys: Capture) -> tuple[int, str, list[str]]:
+    """Exit code, what is printed on stdout and on stderr: lines without a traceback."""
+    capsys.readouterr()
+    code = main(["history", *arguments])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return code, out, err.splitlines()
+
+
+def energy(store: Path, capsys: Capture) -> tuple[float, list[str]]:
+    code, out, lines = ask(["summary", str(store), "--json"], capsys)
+    assert code == 0
+    answer = json.loads(out)
+    assert [f"warning: {line}" for line in answer["warnings"]] == lines
+    return answer["total"]["energy"], answer["warnings"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of two bags of two days, and these bags."""
+    folder = tmp_path_factory.mktemp("made")
+    bags = [
+        Session(at=NOON + number * 30 * HOUR, cycle=2.0).bag(folder / name)
+        for number, name in enumerate(("monday", "tuesday"))
+    ]
+    add(folder / "store", *bags)
+    return folder
+
+
+@pytest.fixture
+def cell(made: Path, tmp_path: Path) -> Path:
+    """A copy of the store, with files outside of it that nothing may touch."""
+    shutil.copytree(made / "store", tmp_path / "store")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "victim.json").write_text('["../outside/victim"]')
+    return tmp_path
+
+
+def replace_by_other(file: Path, other: Path) -> None:
+    shutil.copy(other, file)
+
+
+def flip(file: Path, _: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[200] ^= 255
+    file.write_bytes(content)
+
+
+DAMAGES: dict[str, Callable[[Path, Path], None]] = {
+    "lost": lambda file, _: file.unlink(),
+    "replaced": replace_by_other,
+    "changed": flip,
+    "cut off": lambda file, _: os.truncate(file, 100),
+}
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_lost_or_changed_is_reported_and_added_again(
+    tmp_path: Path, made: Path, damage: str, compacted: bool, capsys: Capture
+) -> None:
+    store, bags = tmp_path / "store", [made / "monday", made / "tuesday"]
+    if compacted:
+        bags.append(Session(at=NOON + HOUR).bag(tmp_path / "later"))
+    add(store, *bags)
+    if compacted:
+        HistoryStore(store).compact()
+    before, nothing = energy(store, capsys)
+    assert nothing == []
+    first, other = files_of(store)
+    DAMAGES[damage](first, other)
+    lacking, warnings = energy(store, capsys)
+    assert lacking == pytest.approx(total(made / "store") / 2, rel=1e-6)
+    (warning,) = warnings
+    assert first.name in warning
+    assert str(bags[0]) in warning
+    if compacted:  # one bag alone does not mend the file of two
+        assert len(add(store, bags[0]).records) == 1
+        assert any(str(bags[2]) in line for line in energy(store, capsys)[1])
+    added = add(store, *bags)
+    assert (len(added.records), len(added.skipped)) == (1, len(bags) - 1)
+    assert energy(store, capsys) == (pytest.approx(before), [])
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "seconds/day=2026-05-04/20235512345/copy.parquet",
+        "seconds/day=2026-05-04/20235512345/{name} (copy).parquet",
+        "seconds/day=2026-05-04/other/{name}.parquet",
+        "seconds/day=2026-05-06/20235512345/{name}.parquet",
+        "seconds/backup/day=2026-05-04/20235512345/{name}.parquet",
+    ],
+)
+def test_a_copy_does_not_count(cell: Path, place: str, capsys: Capture) -> None:
+    store = cell / "store"
+    before, _ = energy(store, capsys)
+    original = files_of(store)[0]
+    copy = store / place.format(name=original.stem)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(original, copy)
+    after, (warning,) = energy(store, capsys)
+    assert after == pytest.approx(before)
+    assert copy.name in warning
+
+
+FOREIGN: dict[str | bytes, str | bytes] = {
+    "sources/null.json": "null",
+    "sources/huge.json": '{"start": 1e999}',
+    "sources/nested.json": "[" * 100_000,
+    b"sources/\xff.json": "{}",
+    "sources/outside.json": '{"files": {"../outside/victim.json": {}}}',
+    "writers/live-12ac-0.2026-05-04.json": '["../outside/victim.json"]',
+    b"seconds/day=2026-05-04/\xff\xfe/name.parquet": "x",
+    "seconds/day=2026-99-99/7/noday.parquet": "x",
+    "seconds/bare.parquet": "x",
+    "health/notes.txt": "x",
+}
+LINKED = {
+    "sources/link.json": "outside/victim.json",
+    "seconds/day=2026-05-04/7/link.parquet": "outside/victim.json",
+    "seconds/day=2026-05-04/linked": "outside",
+}
+PIPES = ("sources/pipe.json", "cycles/day=2026-05-04/7/pipe.parquet")
+
+
+def test_foreign_content_is_named_and_left(
+    cell: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "MOST_LINES", 1000)
+    store, outside = cell / "store", cell / "outside"
+    names = {os.fsdecode(name): content for name, content in FOREIGN.items()}
+    for name in (*names, *LINKED, *PIPES):
+        (store / name).parent.mkdir(parents=True, exist_ok=True)
+    for name, content in names.items():
+        (store / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    for name, target in LINKED.items():
+        (store / name).symlink_to(cell / target)
+    for name in PIPES:
+        os.mkfifo(store / name)
+    new = Session(at=NOON + 60 * HOUR).bag(cell / "new")
+    for arguments in (
+        ["add", str(store), str(new), "--robot", "ur5e"],
+        ["compact", str(store)],
+        ["summary", str(store), "--by", "day"],
+        ["export", str(store), "-o", str(cell / "out.csv")],
+        ["health", str(store)],
+    ):
+        code, _, lines = ask(arguments, capsys)
+        assert code == 0, lines
+        assert [path.name for path in outside.iterdir()] == ["victim.json"]
+        assert all(os.path.lexists(store / name) for name in (*names, *LINKED, *PIPES))
+        if arguments[0] in ("summary", "export", "health"):
+            for name in (*names, *LINKED, *PIPES):
+                if not name.startswith("writers"):  # the folder of no table
+                    assert any(printable(name) in line for line in lines), name
+
+
+@pytest.mark.parametrize("name", ["seconds", "health", "seconds/_delta_log", "sources"])
+def test_a_folder_that_leads_out_of_the_store(cell: Path, name: str, capsys: Capture) -> None:
+    path, new = cell / "store" / name, Session(at=NOON + 60 * HOUR).bag(cell / "new")
+    shutil.rmtree(path)
+    path.symlink_to(cell / "outside")
+    for arguments in (
+        ["add", f"{cell}/store", str(new), "--robot", "ur5e"],
+        ["summary", f"{cell}/store"],
+        ["compact", f"{cell}/store"],
+    ):
+        code, _, lines = ask(arguments, capsys)
+        assert code == 0 or len(lines) == 1, lines
+        assert [each.name for each in (cell / "outside").iterdir()] == ["victim.json"]
+
+
+@pytest.mark.parametrize("verb", [["summary"], ["sql", "SELECT 1"], ["health"]])
+def test_a_folder_that_is_no_store_is_refused(
+    verb: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    code, out, lines = ask([verb[0], str(tmp_path), *verb[1:]], capsys)
+    assert (code, out, len(lines)) == (1, "", 1)
+
+
+# Compaction, and stores of earlier versions
+
+
+def test_compaction_changes_no_row(tmp_path: Path, capsys: Capture) -> None:
+    store = tmp_path / "store"
+    sessions = [Session(at=NOON + k * HOUR, serial=f"a{k % 2}", cycle=1.0) for k in range(4)]
+    bags = [session.bag(tmp_path / f"bag_{k}") for k, session in enumerate(sessions)]
+    add(store, *bags)
+    before = {table: rows(store, table) for table in ("seconds", "cycles", "health")}
+    code, out, _ = ask(["compact", str(store), "--json"], capsys)
+    assert code == 0
+    answer = json.loads(out)
+    assert answer["files_before"] > answer["files_after"]
+    assert {table: rows(store, table) for table in before} == before
+    assert len(files_of(store)) == 2  # one per arm
+    assert HistoryStore(store).holdings().warnings == ()
+    assert len(add(store, *bags).skipped) == 4
+    over = Session(at=NOON + 10**9, serial="a0", moving=1.0, still=1.0).bag(tmp_path / "over")
+    assert add(store, over).seconds == 0
+    DeltaTable(store / "seconds").vacuum(0, enforce_retention_duration=False, dry_run=False)
+    assert {table: rows(store, table) for table in before} == before
+
+
+def test_many_small_commits_are_compacted_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "MOST_SMALL", 3)
+    for k in range(4):
+        add(tmp_path / "store", Session(at=NOON + k * HOUR).bag(tmp_path / f"bag_{k}"))
+    assert len(files_of(tmp_path / "store")) == 1
+
+
+def test_a_store_of_before_is_read_and_taken_over(tmp_path: Path, capsys: Capture) -> None:
+    """Killed at any moment meanwhile; nothing counts twice."""
+    old = fixture_copy("plant", tmp_path)
+    before, nothing = energy(old, capsys)
+    assert nothing == []
+    half = tmp_path / "half"
+    shutil.copytree(old, half)
+    HistoryStore(half).take_over()
+    shutil.copytree(old, half, dirs_exist_ok=True)  # as if nothing had been removed yet
+    assert energy(half, capsys) == (pytest.approx(before), [])
+    HistoryStore(half).take_over()
+    assert energy(half, capsys) == (pytest.approx(before), [])
+    assert not list(half.rglob("sources/*.json"))
+    file = next((old / "seconds").rglob("*.parquet"))
+    flip(file, file)
+    _, (warning,) = energy(old, capsys)
+    assert file.name in warning
+
+
+# On an S3 server
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Address of a store on a server of this machine."""
+    moto = pytest.importorskip("moto.server")
+    boto3 = pytest.importorskip("boto3")
+    server = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    environment = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    boto3.client("s3", endpoint_url=environment["AWS_ENDPOINT_URL"]).create_bucket(Bucket=BUCKET)
+    yield f"s3://{BUCKET}/plant"
+    server.stop()
+
+
+def test_a_store_on_a_server(server: str, tmp_path: Path) -> None:
+    bags = [Session(at=NOON + k * HOUR).bag(tmp_path / f"bag_{k}") for k in range(2)]
+    truth = sum(estimated(bag).supply for bag in bags)
+    assert add(server, *bags).sum("energy") == pytest.approx(truth)
+    again = add(server, *bags)
+    assert (len(again.records), len(again.skipped)) == (0, 2)
+    store = HistoryStore(server)
+    store.compact()
+    holdings = store.holdings()
+    table = store.rows("seconds", holdings).to_table(columns=["total_energy", "arm"])
+    assert holdings.warnings == ()
+    assert sum(table.column("total_energy").to_pylist()) == pytest.approx(truth)
+    assert set(table.column("arm").to_pylist()) == {SERIAL}
+    assert {record.bag for record in store.sources()} == {str(bag) for bag in bags}
+    over = Session(at=NOON + 10**9, moving=1.0, still=1.0).bag(tmp_path / "over")
+    assert add(server, over).seconds == 0
+
+
+def test_a_bucket_that_is_not_there_is_named(server: str, tmp_path: Path) -> None:
+    bag = Session().bag(tmp_path / "bag")
+    with pytest.raises(StoreError, match="s3://no-such-bucket/plant"):
+        add("s3://no-such-bucket/plant", bag)
