@@ -315,6 +315,7 @@ def add_bags(
     """
     store, added = HistoryStore(work.address), Added()
     store.take_over()
+    store.has("")  # a store that cannot be read is refused at once, not once per bag
     work = replace(work, address=store.address)
     for result in for_each(work, sorted(dict.fromkeys(bags), key=_begin), progress):
         _commit(store, work, result, for_each, added)

@@ -276,9 +276,9 @@ class HistoryStore:
                 with suppress(CommitFailedError):
                     for table, added in actions.items():
                         log = seconds if table == "seconds" else self._made(table)
-                        self._commit(
-                            table, log, added, self._spoilt(table, log, source), source, arm
-                        )
+                        gone = self._spoilt(table, log, source)
+                        rest = [] if before is None else self._without(gone, source, ranges)
+                        self._commit(table, log, [*added, *rest], gone, source, arm)
                     return record
         raise self._busy()
 
@@ -501,13 +501,36 @@ class HistoryStore:
         return SourceRecord.of(self._files.dataset("sources", files).to_table(filter=condition))
 
     def _spoilt(self, table: str, log: DeltaTable, source: str) -> list[StoredFile]:
-        """Files that adding a source replaces: earlier ones of it, and damaged ones of several."""
+        """Files that adding a source replaces: earlier ones of it, and those of several."""
+        own = pyarrow.dataset.field("source") == source
         return [
             file
             for file in _logged(table, log)
             if file.source == source
-            or (file.source is None and file.may_hold(source) and not self._files.is_good(file))
+            or (
+                file.source is None
+                and file.may_hold(source)
+                and (
+                    not self._files.is_good(file)
+                    or self._files.dataset(table, [file]).count_rows(filter=own)
+                )
+            )
         ]
+
+    def _without(
+        self, files: Iterable[StoredFile], source: str, ranges: TimeRanges
+    ) -> Iterator[AddAction]:
+        """Rows of other sources in files of several that are whole, as files of their own."""
+        others = pyarrow.dataset.field("source") != source
+        for file in files:
+            if file.source is None and self._files.is_good(file):
+                rows = self._files.dataset(file.table, [file]).to_table(filter=others)
+                covered = NOTHING
+                if file.table not in UNDIVIDED:
+                    rows = rows.drop_columns(["day"])
+                    covered = TimeRanges.of(self._files.ranges(file)).without(ranges)
+                place = (file.table, file.arm or "", file.day or "")
+                yield self._files.write(*place, "joined", rows, covered)
 
     def _commit(
         self,
