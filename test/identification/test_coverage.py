@@ -25,7 +25,7 @@ from ur_energy_model.model.sessions import FrictionCurve, friction_curve
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.csv.reader import read_csv
 
-ARMS = 10
+ARMS = 5
 
 
 def some_arm(seed: int) -> ExactArm:
@@ -90,7 +90,7 @@ FIELDS = {
     "neither": ("actual_q", "actual_qd", "actual_current"),
 }
 
-FEW_ARMS = 5
+FEW_ARMS = 3
 SPEED = 0.5
 
 """Joint speed at which friction is judged [rad/s]."""

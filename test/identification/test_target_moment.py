@@ -138,7 +138,7 @@ def test_standard_deviations_cover_the_truth() -> None:
 
     robot = load_robot("ur3e")
     inside = []
-    for seed in range(30):
+    for seed in range(12):
         made = made_up_recording(robot, seconds=30, rate=50, seed=seed)
         noise = 0.3 * np.random.default_rng(seed).standard_normal(made["target_moment"].shape)
         columns = {**made.columns, "target_moment": made["target_moment"] + noise}
