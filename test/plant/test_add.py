@@ -272,4 +272,4 @@ def test_polars_and_arrow_read_the_store(tmp_path: Path) -> None:
     assert joints["energy"].sum() == pytest.approx(sum(estimated(b).electrical.sum() for b in bags))
     store = HistoryStore(tmp_path / "store")
     table = store.rows("seconds", store.holdings()).to_table()
-    assert table.column("day").unique().to_pylist() == ["2026-05-04", "2026-05-05"]
+    assert set(table.column("day").to_pylist()) == {"2026-05-04", "2026-05-05"}
