@@ -396,3 +396,21 @@ def test_a_bucket_that_is_not_there_is_named(server: str, tmp_path: Path) -> Non
     bag = Session().bag(tmp_path / "bag")
     with pytest.raises(StoreError, match="s3://no-such-bucket/plant"):
         add("s3://no-such-bucket/plant", bag)
+
+
+def test_a_store_with_the_arm_in_front_of_the_day_is_read(tmp_path: Path, capsys: Capture) -> None:
+    """The first layout: seconds/arm=ARM/day=DAY in place of seconds/day=DAY/ARM."""
+    fixture = Path(__file__).parents[1] / "contracts" / "fixtures" / "plant"
+    shutil.copytree(fixture, tmp_path / "old")
+    moved = {}
+    for file in list((tmp_path / "old").glob("*/day=*/*/*.parquet")):
+        table, day, arm, name = file.relative_to(tmp_path / "old").parts
+        moved[f"{table}/{day}/{arm}/{name}"] = f"{table}/arm={arm}/{day}/{name}"
+        target = tmp_path / "old" / table / f"arm={arm}" / day / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(target)
+    for path in (tmp_path / "old" / "sources").glob("*.json"):
+        record = json.loads(path.read_text())
+        record["files"] = {moved.get(name, name): found for name, found in record["files"].items()}
+        path.write_text(json.dumps(record))
+    assert energy(tmp_path / "old", capsys) == energy(fixture, capsys)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,20 @@ def test_period_and_arms_select_rows(plant: Path) -> None:
     )
     assert [str(row["day"]) for row in found.rows] == ["2026-05-05"]
     assert found.total["energy"] == pytest.approx(rows["total_energy"].sum(), rel=1e-12)
+
+
+def test_a_cycle_that_ends_after_the_period_is_not_part_of_it(plant: Path) -> None:
+    last = rows_of(plant, "cycles").sort("start")[-1]
+    inside = last["start"][0] + timedelta(seconds=0.5 * last["duration"][0])
+    period = Period(last["start"][0] - timedelta(hours=1), inside)
+    found = ask(plant, "program", period=period)
+    known = rows_of(plant, "cycles").filter(
+        (pl.col("start") >= period.start)
+        & (pl.col("start") + pl.duration(microseconds=1_000_000 * pl.col("duration")) <= inside)
+    )
+    assert sum(row["cycles"] for row in found.rows) == len(known)
+    assert found.outside_cycles is not None
+    assert found.outside_cycles["energy"] >= 0.0
 
 
 @pytest.mark.parametrize("key", ["arm", "hour", "shift", "program", "joint"])

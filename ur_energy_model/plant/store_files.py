@@ -51,10 +51,12 @@ TIMEOUT = 20.0
 """Of a connection or request to an S3 server [s]."""
 _PLAIN = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*"
 _OWN = re.compile(rf".*/{_PLAIN}-[0-9a-f]{{8}}\.parquet")
-_OLD_FILE = re.compile(
-    rf"(?P<table>[a-z][a-z_]*)/day=(?P<day>\d{{4}}-\d\d-\d\d)/(?P<arm>{_PLAIN})/"
-    rf"(?P<source>{_PLAIN})\.parquet"
-)
+_DAY = r"day=(?P<day>\d{4}-\d\d-\d\d)"
+_OLD_FILES = [
+    re.compile(rf"(?P<table>[a-z][a-z_]*)/{place}/(?P<source>{_PLAIN})\.parquet")
+    for place in (f"{_DAY}/(?P<arm>{_PLAIN})", f"arm=(?P<arm>{_PLAIN})/{_DAY}")
+]
+"""Paths in stores of before, with the day in front and, before that, with the arm."""
 _OLD_RECORD = re.compile(rf"(?:sources|writers)/{_PLAIN}\.json")
 _OLD_MODEL = re.compile(r"models/[0-9a-z]+-[A-Za-z0-9_]+\.parquet")
 
@@ -375,7 +377,7 @@ class OldSource:
             files = []
             for path in named:
                 known = named[path] if isinstance(named, dict) else {}
-                found = _OLD_FILE.fullmatch(path)
+                found = next(filter(None, (old.fullmatch(path) for old in _OLD_FILES)), None)
                 if not found or found["table"] not in TABLES or owner not in found["source"]:
                     return None
                 date.fromisoformat(found["day"])

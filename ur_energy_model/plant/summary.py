@@ -144,7 +144,11 @@ def summarise(
     keys = tuple(dict.fromkeys(keys))
     check_keys(keys, shifts)
     if "program" in keys:
-        rows = _ask(database, keys, key_columns(keys, "start", shifts), _CYCLES, "cycles")
+        end, cycles = database.period.end, "cycles"
+        if end is not None:  # the energy of the last cycle is not all of this period
+            until = f"epoch(start) + duration <= {end.timestamp()!r}"
+            cycles = f"(SELECT * FROM cycles WHERE {until})"
+        rows = _ask(database, keys, key_columns(keys, "start", shifts), _CYCLES, cycles)
         total = _total(database)
         return Summary(rows, total, _outside(total, rows))
     if "joint" in keys:
