@@ -28,7 +28,7 @@ _INFINITE_DAY, _INFINITE_TIME = 2**31 - 1, 2**63 - 1
 WIDEST = 8
 """Columns that a table in the terminal can have; of more, each row is a table."""
 _NOTES = """tables:
-  seconds        one row per arm and second; columns: docs/plant.md, or ask
+  seconds        one row per arm and second; columns: docs/history.md, or ask
                  DESCRIBE seconds
   cycles         one row per program cycle
   health         one row per minute of work: friction, torque constants, standby
