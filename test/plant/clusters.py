@@ -17,7 +17,7 @@ from ur_energy_model.errors import UrEnergyError
 
 PATIENCE = 60.0
 """Longest time to wait for a process [s]; a bound, not an expectation."""
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass

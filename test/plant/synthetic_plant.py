@@ -94,8 +94,13 @@ def write_plant(
 
 def add_tables(store: Path, arm: str, source: str, tables: dict[str, pa.Table]) -> None:
     """Add made-up rows of an arm to a store."""
-    rows = {name: len(table) for name, table in tables.items()}
-    record = SourceRecord(source, source, arm, "ur5e", "generic", 0, 0, True, rows, 0.0, 0.0, 0.0)
+    tables = {"seconds": arrow_schema("seconds").empty_table(), **tables}
+    for name, rows in tables.items():
+        column = rows.schema.get_field_index("source")
+        named = pa.array([source] * len(rows), rows.schema.field(column).type)
+        tables[name] = rows.set_column(column, rows.schema.field(column), named)
+    counts = {name: len(rows) for name, rows in tables.items()}
+    record = SourceRecord(source, source, arm, "ur5e", "generic", 0, 0, True, counts, 0.0, 0.0, 0.0)
     HistoryStore(store).add(record, tables, NOTHING)
 
 

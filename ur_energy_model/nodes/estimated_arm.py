@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,9 +40,10 @@ from ur_energy_model.nodes.lines import (
     without_numbers,
 )
 from ur_energy_model.nodes.parameters import EstimatorParameters
-from ur_energy_model.plant.live_history import LiveHistory
-from ur_energy_model.plant.schema import model_key
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+
+if TYPE_CHECKING:  # its packages are needed for a history only
+    from ur_energy_model.plant.live_history import LiveHistory
 
 # The first model of a running estimator: a file, loaded again after each change, or generic.
 
@@ -417,6 +419,7 @@ class EstimatedArm:
         if parameters.history_store:
             with optional_import():
                 from ur_energy_model.plant.live_history import LiveHistory
+                from ur_energy_model.plant.schema import model_key
 
             self.history = LiveHistory(
                 parameters.history_store,
@@ -519,6 +522,8 @@ class EstimatedArm:
     def _name_model(self) -> None:
         """Tell the history which model is in use."""
         if self.history is not None:
+            from ur_energy_model.plant.schema import model_key
+
             version = 0 if self.learning is None else self.learning.version
             key = model_key(self.model.path)
             self.history.use_model(f"{key}+learned{version}" if version else key)

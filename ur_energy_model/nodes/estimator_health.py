@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -28,9 +28,11 @@ from ur_energy_model.nodes.lines import (
 )
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, status
-from ur_energy_model.plant.live_history import LiveHistory
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry, same_serial
+
+if TYPE_CHECKING:  # its packages are needed for a history only
+    from ur_energy_model.plant.live_history import LiveHistory
 
 MAX_LATENCIES = 2000
 """Largest number of latencies kept between two reports."""
