@@ -79,16 +79,15 @@ class Work:
 def write_plant(
     store: Path, arms: list[Arm], work: Work = Work(), without: Sequence[str] = ()
 ) -> Path:
-    """Write both tables, without some columns; one source per arm and day."""
+    """Write both tables, without some columns; one source per arm."""
     random = np.random.default_rng(work.seed)
     for arm in arms:
-        for start in work.starts():
-            source = f"{arm.name}-{start:%Y%m%d%H}-{work.seed}"
-            seconds = seconds_table(arm, start, work.seconds, source, random)
-            cycles = cycles_table(arm, seconds, source)
-            tables = {"seconds": seconds, "cycles": cycles}
-            tables = {name: table.drop_columns(without) for name, table in tables.items()}
-            add_tables(store, arm.name, source, tables)
+        source = f"{arm.name}-{work.first}-{work.hour}-{work.seed}"
+        days = [seconds_table(arm, start, work.seconds, source, random) for start in work.starts()]
+        cycles = [cycles_table(arm, seconds, source) for seconds in days]
+        tables = {"seconds": pa.concat_tables(days), "cycles": pa.concat_tables(cycles)}
+        tables = {name: table.drop_columns(without) for name, table in tables.items()}
+        add_tables(store, arm.name, source, tables)
     return store
 
 
