@@ -360,20 +360,22 @@ def test_samples_dropped_while_the_disk_fails_are_a_gap_of_the_bag(
     """The budget's commands wait in the queue while the disk is full, and make room."""
     monkeypatch.setattr(writing_thread, "GIVE_UP_SECONDS", 0.1)
     begin(recorder, source, tmp_path / "bag")
-    disk.room = recorder.status.bytes
+    disk.room = 0  # the next file cannot be begun, either
     source.give(*batches(40, first=1000))
     wait_for(lambda: recorder.status.state == "failing")
+    source.give(*batches(20, first=2000))
+    wait_for(lambda: recorder.status.waiting > 0)
     command = Command(lambda: None)
     recorder._queue.put(command)
     command.result.result(20.0)
     disk.room = 1 << 60
-    source.give(*batches(20, first=2000))
+    source.give(*batches(20, first=2500))
     wait_for(lambda: recorder.status.state == "recording")
     status = recorder.stop()
     assert status.lost == status.overflow > 0
     read = read_bag(tmp_path / "bag")
     assert (len(read), read.lost) == (status.samples, status.lost)
-    assert len(read) + read.lost == 2500
+    assert len(read) + read.lost == 3000
     assert all(gap.cause.startswith(OVERFLOW) for gap in read.gaps)
 
 
