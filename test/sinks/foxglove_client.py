@@ -28,7 +28,7 @@ _DATA = struct.Struct("<BIQ")
 _MESSAGE = 1
 
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
