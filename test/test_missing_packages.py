@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import importlib
+import json
 import subprocess
 import sys
 from importlib.metadata import requires
+from pathlib import Path
 
 import pytest
 
+from test.identification.exact_arm import ExactArm
 from ur_energy_model import scripts
 from ur_energy_model.errors import EXTRAS, MissingPackageError, optional_import
 
 ABSENT = ("clarabel", "lz4", "numba", "rtde_control", "shtab", "typing_extensions")
 """Without a rosdep key; numba, which only the simulated arm needs; too old on Ubuntu 22.04."""
-BLOCKED = f"""
-import importlib.abc, sys
-
-class Absent(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {ABSENT!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Absent())
-"""
 
 
-def run_without(program: str) -> subprocess.CompletedProcess[str]:
-    """Run Python code where the packages of PyPI are absent."""
+def run_without(packages: tuple[str, ...], program: str) -> subprocess.CompletedProcess[str]:
+    """Run Python code where some packages are absent."""
+    absent = f"import sys\nsys.modules.update(dict.fromkeys({packages!r}))\n"
     return subprocess.run(
-        [sys.executable, "-c", BLOCKED + program], capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", absent + program], capture_output=True, text=True, timeout=100
     )
 
 
@@ -44,19 +38,63 @@ COMMANDS = (
 def test_nodes_and_commands_load_without_packages_of_pypi() -> None:
     pytest.importorskip("rclpy", reason="needs ROS 2")
     modules = (*COMMANDS, *(f"nodes.{node}" for node in NODES))
-    done = run_without("".join(f"import ur_energy_model.{module}\n" for module in modules))
+    done = run_without(ABSENT, "".join(f"import ur_energy_model.{module}\n" for module in modules))
     assert done.returncode == 0, done.stderr
 
 
 def test_command_that_needs_one_says_so_in_one_line() -> None:
     done = run_without(
+        ABSENT,
         "from ur_energy_model.scripts import ur_energy\n"
         "sys.argv = ['ur_energy', 'simulate', '--robot', 'ur5e', '--host', '127.0.0.9']\n"
-        "sys.exit(ur_energy())\n"
+        "sys.exit(ur_energy())\n",
     )
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "sudo apt install python3-numba" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("bags")
+    return [str(ExactArm().bag(folder / str(seed), seed=seed, seconds=5)) for seed in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("pyarrow", "history add {store} {bags} --robot ur5e"),
+        ("deltalake", "history add {store} {bags} --robot ur5e"),
+        ("pyarrow", "history summary {store}"),
+        ("duckdb", "history summary {store}"),
+        ("duckdb", "history report {store} -o page.html"),
+        ("pyarrow", "history export {store} -o seconds.csv"),
+        ("deltalake", "history health {store}"),
+        ("distributed", "estimate {bags} --robot ur5e --workers 2"),
+        ("zstandard", "inspect {bag}"),
+    ],
+)
+def test_command_names_what_it_needs(
+    package: str, words: str, bags: list[str], tmp_path: Path
+) -> None:
+    command = words.format(store=tmp_path, bags=" ".join(bags), bag=bags[0]).split()
+    done = run_without(
+        (package,), f"from ur_energy_model.cli.main import main\nsys.exit(main({command}))"
+    )
+    assert done.returncode == 1, done.stderr
+    assert f"the Python package {package!r} is not installed" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_many_bags_need_no_cluster(bags: list[str]) -> None:
+    command = ["estimate", *bags, "--robot", "ur5e", "--json"]
+    packages = ("dask", "distributed", "pyarrow", "deltalake", "duckdb")
+    done = run_without(
+        packages, f"from ur_energy_model.cli.main import main\nsys.exit(main({command}))"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

@@ -174,7 +174,7 @@ class MissingPackageError(UrEnergyError):
 
 @contextmanager
 def optional_import(extra: str | None = None) -> Iterator[None]:
-    """For imports inside functions: packages that only one option needs.
+    """For what imports packages that only some commands or options need.
 
     Args:
         extra: of pyproject.toml that has them, for what EXTRAS does not list.
@@ -185,7 +185,9 @@ def optional_import(extra: str | None = None) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingPackageError(error.name or str(error), extra) from None
+        if error.name is None or error.name.startswith("ur_energy_model"):  # a fault of our own
+            raise
+        raise MissingPackageError(error.name, extra) from None
 
 
 def _installation(package: str, extra: str | None) -> str:

@@ -15,7 +15,7 @@ from ur_energy_model.cli.history_options import (
 )
 from ur_energy_model.cli.output import note, print_json, print_table, warn
 from ur_energy_model.codec import plain
-from ur_energy_model.plant.summary import KEYS
+from ur_energy_model.plant.summary import KEYS, summarise
 
 if TYPE_CHECKING:
     import argparse
@@ -64,8 +64,6 @@ def register(subparsers: arguments.Subparsers) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Sum up and print."""
-    from ur_energy_model.plant.summary import summarise
-
     tariff, keys = tariff_given(options), options.by or ["arm"]
     with database_given(options) as database:
         summary = summarise(database, keys, shifts_given(options))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ur_energy_model import __version__
 from ur_energy_model.cli.arguments import BAG_SUFFIXES
-from ur_energy_model.errors import InputError, UrEnergyError, one_line, printable
+from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import, printable
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED
 
@@ -253,7 +253,8 @@ def _outcome(options: argparse.Namespace) -> int:
     """Run a subcommand; an error of this package becomes one line on stderr."""
     try:
         _check_kinds(options)
-        options.run(options)
+        with optional_import():
+            options.run(options)
         sys.stdout.flush()
         return DONE
     except UrEnergyError as error:

@@ -85,14 +85,11 @@ def learn(options: argparse.Namespace) -> None:
 
 
 def _draw_history(history: LearningHistory, learner: Learner, path: Path) -> None:
-    from ur_energy_model.errors import optional_import
+    from ur_energy_model.report.figures import save_chart
+    from ur_energy_model.report.model_charts import learning_chart
 
-    with optional_import():
-        from ur_energy_model.report.figures import save_chart
-        from ur_energy_model.report.model_charts import learning_chart
-
-        chart = learning_chart(history.attempts, learner.robot.joint_names)
-        save_chart(chart, path.parent, formats=(path.suffix.lstrip("."),), name=path.stem)
+    chart = learning_chart(history.attempts, learner.robot.joint_names)
+    save_chart(chart, path.parent, formats=(path.suffix.lstrip("."),), name=path.stem)
 
 
 def _print_history(history: LearningHistory, learner: Learner) -> None:

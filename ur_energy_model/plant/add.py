@@ -311,7 +311,6 @@ def add_bags(
 
     Raises:
         StoreError: the store cannot be read or written; bags added before stay.
-        MissingPackageError: deltalake or pyarrow is not installed.
     """
     store, added = HistoryStore(work.address), Added()
     store.take_over()

@@ -16,15 +16,16 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, Generic
-
-from distributed import Client, Future, LocalCluster
+from typing import TYPE_CHECKING, Any, Generic
 
 from ur_energy_model import __version__
-from ur_energy_model.errors import InputError, optional_import
+from ur_energy_model.errors import InputError
 from ur_energy_model.interrupts import postponed
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result, in_this_process, result_of
 from ur_energy_model.typing import Progress
+
+if TYPE_CHECKING:
+    from distributed import Client, Future, LocalCluster
 
 # What a worker does with one bag.
 
@@ -237,13 +238,10 @@ def local_workers(count: int) -> Iterator[DaskBags]:
 
     Args:
         count: number of processes, each with one thread.
-
-    Raises:
-        MissingPackageError: distributed is not installed.
     """
-    with optional_import():
-        import dask
-        from distributed import Client
+    import dask
+    from distributed import Client
+
     with ExitStack() as opened:
         opened.enter_context(_quiet())
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ur_energy-workers-"))
@@ -267,10 +265,9 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
 
     Raises:
         ClusterError: no scheduler answers there.
-        MissingPackageError: distributed is not installed.
     """
-    with optional_import():
-        from distributed import Client
+    from distributed import Client
+
     _check_address(address)
     with ExitStack() as opened:
         opened.enter_context(_quiet())
@@ -393,7 +390,6 @@ def bag_work(
     Raises:
         InputError: scheduler and workers are both given.
         ClusterError: no scheduler answers at the address.
-        MissingPackageError: distributed is needed and not installed.
     """
     if scheduler is not None and workers is not None:
         raise InputError(

@@ -20,9 +20,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow
 import pyarrow.compute
+import pyarrow.csv
 import pyarrow.dataset
 
-from ur_energy_model.errors import InputError, optional_import
+from ur_energy_model.errors import InputError
 from ur_energy_model.files import cell_text, new_file
 from ur_energy_model.plant.schema import TABLES, UNDIVIDED
 from ur_energy_model.plant.store import HistoryStore
@@ -135,19 +136,16 @@ def in_period(table: str, period: Period, arms: tuple[str, ...]) -> pyarrow.comp
 
     The condition also selects files, so that those of other days and arms are not opened.
     """
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
     first, last = period.days
-    time, day = ds.field(TABLES[table][0].name), ds.field("day")
-    found = ds.scalar(True)
+    time, day = pyarrow.dataset.field(TABLES[table][0].name), pyarrow.dataset.field("day")
+    found = pyarrow.dataset.scalar(True)
     if period.start is not None:
-        start = pa.scalar(period.start, pa.timestamp("us", tz="UTC"))
+        start = pyarrow.scalar(period.start, pyarrow.timestamp("us", tz="UTC"))
         found = found & (day >= first) & (time >= start)
     if period.end is not None:
-        end = pa.scalar(period.end, pa.timestamp("us", tz="UTC"))
+        end = pyarrow.scalar(period.end, pyarrow.timestamp("us", tz="UTC"))
         found = found & (day <= last) & (time < end)
-    return found & ds.field("arm").isin(list(arms)) if arms else found
+    return found & pyarrow.dataset.field("arm").isin(list(arms)) if arms else found
 
 
 MEMORY_GB = 2.0
@@ -218,7 +216,6 @@ class HistoryDatabase:
 
     Raises:
         StoreError: the store cannot be read.
-        MissingPackageError: duckdb or pyarrow is not installed.
     """
 
     def __init__(
@@ -229,8 +226,8 @@ class HistoryDatabase:
         arms: tuple[str, ...] = (),
         memory_gb: float = MEMORY_GB,
     ) -> None:
-        with optional_import():
-            import duckdb
+        import duckdb
+
         self.period = period or Period()
         self._memory_gb = memory_gb
         self._thread = ThreadPoolExecutor(1)
@@ -285,8 +282,6 @@ class HistoryDatabase:
         Raises:
             SqlError: as `rows`.
         """
-        import pyarrow
-
         with self.stream(sql) as batches:
             table = pyarrow.Table.from_batches(batches, batches.schema)
         return {name: table[name].to_numpy() for name in table.column_names}
@@ -343,7 +338,6 @@ class HistoryDatabase:
     def _problems(self) -> Iterator[None]:
         """Errors of the engines as one of this package, in one line."""
         import duckdb
-        import pyarrow
 
         try:
             yield
@@ -363,8 +357,6 @@ class HistoryDatabase:
 
 def with_names(schema: pyarrow.Schema, names: list[str]) -> pyarrow.Schema:
     """A schema with other names of columns."""
-    import pyarrow
-
     fields = zip(schema, names, strict=True)
     return pyarrow.schema([field.with_name(name) for field, name in fields])
 
@@ -403,11 +395,7 @@ def export_csv(
     Raises:
         StoreError: the store cannot be read.
         OSError: the file cannot be written.
-        MissingPackageError: pyarrow is not installed.
     """
-    with optional_import():
-        import pyarrow as pa
-        import pyarrow.csv
     period = period or Period()
     holdings = store.holdings(*period.days, arms)
     rows, condition = store.rows(table, holdings), in_period(table, period, arms)
@@ -419,7 +407,7 @@ def export_csv(
         with pyarrow.csv.CSVWriter(out, empty.schema) as writer:
             for done, group in _by_arm_and_day(files):
                 parts = [file.to_table(schema=rows.schema, filter=condition) for file in group]
-                part = pa.concat_tables(parts).sort_by(TABLES[table][0].name)
+                part = pyarrow.concat_tables(parts).sort_by(TABLES[table][0].name)
                 writer.write_table(_flat(part, joints))
                 count += len(part)
                 if progress is not None:
@@ -455,9 +443,6 @@ def _joints(files: list[pyarrow.dataset.Fragment], schema: pyarrow.Schema) -> tu
 
 def _flat(rows: pyarrow.Table, joints: tuple[str, ...]) -> pyarrow.Table:
     """Lists as one column per joint, arm and day first, times as ISO 8601 text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rows = rows.combine_chunks()
     places = _places(rows["joints"], joints)
     columns: dict[str, pyarrow.ChunkedArray] = {}
@@ -465,24 +450,29 @@ def _flat(rows: pyarrow.Table, joints: tuple[str, ...]) -> pyarrow.Table:
         values, kind = rows[name], rows.schema.field(name).type
         if name == "joints":
             continue
-        if pa.types.is_list(kind):
-            flat = pc.list_flatten(values)
-            complete = len(flat) == pc.sum(pc.list_value_length(rows["joints"])).as_py()
+        if pyarrow.types.is_list(kind):
+            flat = pyarrow.compute.list_flatten(values)
+            complete = (
+                len(flat)
+                == pyarrow.compute.sum(pyarrow.compute.list_value_length(rows["joints"])).as_py()
+            )
             for joint in joints:
-                of_joint = flat.take(places[joint]) if complete else pa.nulls(len(rows), flat.type)
+                of_joint = (
+                    flat.take(places[joint]) if complete else pyarrow.nulls(len(rows), flat.type)
+                )
                 columns[f"{joint}_{name.removeprefix('joint_')}"] = of_joint
-        elif pa.types.is_timestamp(kind):
-            columns[name] = pc.strftime(values, format="%Y-%m-%dT%H:%M:%SZ")
+        elif pyarrow.types.is_timestamp(kind):
+            columns[name] = pyarrow.compute.strftime(values, format="%Y-%m-%dT%H:%M:%SZ")
         else:
             columns[name] = values
     for name, column in columns.items():
-        if pa.types.is_string(column.type):
-            columns[name] = pc.if_else(
-                pc.match_substring_regex(column, r"^[=+\-@\t\r\n]"),
-                pc.binary_join_element_wise("'", column, ""),
+        if pyarrow.types.is_string(column.type):
+            columns[name] = pyarrow.compute.if_else(
+                pyarrow.compute.match_substring_regex(column, r"^[=+\-@\t\r\n]"),
+                pyarrow.compute.binary_join_element_wise("'", column, ""),
                 column,
             )
-    return pa.table({cell_text(name): column for name, column in columns.items()})
+    return pyarrow.table({cell_text(name): column for name, column in columns.items()})
 
 
 def _places(lists: pyarrow.ChunkedArray, joints: tuple[str, ...]) -> dict[str, pyarrow.Array]:
@@ -492,13 +482,10 @@ def _places(lists: pyarrow.ChunkedArray, joints: tuple[str, ...]) -> dict[str, p
         lists: names of the joints per row.
         joints: those of all arms.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    names, parents = pc.list_flatten(lists), pc.list_parent_indices(lists)
-    rows, flat = pa.array(np.arange(len(lists))), pa.array(np.arange(len(names)))
+    names, parents = pyarrow.compute.list_flatten(lists), pyarrow.compute.list_parent_indices(lists)
+    rows, flat = pyarrow.array(np.arange(len(lists))), pyarrow.array(np.arange(len(names)))
     found = {}
     for joint in joints:
-        here = pc.equal(names, joint)
-        found[joint] = flat.filter(here).take(pc.index_in(rows, parents.filter(here)))
+        here = pyarrow.compute.equal(names, joint)
+        found[joint] = flat.filter(here).take(pyarrow.compute.index_in(rows, parents.filter(here)))
     return found

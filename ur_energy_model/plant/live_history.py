@@ -287,7 +287,6 @@ class LiveHistory:
 
     Raises:
         StoreError: no such address.
-        MissingPackageError: pyarrow is not installed.
     """
 
     def __init__(

@@ -13,7 +13,6 @@ import pyarrow
 import pyarrow.dataset
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.errors import optional_import
 from ur_energy_model.learning.minute import MINUTE
 from ur_energy_model.plant.arm_health import (
     FRICTION,
@@ -337,7 +336,6 @@ def plant_health(
 
     Raises:
         StoreError: the store cannot be read, or has no health of any arm.
-        MissingPackageError: pyarrow is not installed.
     """
     store = HistoryStore(address)
     holdings = store.holdings()
@@ -360,6 +358,4 @@ def plant_health(
 
 
 def _rows_of(rows: pyarrow.dataset.Dataset, arm: str) -> pyarrow.Table:
-    with optional_import():
-        import pyarrow.dataset as ds
-    return rows.to_table(columns=list(COLUMNS), filter=ds.field("arm") == arm)
+    return rows.to_table(columns=list(COLUMNS), filter=pyarrow.dataset.field("arm") == arm)

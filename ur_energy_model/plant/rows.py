@@ -9,12 +9,12 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow
+import pyarrow.compute
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import MOST_MARKS, Cycle, CycleCounter, Mark
 from ur_energy_model.energy.meter import MeterReading, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
-from ur_energy_model.errors import optional_import
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.learning.changes import TYPICAL_SPEED, friction_torque
 from ur_energy_model.learning.minute import MINUTE, Minute, MinuteMeter, Windows
@@ -39,9 +39,6 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pyarr
         parts: any number.
         keys: of the source.
         channels: of the parts.
-
-    Raises:
-        MissingPackageError: pyarrow is not installed.
     """
     parts = parts.cut(~parts.covered & (parts.accounted + parts.unaccounted > 0.0))
     if (np.diff(parts.second) < 0).any():  # a host clock was set back
@@ -95,32 +92,25 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pyarr
 
 
 def joint_rows(seconds: pyarrow.Table) -> pyarrow.Table:
-    """Rows of joint_seconds, one per row of `seconds` and joint; the column `arm` stays.
-
-    Raises:
-        MissingPackageError: pyarrow is not installed.
-    """
-    with optional_import():
-        import pyarrow as pa
-        import pyarrow.compute as pc
+    """Rows of joint_seconds, one per row of `seconds` and joint; the column `arm` stays."""
     seconds = seconds.combine_chunks()
     joints = seconds["joints"]
-    rows, schema = pc.list_parent_indices(joints), arrow_schema("joint_seconds")
-    columns = {"joint": pc.list_flatten(joints)}
+    rows, schema = pyarrow.compute.list_parent_indices(joints), arrow_schema("joint_seconds")
+    columns = {"joint": pyarrow.compute.list_flatten(joints)}
     for name in schema.names:
         if name in seconds.schema.names:
             columns[name] = seconds[name].take(rows)
     for name in ("energy", "mechanical_energy", "friction_energy", "copper_energy", "temperature"):
         lists_ = seconds[f"joint_{name}"]
-        flat = pc.list_flatten(lists_)
+        flat = pyarrow.compute.list_flatten(lists_)
         if lists_.null_count:  # rows without the list have no values
             values = np.full((len(seconds), len(rows) // max(len(seconds), 1)), np.nan)
             values[lists_.is_valid().to_numpy(zero_copy_only=False)] = flat.to_numpy().reshape(
                 -1, values.shape[1]
             )
-            flat = pa.array(values.ravel(), from_pandas=True)
+            flat = pyarrow.array(values.ravel(), from_pandas=True)
         columns[name] = flat
-    found = pa.table([columns[name] for name in schema.names], schema=schema)
+    found = pyarrow.table([columns[name] for name in schema.names], schema=schema)
     return found.add_column(0, "arm", seconds["arm"].take(rows))
 
 
@@ -170,13 +160,7 @@ class CycleRows:
                 self._done.append((cycle, after[1] == before[1]))
 
     def take(self, keys: SourceKeys) -> pyarrow.Table:
-        """Rows of the cycles that ended since the last call.
-
-        Raises:
-            MissingPackageError: pyarrow is not installed.
-        """
-        with optional_import():
-            import pyarrow as pa
+        """Rows of the cycles that ended since the last call."""
         done, self._done = self._done, []
         channels, cycles = self._channels, [cycle for cycle, _ in done]
         net = np.array([cycle.reading.net for cycle in cycles]).reshape(-1, len(channels))
@@ -191,7 +175,7 @@ class CycleRows:
             "robot": keys.robot,
             "model": keys.model,
             "number": np.array([cycle.number for cycle in cycles], dtype=np.int64),
-            "program": pa.array([cycle.program for cycle in cycles], pa.string()),
+            "program": pyarrow.array([cycle.program for cycle in cycles], pyarrow.string()),
             **{
                 name: np.array([value[name] for value in values], dtype=float)
                 for name in (*names, "idle_energy")
@@ -479,20 +463,12 @@ class HealthRows:
         )
 
     def complete(self, keys: SourceKeys) -> pyarrow.Table:
-        """Rows of the minutes that are over; each is returned once.
-
-        Raises:
-            MissingPackageError: pyarrow is not installed.
-        """
+        """Rows of the minutes that are over; each is returned once."""
         rows, self._rows = self._rows, []
         return self._table(rows, keys)
 
     def rows(self, keys: SourceKeys) -> pyarrow.Table:
-        """Rows that were not returned yet; the minute in progress ends with this call.
-
-        Raises:
-            MissingPackageError: pyarrow is not installed.
-        """
+        """Rows that were not returned yet; the minute in progress ends with this call."""
         self._rows += self._meter.finish()
         return self.complete(keys)
 
@@ -510,9 +486,6 @@ def health_table(
         reference: see `HealthMeter` [n].
         joints: names of the n joints.
         keys: of the source.
-
-    Raises:
-        MissingPackageError: pyarrow is not installed.
     """
     n = len(joints)
 

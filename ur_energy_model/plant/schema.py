@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow
 
 from ur_energy_model.energy.powers import ArmState
-from ur_energy_model.errors import optional_import, printable
+from ur_energy_model.errors import printable
 from ur_energy_model.learning.state import file_digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC
@@ -200,24 +200,18 @@ UNDIVIDED = ("models", "sources")
 
 
 def arrow_schema(table: str) -> pyarrow.Schema:
-    """Arrow schema of a table, with units and descriptions as metadata of its columns.
-
-    Raises:
-        MissingPackageError: pyarrow is not installed.
-    """
-    with optional_import():
-        import pyarrow as pa
+    """Arrow schema of a table, with units and descriptions as metadata of its columns."""
     types = {
-        "time": pa.timestamp("us", tz="UTC"),
-        "text": pa.string(),
-        "integer": pa.int64(),
-        "number": pa.float64(),
-        "flag": pa.bool_(),
-        "numbers": pa.list_(pa.float64()),
-        "texts": pa.list_(pa.string()),
+        "time": pyarrow.timestamp("us", tz="UTC"),
+        "text": pyarrow.string(),
+        "integer": pyarrow.int64(),
+        "number": pyarrow.float64(),
+        "flag": pyarrow.bool_(),
+        "numbers": pyarrow.list_(pyarrow.float64()),
+        "texts": pyarrow.list_(pyarrow.string()),
     }
     fields = [
-        pa.field(
+        pyarrow.field(
             column.name,
             types[column.kind],
             nullable=column.nullable,
@@ -225,7 +219,7 @@ def arrow_schema(table: str) -> pyarrow.Schema:
         )
         for column in TABLES[table]
     ]
-    return pa.schema(fields, metadata={"ur_energy_model.history": str(SCHEMA_VERSION)})
+    return pyarrow.schema(fields, metadata={"ur_energy_model.history": str(SCHEMA_VERSION)})
 
 
 # Arrow columns of the history from arrays.
@@ -239,51 +233,42 @@ def arrow_table(table: str, columns: Mapping[str, Any]) -> pyarrow.Table:
         columns: every column of it: an Arrow array, an array [rows], or one text for all rows;
             NaN in a column that may have missing values is a missing one. The first column decides
             the number of rows.
-
-    Raises:
-        MissingPackageError: pyarrow is not installed.
     """
-    with optional_import():
-        import pyarrow as pa
     schema = arrow_schema(table)
     rows = len(columns[schema.names[0]])
     arrays = []
     for field in schema:
         value = columns[field.name]
         if value is None or isinstance(value, str):
-            arrays.append(pa.repeat(pa.scalar(value, field.type), rows))
+            arrays.append(pyarrow.repeat(pyarrow.scalar(value, field.type), rows))
         elif isinstance(value, np.ndarray):
             missing = np.isnan(value) if field.nullable and value.dtype.kind == "f" else None
-            arrays.append(pa.array(value, mask=missing).cast(field.type))
+            arrays.append(pyarrow.array(value, mask=missing).cast(field.type))
         else:
             arrays.append(value)
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pyarrow.Table.from_arrays(arrays, schema=schema)
 
 
 def times(values: Times) -> pyarrow.Array:
     """Host times [rows], ns since 1970 UTC, with a resolution of 1 us."""
-    with optional_import():
-        import pyarrow as pa
-    return pa.array(values // 1000).cast(pa.timestamp("us", tz="UTC"))
+    return pyarrow.array(values // 1000).cast(pyarrow.timestamp("us", tz="UTC"))
 
 
 def lists(values: Array, known: Mask | None = None) -> pyarrow.Array:
     """One list per row of values [rows, n]; a row that is not known [rows] is missing."""
-    with optional_import():
-        import pyarrow as pa
     rows, n = values.shape
-    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * n)
-    mask = None if known is None else pa.array(~known)
-    return pa.ListArray.from_arrays(offsets, pa.array(values.ravel()), mask=mask)
+    offsets = pyarrow.array(np.arange(rows + 1, dtype=np.int32) * n)
+    mask = None if known is None else pyarrow.array(~known)
+    return pyarrow.ListArray.from_arrays(offsets, pyarrow.array(values.ravel()), mask=mask)
 
 
 def same_texts(texts: Sequence[str], rows: int) -> pyarrow.Array:
     """The same list of texts in every row."""
-    with optional_import():
-        import pyarrow as pa
     n = len(texts)
-    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * n)
-    return pa.ListArray.from_arrays(offsets, pa.array(list(texts) * rows, pa.string()))
+    offsets = pyarrow.array(np.arange(rows + 1, dtype=np.int32) * n)
+    return pyarrow.ListArray.from_arrays(
+        offsets, pyarrow.array(list(texts) * rows, pyarrow.string())
+    )
 
 
 # SourceKeys: what all rows of one source of the history have in common.
@@ -322,12 +307,7 @@ def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) ->
         keys: of a source whose energies were computed with the model.
         model: the model; None for the generic one.
         path: of its file; None for the generic one.
-
-    Raises:
-        MissingPackageError: pyarrow is not installed.
     """
-    with optional_import():
-        import pyarrow as pa
     made = {} if model is None or path is None else model.provenance
 
     def text(name: str) -> str | None:
@@ -342,4 +322,4 @@ def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) ->
         # A path can have any bytes, a column only UTF-8.
         "path": None if path is None else printable(str(path.absolute())),
     }
-    return pa.Table.from_pylist([row], arrow_schema("models"))
+    return pyarrow.Table.from_pylist([row], arrow_schema("models"))

@@ -29,8 +29,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pyarrow.dataset
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
 
-from ur_energy_model.errors import UrEnergyError, optional_import
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
 from ur_energy_model.plant.rows import joint_rows
@@ -53,11 +56,6 @@ from ur_energy_model.plant.store_files import (
     sync,
     with_arm,
 )
-
-with optional_import():
-    from deltalake import CommitProperties, DeltaTable, Transaction
-    from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-    from deltalake.transaction import AddAction, RemoveAction
 
 MOST_LINES = 20
 """Warnings; of more, the number."""

@@ -28,15 +28,13 @@ import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.fs
 import pyarrow.parquet
+from deltalake.transaction import AddAction
 
-from ur_energy_model.errors import InputError, RecordingError, optional_import
+from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import new_file, open_regular, user_path
 from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
 from ur_energy_model.plant.schema import LIVE, TABLES, UNDIVIDED, arrow_schema
 from ur_energy_model.typing import Self
-
-with optional_import():
-    from deltalake.transaction import AddAction
 
 DAY = 86_400 * 1_000_000_000
 """ns."""
@@ -311,23 +309,23 @@ class StoreFiles:
 
         Conditions on day and arm leave out the files that cannot hold such rows.
         """
-        import pyarrow.dataset as ds
-
         schema = arrow_schema(table)
         columns = [field.with_nullable(True) for field in schema]
         if table not in UNDIVIDED:
             columns += [pyarrow.field(name, pyarrow.string()) for name in ("arm", "day")]
         schema = pyarrow.schema(columns)
         if not files:
-            return ds.dataset(schema.empty_table())
-        kind, known = ds.ParquetFileFormat(), ds.scalar(True)
+            return pyarrow.dataset.dataset(schema.empty_table())
+        kind, known = pyarrow.dataset.ParquetFileFormat(), pyarrow.dataset.scalar(True)
         parts = []
         for file in files:
             if table not in UNDIVIDED:
-                known = (ds.field("arm") == file.arm) & (ds.field("day") == file.day)
+                known = (pyarrow.dataset.field("arm") == file.arm) & (
+                    pyarrow.dataset.field("day") == file.day
+                )
             path = self._root + file.path
             parts.append(kind.make_fragment(path, self._system, partition_expression=known))
-        return ds.FileSystemDataset(parts, schema, kind, self._system)
+        return pyarrow.dataset.FileSystemDataset(parts, schema, kind, self._system)
 
     def path(self, name: str) -> Path:
         """Where a file of a local store is.

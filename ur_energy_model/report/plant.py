@@ -523,8 +523,6 @@ def plant_page(report: PlantReport) -> Page:
 
 
 def _subtitle(report: PlantReport) -> str:
-    from ur_energy_model.plant.summary import day_of
-
     days = report.fleet.days
     if not len(days):
         return f"Store {report.store}."
