@@ -35,12 +35,6 @@ class Switching:
     energy: float
     power: float
 
-    def wait_energy(self, duration: float) -> float:
-        """Energy of a wait [s] that is spent switched off [J]; infinite where it is too short."""
-        if duration <= self.time:
-            return float("inf")
-        return self.energy + self.power * (duration - self.time)
-
 
 def recorded_switching(telemetry: Telemetry) -> Switching | None:
     """Mean of the complete switchings in a recording; None without one, or without bus power.

@@ -18,7 +18,6 @@ from ur_energy_model.optimization.cycle import (
     OptimizationOptions,
     Stretch,
     StretchEnergy,
-    WorkCycle,
 )
 from ur_energy_model.optimization.cycle_problem import SLOWEST, CycleProblem
 from ur_energy_model.optimization.moves import find_cycle, saving_interval
@@ -66,35 +65,25 @@ def pareto_curve(problem: CycleProblem) -> Array:
     return np.array([(duration, problem.energies.total(cycle)) for duration, cycle in points])
 
 
-def with_long_waits(problem: CycleProblem, duration: float) -> list[list[Stretch]]:
-    """The cycle of a duration [s] whose moves are as fast as pays when long waits are switched off.
-
-    None without the option, or where the recording does not show what switching takes.
-    """
-    switching = problem.cycle.switching
-    if problem.options.power_off_after is None or switching is None:
-        return []
-    found = problem.allocate(duration, waiting=switching.power)
-    return [problem.stretches(found.laws, found.waiting)]
-
-
 def switched_off(
-    problem: CycleProblem, stretches: Sequence[Stretch], energies: Sequence[StretchEnergy]
+    problem: CycleProblem, stretches: Sequence[Stretch]
 ) -> tuple[list[StretchEnergy], list[str]]:
     """Energies of a cycle whose long waits are spent switched off, and a note on it."""
+    energies = problem.energies.of(stretches)
     after, switching = problem.options.power_off_after, problem.cycle.switching
     if after is None:
-        return list(energies), []
+        return energies, []
     if switching is None:
-        return list(energies), [
+        return energies, [
             "Switching off is left out: the recording does not show what it takes on this arm "
             "(record robot_mode and the bus while it is switched off and on once)."
         ]
     out, count = [], 0
     for stretch, energy in zip(stretches, energies, strict=True):
         wait = stretch.plan.duration
-        off = switching.wait_energy(wait)
-        if not stretch.moving and wait > after and off < energy.energy:
+        off = switching.energy + switching.power * (wait - switching.time)
+        long = not stretch.moving and wait > max(after, switching.time)
+        if long and off < energy.energy:
             count += 1
             energy = replace(energy, energy=off, motion=0.0, sensitivity=0.0 * energy.sensitivity)
         out.append(energy)
@@ -150,26 +139,45 @@ def optimize_cycle(
     )
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
     report(0.2, "finding the fastest cycle")
-    problem = _feasible_problem(model, cycle, options, robot, duration, locked)
+    problem = CycleProblem(model, cycle, options, robot, locked)
+    beyond = problem.recorded_tool_speed > problem.limits.tool_speed
+    if duration < problem.shortest and options.tool_speed is None and beyond:
+        # The recorded tool speed is a limit only where the cycle time needs it.
+        options = replace(
+            options, tool_speed=1.001 * problem.recorded_tool_speed / TOOL_SPEED_SHARE
+        )
+        problem = CycleProblem(model, cycle, options, robot, locked, problem.arms)
+    problem.require(duration)
     report(0.3, "distributing time over the moves")
     before = problem.recorded_energies
     allocation = problem.allocate(duration)
     scaled = problem.scaled(duration)
+    # The recorded cycle is a candidate: the search may round where the supply does not.
     others = [scaled] if duration != cycle.duration else [scaled, problem.recorded]
-    new, after, remarks = _cheapest(
-        problem,
-        [
-            problem.stretches(allocation.laws, allocation.waiting),
-            *(other for other in others if problem.permits(other)),
-            *with_long_waits(problem, duration),
-        ],
-    )
+    candidates = [
+        problem.stretches(allocation.laws, allocation.waiting),
+        *(other for other in others if problem.permits(other)),
+    ]
+    if options.power_off_after is not None and cycle.switching is not None:
+        # Moves that are as fast as pays when long waits are switched off.
+        off = problem.allocate(duration, waiting=cycle.switching.power)
+        candidates.append(problem.stretches(off.laws, off.waiting))
+    found = [(each, *switched_off(problem, each)) for each in candidates]
+    new, after, remarks = min(found, key=lambda each: _total(each[1]))
     report(0.6, "drawing energy over cycle time" if options.pareto else "summing up")
     curve = pareto_curve(problem) if options.pareto else None
     report(0.7, "choosing what to type")
     sheet, run, typed = _typed(problem, new, duration)
-    fastest = problem.fastest()
-    as_fast = problem.energies.of(fastest, std=False)
+    notes = [*sheet_notes(sheet, slow), *cycle.notes, *problem.notes(), *remarks]
+    off_by = _total(before) / (cycle.measured_energy or _total(before)) - 1.0
+    if abs(off_by) > FAR:
+        notes.insert(
+            0,
+            f"The predicted energy of the recorded cycle is {100.0 * abs(off_by):.0f} % "
+            f"{'above' if off_by > 0.0 else 'below'} the measured one: check payload and model; "
+            "the saving may be off by as much.",
+        )
+    as_fast = problem.energies.of(problem.fastest(), std=False)
     report(0.9, "finding what can be saved at all")
     return OptimizedCycle(
         cycle=problem.cycle,
@@ -183,37 +191,18 @@ def optimize_cycle(
         scaled_energy=problem.energies.total(scaled),
         bound_gap=allocation.gap,
         pareto=curve,
-        notes=(
-            *_far_from_measured(cycle, _total(before)),
-            *sheet_notes(sheet, slow),
-            *cycle.notes,
-            *problem.notes(),
-            *remarks,
-        ),
+        notes=tuple(notes),
         sheet=sheet,
         typed_energy=_total(typed),
         typed_duration=sum(stretch.plan.duration for stretch in run),
         typed_interval=saving_interval(before, typed),
         ceiling=_ceiling(problem, duration, min(_total(after), _total(typed))),
         loads=(
-            _load(problem, problem.recorded, before),
-            _load(problem, run, typed),
-            _load(problem, fastest, as_fast),
+            _load(robot, before),
+            _load(robot, typed),
+            _load(robot, as_fast),
         ),
     )
-
-
-def _far_from_measured(cycle: WorkCycle, energy: float) -> list[str]:
-    """A sentence if the model's energy [J] of the recorded cycle is not the measured one."""
-    if cycle.measured_energy is None:
-        return []
-    off = energy / cycle.measured_energy - 1.0
-    side = "above" if off > 0.0 else "below"
-    text = (
-        f"The predicted energy of the recorded cycle is {100.0 * abs(off):.0f} % {side} the "
-        "measured one: check payload and model; the saving may be off by as much."
-    )
-    return [text] if abs(off) > FAR else []
 
 
 def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
@@ -222,43 +211,6 @@ def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
         return model.in_session(identify_session(model, bag))
     except (RecordingError, IdentificationError):  # it shows no session, or not enough of one
         return model
-
-
-def _feasible_problem(
-    model: EnergyModel,
-    cycle: WorkCycle,
-    options: OptimizationOptions,
-    robot: RobotDescription,
-    duration: float,
-    locked: Sequence[bool],
-) -> CycleProblem:
-    """The problem, with the recorded tool speed as limit only where the cycle time needs it.
-
-    Raises:
-        InputError: the cycle time [s] is below the time-optimal one.
-    """
-    problem = CycleProblem(model, cycle, options, robot, locked)
-    recorded = problem.recorded_tool_speed
-    free = options.tool_speed is None and recorded > problem.limits.tool_speed
-    if duration < problem.shortest and free:
-        options = replace(options, tool_speed=1.001 * recorded / TOOL_SPEED_SHARE)
-        problem = CycleProblem(model, cycle, options, robot, locked, problem.arms)
-    problem.require(duration)
-    return problem
-
-
-def _cheapest(
-    problem: CycleProblem, cycles: Sequence[list[Stretch]]
-) -> tuple[list[Stretch], list[StretchEnergy], list[str]]:
-    """The cycle that takes the least energy, its energies, and remarks on switching off.
-
-    The recorded cycle is among them: the search may round where the supply does not.
-    """
-    found = [switched_off(problem, cycle, problem.energies.of(cycle)) for cycle in cycles]
-    stretches, (energies, remarks) = min(
-        zip(cycles, found, strict=True), key=lambda each: _total(each[1][0])
-    )
-    return stretches, energies, remarks
 
 
 def _typed(
@@ -284,8 +236,7 @@ def _typed(
     tried = []
     for sheet in sheets:
         run = typed_stretches(problem.cycle, sheet, problem.robot)
-        energies, _ = switched_off(problem, run, problem.energies.of(run))
-        tried.append((sheet, run, energies))
+        tried.append((sheet, run, switched_off(problem, run)[0]))
     return min(tried, key=lambda each: _total(each[2]))
 
 
@@ -302,7 +253,7 @@ def _sheet(
         problem.typed_cost,
         waiting_after=problem.waiting_after,
         locked=problem.locked,
-        max_speedup=problem.options.max_speedup,
+        max_speedup=problem.options.max_speedup or math.inf,
     )
     run = typed_stretches(problem.cycle, sheet, problem.robot)
     taken = [stretch.plan.duration for stretch in run if stretch.moving]
@@ -330,32 +281,22 @@ def _ceiling(problem: CycleProblem, duration: float, found: float) -> Ceiling:
         best = free.allocator.allocate(duration)
         ideal = free.stretches(best.laws, best.waiting, kept=False)
         found = min(found, free.energies.total(ideal))
+    step, second_less = min(1.0, 0.5 * (duration - problem.shortest)), None
+    if step >= SHORTEST_STEP * duration:
+        tried = [problem.allocate(each) for each in (duration, duration - step)]
+        energies = [problem.energies.total(problem.stretches(x.laws, x.waiting)) for x in tried]
+        second_less = (energies[0] - energies[1]) / step
     off = 0.0 if cycle.switching is None else cycle.switching.power
     return Ceiling(
         problem.model.bus.standby * cycle.duration / before,
         100.0 * (1.0 - found / before),
-        _second_less(problem, duration),
+        second_less,
         problem.holding - off,
     )
 
 
-def _second_less(problem: CycleProblem, duration: float) -> float | None:
-    """What the new cycle saves if it is a second shorter [J]; None where it cannot be shorter."""
-    step = min(1.0, 0.5 * (duration - problem.shortest))
-    if step < SHORTEST_STEP * duration:
-        return None
-    energies = []
-    for each in (duration, duration - step):
-        found = problem.allocate(each)
-        energies.append(problem.energies.total(problem.stretches(found.laws, found.waiting)))
-    return (energies[0] - energies[1]) / step
-
-
-def _load(
-    problem: CycleProblem, stretches: Sequence[Stretch], energies: Sequence[StretchEnergy]
-) -> ArmLoad:
+def _load(robot: RobotDescription, energies: Sequence[StretchEnergy]) -> ArmLoad:
     """What a cycle demands of the arm."""
-    robot = problem.robot
     torque = np.concatenate([part.torque for part in energies]) / robot.max_torque
     time = np.concatenate([np.gradient(part.time) for part in energies])
     most = np.abs(torque).max(axis=0)

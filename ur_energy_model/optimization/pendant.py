@@ -93,30 +93,27 @@ def programmed_path(
         tool: tool centre point in the flange frame [6]; the flange where None. It matters only
             where the tool turns on its way.
     """
-    joints = _along_joints(q)
-    if joints is not None:
-        return ProgrammedPath("moveJ", float(joints[-1]), joints, q[0], q[-1])
+    step = q[-1] - q[0]
+    leading = int(np.abs(step).argmax())
+    distance = float(abs(step[leading]))
+    if distance >= SHORTEST:
+        share = (q[:, leading] - q[0, leading]) / step[leading]
+        if np.abs(q - q[0] - share[:, None] * step).max() <= JOINT_TOLERANCE:
+            joints = _monotone(share) * distance
+            return ProgrammedPath("moveJ", float(joints[-1]), joints, q[0], q[-1])
     kinematics = ArmKinematics(robot)
     tool = np.zeros(6) if tool is None else tool
     progress = _along_tool(q, kinematics, tool)
     if progress is None:
         return None
-    line = _solved_line(q, kinematics, tool, robot.max_velocity)
-    if line is None:
+    goal = pose_vector(matrix_of(kinematics.forward(q[-1], tool)))
+    planner = LinePlanner(kinematics, q[0], goal, tool, 1.0, 1.0, robot.max_velocity)
+    try:
+        while (line := planner.advance()) is None:
+            pass
+    except ScriptError:  # the line leaves the arm's reach
         return None
     return ProgrammedPath("moveL", float(progress[-1]), progress, q[0], q[-1], line)
-
-
-def _along_joints(q: Array) -> Array | None:
-    """Travel of the leading joint [k], rad; None if the path is not straight in joint space."""
-    step = q[-1] - q[0]
-    leading = int(np.abs(step).argmax())
-    if abs(step[leading]) < SHORTEST:
-        return None
-    share = (q[:, leading] - q[0, leading]) / step[leading]
-    if np.abs(q - q[0] - share[:, None] * step).max() > JOINT_TOLERANCE:
-        return None
-    return np.asarray(_monotone(share) * abs(step[leading]))
 
 
 def _along_tool(q: Array, kinematics: ArmKinematics, tool: Array) -> Array | None:
@@ -142,20 +139,6 @@ def _along_tool(q: Array, kinematics: ArmKinematics, tool: Array) -> Array | Non
     distance = length if length > SHORTEST else angle
     places = np.linspace(0, len(q) - 1, len(share))
     return np.interp(np.arange(len(q)), places, _monotone(share)) * distance
-
-
-def _solved_line(
-    q: Array, kinematics: ArmKinematics, tool: Array, max_speed: Array
-) -> StraightLine | None:
-    """The straight line from first to last position, solved from the first one."""
-    goal = pose_vector(matrix_of(kinematics.forward(q[-1], tool)))
-    planner = LinePlanner(kinematics, q[0], goal, tool, 1.0, 1.0, max_speed)
-    try:
-        while (line := planner.advance()) is None:
-            pass
-    except ScriptError:
-        return None
-    return line
 
 
 def _monotone(share: Array) -> Array:
@@ -423,7 +406,7 @@ def sheet_of(
     *,
     waiting_after: int,
     locked: Sequence[bool] = (),
-    max_speedup: float | None = None,
+    max_speedup: float = math.inf,
 ) -> tuple[Step, ...]:
     """What to type so that each move takes its slot at most with the least energy.
 
@@ -438,7 +421,7 @@ def sheet_of(
         cost: of a motion in a slot.
         waiting_after: number of the move after which time is waited that is left.
         locked: which moves stay as recorded; () for none.
-        max_speedup: largest factor on speeds and accelerations; None for no limit.
+        max_speedup: largest factor on speeds and accelerations.
     """
     scale = cycle.scaling
     locked = locked or (False,) * len(cycle.moves)
@@ -454,8 +437,7 @@ def sheet_of(
         old = (_rounded(move.speed / units[0]), _rounded(move.acceleration / units[1]))
         new = old
         if not locked[k]:
-            factor = math.inf if max_speedup is None else max_speedup
-            most = (factor * old[0] * units[0], factor * old[1] * units[1])
+            most = (max_speedup * old[0] * units[0], max_speedup * old[1] * units[1])
             best = best_trapezoid(
                 path, slot, partial(cost, k, slot), units, most, move.acceleration
             )
