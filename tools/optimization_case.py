@@ -22,7 +22,6 @@ from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
-from ur_energy_model.optimization.plan_optimization import TimedMoves
 from ur_energy_model.report.figures import save_chart
 from ur_energy_model.report.optimization import (
     cycle_time_chart,
@@ -32,7 +31,7 @@ from ur_energy_model.report.optimization import (
 from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.trajectory.motions import Motion, move
+from ur_energy_model.trajectory.motions import Chain, Motion, move
 from ur_energy_model.trajectory.named_motions import home_position
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def with_figures(page: str, found: OptimizedCycle) -> str:
     return before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + rest.split(END)[1]
 
 
-def pick_and_place() -> TimedMoves:
+def pick_and_place() -> Chain:
     """Home, down to a part and up, over to its place, down and up, home, and waiting."""
     home = home_position(ROBOT)
     part = home + np.array([1.1, -0.3, 0.4, -0.1, 0.0, 0.8])
@@ -126,8 +125,7 @@ def pick_and_place() -> TimedMoves:
         up = _straight(bottom, DEPTH)
         parts += [(down, GRIP), (up, 0.0), (_joint_move(_end(up), after), 0.0)]
     ends = np.cumsum([motion.duration + wait for motion, wait in parts])
-    starts = (0.0, *(float(end) for end in ends[:-1]))
-    return TimedMoves(starts, tuple(m for m, _ in parts), float(ends[-1]) / (1.0 - SLACK))
+    return Chain([m for m, _ in parts], [0.0, *ends[:-1]], float(ends[-1]) / (1.0 - SLACK))
 
 
 def write(path: Path, motion: Motion, seconds: float) -> None:

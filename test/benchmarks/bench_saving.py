@@ -17,10 +17,9 @@ from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.optimize import optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
-from ur_energy_model.optimization.plan_optimization import TimedMoves
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
-from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.trajectory.motions import Chain, Motion
 from ur_energy_model.trajectory.named_motions import MotionLimits, Planner, named_motion
 
 ARMS = (("ur5e", 41), ("ur5e", 42), ("ur3e", 43), ("ur10e", 44))
@@ -72,9 +71,9 @@ def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float
     return found, measured_saving(bag, proof).saving_percent
 
 
-def random_cycle(planner: Planner, seed: int) -> TimedMoves:
+def random_cycle(planner: Planner, seed: int) -> Chain:
     """Moves through random points with short waits, then the slack."""
     points = planner.random_points(seed, POINTS)
     moves = [planner.move(a, b) for a, b in zip(points, np.roll(points, -1, axis=0), strict=True)]
     ends = np.cumsum([0.0, *(each.duration + GRIP for each in moves)]).tolist()
-    return TimedMoves(tuple(ends[:-1]), tuple(moves), ends[-1] / (1.0 - SLACK))
+    return Chain(moves, ends[:-1], ends[-1] / (1.0 - SLACK))

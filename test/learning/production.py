@@ -67,7 +67,7 @@ def production(robot_name: str, seed: int, seconds: float) -> Iterator[Piece]:
     robot = load_robot(robot_name)
     work = cycle(robot_name, seed)
     random = np.random.default_rng([seed, 1617, 0])
-    hold = Hold(work.points[0])
+    hold = Hold(work.sample(np.zeros(1))[0][0])
     arm = SimulatedArm(robot, motion=hold, seed=seed, setup=Setup(payload=GRIPPER))
     done, loaded = 0.0, False
     while done < seconds:

@@ -70,7 +70,7 @@ def test_a_cycle_of_a_signal_begins_as_the_program_does(tmp_path: Path, lead: fl
     chain = pick_and_place()
     telemetry = recorded(chain, 4.4 * chain.duration, lead=lead)
     into = np.mod(telemetry.time - 60.0 - lead, chain.duration)
-    two = sum(segment.duration for segment in chain.segments[:2])
+    two = sum(segment.duration for segment in chain.moves[:2])
     bits = ((into > two - 0.1) & (into < two + 2.0) & (telemetry.time > 60.0 + lead)).astype(float)
     playing = np.where(telemetry.time < 60.3, 1.0, 2.0)
     motion, cycles = found(

@@ -21,7 +21,8 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import Move
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.pendant import pendant_unit, sheet_csv
-from ur_energy_model.optimization.plan_optimization import TimedMoves, new_motion, plan_at
+from ur_energy_model.optimization.plan_optimization import new_motion, plan_at
+from ur_energy_model.trajectory.motions import Chain
 from ur_energy_model.trajectory.plan import Plan, csv_text
 from ur_energy_model.typing import Array
 
@@ -33,7 +34,7 @@ _AFTER = 2e-3
 """From the rest point before a move to the first point with its acceleration [s]."""
 
 
-def trajectory_points(motion: TimedMoves) -> Plan:
+def trajectory_points(motion: Chain) -> Plan:
     """Few points of a motion, between which a quintic follows it within `POSITION_ERROR`.
 
     Two points stand at each end of a move, as its acceleration may start with a step.
@@ -49,7 +50,7 @@ def trajectory_points(motion: TimedMoves) -> Plan:
     return plan
 
 
-def trajectory_yaml(motion: TimedMoves, robot: RobotDescription) -> str:
+def trajectory_yaml(motion: Chain, robot: RobotDescription) -> str:
     """The message as YAML, as `ros2 topic pub` takes it; joints are named as in the URDF."""
     plan = trajectory_points(motion)
     assert plan.qd is not None
@@ -66,7 +67,7 @@ def trajectory_yaml(motion: TimedMoves, robot: RobotDescription) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _points(motion: TimedMoves, step: float) -> Plan:
+def _points(motion: Chain, step: float) -> Plan:
     """Points every `step` s within moves and at their ends; the rest between has none."""
     times, edges = [np.array([0.0, motion.duration])], [0.0]
     for start, move in zip(motion.starts, motion.moves, strict=True):

@@ -20,12 +20,12 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.plan_optimization import (
     CLOSED,
-    TimedMoves,
     recorded_motion,
     typed_cycle,
 )
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.trajectory.motions import Chain
 from ur_energy_model.typing import Array, Mask
 
 FIELDS = ("target_q", "actual_robot_voltage", "actual_robot_current", "joint_temperatures")
@@ -64,8 +64,8 @@ class Proof:
     """
 
     robot: str
-    before: TimedMoves
-    after: TimedMoves
+    before: Chain
+    after: Chain
     cycles: int
 
     @classmethod
@@ -104,9 +104,7 @@ class Proof:
     def motion(self) -> RepeatedMotion:
         """The whole run, which ends exactly where it starts."""
         cycles = [self.after if new else self.before for new in self.pattern]
-        ends = np.cumsum([0.0, *(cycle.duration for cycle in cycles)]).tolist()
-        part = TimedMoves(tuple(ends[:-1]), tuple(cycles), ends[-1])
-        return RepeatedMotion(self.robot, part, len(self.order) // len(self.pattern))
+        return RepeatedMotion(self.robot, Chain(cycles), len(self.order) // len(self.pattern))
 
     def limits(self, usual: SafetyLimits) -> SafetyLimits:
         """The usual limits, raised to what the recorded cycle reaches: the arm has shown that.

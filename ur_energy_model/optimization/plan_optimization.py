@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,7 +25,7 @@ from ur_energy_model.optimization.path import (
     with_jerk_limit,
 )
 from ur_energy_model.optimization.pendant import typed_stretches
-from ur_energy_model.trajectory.motions import Motion, Sampled
+from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
@@ -118,55 +118,27 @@ CLOSED = 2e-3
 """Largest joint distance between the end of a move and the start of the next one [rad]."""
 
 
-@dataclass(frozen=True)
-class TimedMoves:
-    """Moves at their times, at rest before, between and after them; a `Motion`.
-
-    Attributes:
-        starts: of the moves since the start of the cycle, increasing, s.
-        moves: from rest to rest; they do not overlap.
-        duration: of the whole cycle [s].
-    """
-
-    starts: tuple[float, ...]
-    moves: tuple[Motion, ...]
-    duration: float
-
-    def sample(self, time: Array) -> tuple[Array, Array, Array]:
-        """As `Motion.sample`."""
-        which = np.searchsorted(self.starts, time, side="right") - 1
-        first = self.moves[0].sample(np.zeros(1))[0]
-        q = np.repeat(first, len(time), axis=0)
-        qd, qdd = np.zeros_like(q), np.zeros_like(q)
-        for index in np.unique(which[which >= 0]):
-            here = which == index
-            parts = self.moves[index].sample(time[here] - self.starts[index])
-            for whole, part in zip((q, qd, qdd), parts, strict=True):
-                whole[here] = part
-        return q, qd, qdd
-
-
 # All of these raise an InputError if a move does not start where the one before it ended.
 
 
-def recorded_motion(cycle: WorkCycle) -> TimedMoves:
+def recorded_motion(cycle: WorkCycle) -> Chain:
     """The motion of a cycle as recorded."""
     return _in_turn(cycle.source, recorded_stretches(cycle))
 
 
-def typed_cycle(optimized: OptimizedCycle, robot: RobotDescription) -> TimedMoves:
+def typed_cycle(optimized: OptimizedCycle, robot: RobotDescription) -> Chain:
     """The motion of a cycle when exactly the sheet is typed."""
     cycle = optimized.cycle
     return _in_turn(cycle.source, typed_stretches(cycle, optimized.sheet, robot))
 
 
-def new_motion(optimized: OptimizedCycle) -> TimedMoves:
+def new_motion(optimized: OptimizedCycle) -> Chain:
     """The motion of an optimized cycle as set points, which need no trapezoids."""
     moves = [(move.start, move.time, move.q, move.qd, move.qdd) for move in optimized.moves]
     return _timed(optimized.cycle.source, moves, optimized.duration)
 
 
-def plan_at(motion: TimedMoves, rate: float, source: str) -> Plan:
+def plan_at(motion: Chain, rate: float, source: str) -> Plan:
     """A motion at the controller's cycles.
 
     Args:
@@ -180,7 +152,7 @@ def plan_at(motion: TimedMoves, rate: float, source: str) -> Plan:
     return Plan(time, *motion.sample(time), source=source)
 
 
-def _in_turn(source: str, stretches: Sequence[Stretch]) -> TimedMoves:
+def _in_turn(source: str, stretches: Sequence[Stretch]) -> Chain:
     moves, start = [], 0.0
     for stretch in stretches:
         plan = stretch.plan
@@ -194,7 +166,7 @@ def _in_turn(source: str, stretches: Sequence[Stretch]) -> TimedMoves:
 
 def _timed(
     source: str, moves: Sequence[tuple[float, Array, Array, Array, Array]], duration: float
-) -> TimedMoves:
+) -> Chain:
     """Moves from rest to rest (start, time, q, qd, qdd) that follow each other without jumps.
 
     A small distance between the end of one and the start of the next is spread over the latter.
@@ -210,7 +182,7 @@ def _timed(
         left, rest = 1.0 - time[:, None] / time[-1], np.ones((len(time), 1))
         rest[[0, -1]] = 0.0
         out.append(Sampled(time, q + left * gap, rest * qd, qdd))
-    return TimedMoves(tuple(start for start, *_ in moves), tuple(out), duration)
+    return Chain(out, [start for start, *_ in moves], duration)
 
 
 LONGEST = 300.0
@@ -229,7 +201,7 @@ def optimize_moves(
     *,
     dynamics: ArmDynamics | None = None,
     temperature: Array | None = None,
-) -> TimedMoves:
+) -> Chain:
     """The motion of a plan with the time laws of least energy between its stops.
 
     A stop is a point of the plan at rest. Each move keeps its path and its duration.
@@ -262,7 +234,7 @@ def optimize_moves(
         moves.append(Sampled(*new.sampled(SAMPLE_PERIOD)))
     if not moves:
         raise InputError(plan.source, "does not move", "send a plan that moves")
-    return TimedMoves(tuple(starts), tuple(moves), plan.duration)
+    return Chain(moves, starts, plan.duration)
 
 
 def _stops(plan: Plan) -> list[int]:

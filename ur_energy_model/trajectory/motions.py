@@ -180,37 +180,35 @@ class Segment:
 
 
 class Chain:
-    """Consecutive segments.
+    """Moves one after the other, at rest before, between and after them.
 
     Args:
-        segments: at least one; each starts at the end of the previous one.
+        moves: from rest to rest, at least one; each starts where the one before it ended.
+        starts: of the moves, increasing [s]; each starts when the one before it ends where None.
+        duration: of the whole [s]; until the end of the last move where None.
     """
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
-        self.segments = tuple(segments)
-        self._starts = np.cumsum([0.0, *(segment.duration for segment in self.segments)])
-
-    @property
-    def duration(self) -> float:
-        """Of all segments [s]."""
-        return float(self._starts[-1])
-
-    @property
-    def points(self) -> Array:
-        """Start of each segment, and the end [segments + 1, n], rad."""
-        return np.array([self.segments[0].start, *(segment.end for segment in self.segments)])
+    def __init__(
+        self,
+        moves: Sequence[Motion],
+        starts: Sequence[float] | None = None,
+        duration: float | None = None,
+    ) -> None:
+        self.moves = tuple(moves)
+        ends = np.cumsum([0.0, *(move.duration for move in self.moves)])
+        self.starts = ends[:-1] if starts is None else np.asarray(starts)
+        self.duration = float(ends[-1]) if duration is None else duration
 
     def sample(self, time: Array) -> tuple[Array, Array, Array]:
-        """As `Motion.sample`; at rest after the end."""
-        n = len(self.segments[0].start)
-        out = tuple(np.empty((len(time), n)) for _ in range(3))
-        which = np.searchsorted(self._starts[1:-1], time, side="right")
+        """As `Motion.sample`."""
+        which = np.maximum(np.searchsorted(self.starts, time, side="right") - 1, 0)
+        n = self.moves[0].sample(np.zeros(1))[0].shape[1]
+        q, qd, qdd = (np.empty((len(time), n)) for _ in range(3))
         for index in np.unique(which):
             here = which == index
-            parts = self.segments[index].sample(time[here] - self._starts[index])
-            for whole, part in zip(out, parts, strict=True):
-                whole[here] = part
-        return out[0], out[1], out[2]
+            parts = self.moves[index].sample(time[here] - self.starts[index])
+            q[here], qd[here], qdd[here] = parts
+        return q, qd, qdd
 
 
 class Sampled:
