@@ -329,7 +329,7 @@ def completion(options: argparse.Namespace) -> None:
     from ur_energy_model.cli.main import build_parser
     from ur_energy_model.model.friction import LAWS
     from ur_energy_model.model.robots import available_robots
-    from ur_energy_model.telemetry.csv.layouts import LAYOUTS
+    from ur_energy_model.telemetry.csv.columns import LAYOUTS
 
     with optional_import():
         import shtab

@@ -241,7 +241,7 @@ def add_import(subparsers: arguments.Subparsers) -> None:
 
 
 def _layouts() -> str:
-    from ur_energy_model.telemetry.csv.layouts import LAYOUTS
+    from ur_energy_model.telemetry.csv.columns import LAYOUTS
 
     sources = {name: layout.source for name, layout in LAYOUTS.items()}
     return arguments.definition_list("layouts", sources)
@@ -254,8 +254,7 @@ def import_csv(options: argparse.Namespace) -> None:
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.bag.files import new_bag
     from ur_energy_model.telemetry.bag.writer import BagWriter
-    from ur_energy_model.telemetry.csv.open_csv import CsvOptions
-    from ur_energy_model.telemetry.csv.reader import CsvReader
+    from ur_energy_model.telemetry.csv.reader import CsvOptions, CsvReader
 
     if options.robot is None:
         options.parser.error(

@@ -8,8 +8,7 @@ from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv import rows as csv_rows
-from ur_energy_model.telemetry.csv.open_csv import CsvOptions
-from ur_energy_model.telemetry.csv.reader import CsvReader, read_csv
+from ur_energy_model.telemetry.csv.reader import CsvOptions, CsvReader, read_csv
 
 
 def changed(path, change):

@@ -9,8 +9,7 @@ from test.telemetry.csv.test_reader import table, write
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.csv.open_csv import CsvOptions
-from ur_energy_model.telemetry.csv.reader import read_csv
+from ur_energy_model.telemetry.csv.reader import CsvOptions, read_csv
 
 RATE = 50.0
 

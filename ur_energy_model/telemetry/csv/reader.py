@@ -6,27 +6,42 @@ Python client write it, or by options; they are separated by commas, semicolons,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.message_decoder import SeenSamples
-from ur_energy_model.telemetry.csv.header import TIME
-from ur_energy_model.telemetry.csv.open_csv import HEAD, CsvOptions, open_csv
+from ur_energy_model.telemetry.csv.columns import (
+    LAYOUTS,
+    TIME,
+    CsvHeader,
+    headerless,
+    parse_columns,
+    parse_header,
+)
 from ur_energy_model.telemetry.csv.rows import (
-    RejectedRows,
-    RowBlock,
-    RowOrder,
+    date_match,
+    date_seconds,
+    find_dialect,
     guessed_unit,
+    lines_of,
     row_order,
 )
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
-from ur_energy_model.telemetry.plausibility import impossible_rows
+from ur_energy_model.telemetry.plausibility import (
+    ANY_ARM,
+    IMPOSSIBLE_SHARE,
+    PlausibleRanges,
+    impossible_rows,
+)
 from ur_energy_model.telemetry.samples import (
     Gap,
     RecordingInfo,
@@ -38,257 +53,26 @@ from ur_energy_model.telemetry.samples import (
 )
 from ur_energy_model.typing import Array, Mask
 
-# CsvFile: columns, clock and samples of one CSV recording.
-
-_EMPTY_SHARE = 0.5
-_SHOWN = 50
-"""Most columns that a remark lists."""
-_SORTED_ROWS = 4096
-MAX_SORTED = 10_000_000
-"""Largest number of values of a file whose rows must be sorted, which is done in memory."""
-
-
-class CsvFile:
-    """A CSV recording, read twice: first its clock, then its samples.
-
-    Args:
-        path: of the file.
-        options: how to read it.
-        note: called with each remark on interpreted and left out data, one line each.
-
-    Attributes:
-        header: its columns.
-        time_zone: of its dates, None if they have none.
-        period: nominal sample period [s], None if steps are irregular.
-        typical_step: of its clock [s], see `samples.typical_step`.
-        payload: configured payload mass [kg], None if it is missing or changes.
-
-    Raises:
-        RecordingError: not a usable recording, with place and remedy.
-    """
-
-    def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
-        self.path, self.options = path, options
-        self._note = note
-        self.header, self._reader, self.time_zone = open_csv(path, options)
-        for remark in self.header.remarks:
-            note(f"{path}: {remark}")
-        if self._reader.dialect.decimal_comma:
-            note(f"{path}: numbers are read with decimal commas")
-        if self.header.unknown:
-            names = [name or "(empty)" for name in self.header.unknown]
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            note(f"{path}: ignored columns: {', '.join(names[:_SHOWN])}{more}")
-        if self.header.incomplete:
-            fields = ", ".join(self.header.incomplete)
-            note(f"{path}: ignored fields that lack elements: {fields}")
-        self._drop_empty()
-        self._factor = 1.0
-        self.payload: float | None = None
-        self._order = self._clock()
-
-    def _drop_empty(self) -> None:
-        """Leave out fields that are empty in most of the first rows."""
-        fields = [name for name in self.header.places if name != TIME]
-        for block in self._reader.blocks(self._chosen(fields), RejectedRows()):
-            at, dropped = 0, []
-            for name in fields:
-                width = len(self.header.places[name])
-                empty = ~np.isfinite(block.values[:HEAD, at : at + width]).all(axis=1)
-                at += width
-                if empty.mean() > _EMPTY_SHARE:
-                    dropped.append(name)
-            if dropped and len(dropped) < len(fields):
-                self._note(f"{self.path}: left out, mostly without values: {', '.join(dropped)}")
-                self.header = self.header.without(dropped)
-            break
-
-    def _chosen(self, fields: list[str]) -> list[int]:
-        return [column for name in fields for column in self.header.places[name]]
-
-    def _clock(self) -> RowOrder:
-        """Read the time of all rows."""
-        times, rejected = [], RejectedRows()
-        payload = [self.header.places["payload"][0]] if "payload" in self.header.places else []
-        column = self.header.time_column
-        lowest, highest = np.inf, -np.inf
-        for block in self._reader.blocks([column, *payload], rejected):
-            times.append(block.values[:, 0])
-            if payload:
-                lowest = min(lowest, float(block.values[:, 1].min()))
-                highest = max(highest, float(block.values[:, 1].max()))
-            if not np.isfinite(block.values[:, 0]).all():
-                self._no_number(block, ~np.isfinite(block.values[:, :1]), [column], rejected)
-        if not rejected.rows:
-            raise RecordingError(self.path, "holds no samples", "record again")
-        rejected.check(self.path, self._remedy(rejected))
-        time = np.concatenate(times)
-        self.payload = lowest if payload and lowest == highest else None
-        if column not in self._reader.dates:
-            factor, unit = guessed_unit(time)
-            stated = self.header.time_factor
-            self._factor = factor if stated is None else stated
-            if stated is None and unit != "s":
-                self._note(f"{self.path}: time counts in {unit} by its steps; converted to s")
-            elif self._factor != 1.0:
-                self._note(f"{self.path}: time converted to s from its stated unit")
-        time *= self._factor
-        low, high = (float(edge[0]) for edge in self.options.limits[TIME])
-        order = row_order(self.path, np.where((time >= low) & (time <= high), time, np.nan))
-        self._report_order(order)
-        steps = np.diff(time[order.keep] if order.order is None else time[order.order])
-        if steps.size and not (steps > 0).any():
-            raise RecordingError(
-                self.path,
-                f"does not advance in {len(steps) + 1} rows",
-                "export the time of each sample",
-                field=self.header.names[column],
-            )
-        self.period, self.typical_step = nominal_period(steps), typical_step(steps)
-        return order
-
-    def _report_order(self, order: RowOrder) -> None:
-        if order.restarts:
-            self._note(
-                f"{self.path}: time goes back {order.restarts} times, as when a controller restarts"
-            )
-        if order.order is not None:
-            values = len(order.order) * len(self._chosen(list(self.header.places)))
-            if values > MAX_SORTED:
-                raise RecordingError(
-                    self.path,
-                    "has its rows out of order, and is too long to be sorted here",
-                    "sort it by time",
-                    field=TIME,
-                )
-            self._note(f"{self.path}: rows were out of order; sorted by time")
-
-    def _no_number(
-        self, block: RowBlock, wrong: Mask, columns: list[int], rejected: RejectedRows
-    ) -> None:
-        """Reject rows with cells that are not finite numbers, wrong [rows, columns]."""
-        rows = wrong.any(axis=1)
-        row = int(np.argmax(rows))
-        column = columns[int(np.argmax(wrong[row]))]
-        cell = self._reader.cell(block.texts[row], column)
-        rejected.reject(
-            "values that are not finite numbers",
-            int(rows.sum()),
-            int(block.lines[row]),
-            self.header.names[column],
-            f"has {cell!r}, which is not a finite number",
-        )
-
-    def _remedy(self, rejected: RejectedRows) -> str:
-        """Remedy for a file with too many bad rows."""
-        remedy = "correct or delete such lines"
-        if rejected.first is None:
-            return remedy
-        _, name, _ = rejected.first
-        if name is None:
-            return remedy
-        column = self.header.names.index(name)
-        field = next(each for each, place in self.header.places.items() if column in place)
-        other = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}.get(FIELDS[field].unit)
-        if "impossible values" in rejected.counts and other is not None:
-            return (
-                f"{remedy}, or name its robot; a column in {other} needs [{other}] after its name"
-            )
-        return remedy
-
-    def batches(self, fields: list[str]) -> Iterator[Mapping[str, Array]]:
-        """Samples of these fields, which include the time, in order, a few thousand at once.
-
-        Raises:
-            RecordingError: too many malformed rows (at the end of the file).
-        """
-        rejected = RejectedRows()
-        parts = self._parts(fields, rejected)
-        if self._order.order is not None:
-            parts = _sorted(parts)
-        for part in parts:
-            if len(part[TIME]):
-                yield part
-        rejected.check(self.path, self._remedy(rejected))
-        summary = rejected.describe()
-        if summary is not None:
-            self._note(f"{self.path}: {summary}")
-
-    def _parts(self, fields: list[str], rejected: RejectedRows) -> Iterator[dict[str, Array]]:
-        chosen = self._chosen(fields)
-        scale = np.array([self.header.factors.get(column, 1.0) for column in chosen])
-        scale[fields.index(TIME)] = self._factor  # fields before the time have one column each
-        for block in self._reader.blocks(chosen, rejected):
-            values = block.values * scale
-            keep = self._order.keep[block.first : block.first + len(values)]
-            wrong = ~np.isfinite(values)
-            good = ~wrong.any(axis=1)
-            if not good.all():
-                self._no_number(block, wrong, chosen, rejected)
-            far = good & ~keep
-            if far.any():
-                rejected.reject(
-                    "impossible times",
-                    int(np.count_nonzero(far)),
-                    int(block.lines[int(np.argmax(far))]),
-                    self.header.names[self.header.time_column],
-                    "is far from the times around it",
-                )
-                good &= keep
-            columns = self._split(values[good], fields)
-            bad, first = impossible_rows(columns, self.options.limits)
-            if first is None:
-                yield columns
-                continue
-            column = self.header.places[first.field][first.index]
-            rejected.reject(
-                "impossible values",
-                int(np.count_nonzero(bad)),
-                int(block.lines[good][first.row]),
-                self.header.names[column],
-                f"has {first.value:.6g}, outside this arm's range",
-            )
-            yield {name: part[~bad] for name, part in columns.items()}
-
-    def _split(self, values: Array, fields: list[str]) -> dict[str, Array]:
-        out, at = {}, 0
-        for name in fields:
-            width = len(self.header.places[name])
-            out[name] = values[:, at] if width == 1 else values[:, at : at + width]
-            at += width
-        return out
-
-
-def _sorted(parts: Iterator[dict[str, Array]]) -> Iterator[dict[str, Array]]:
-    """All rows in the order of time."""
-    whole = list(parts)
-    columns = join_columns(whole)
-    turn = np.argsort(columns[TIME], kind="stable")
-    for start in range(0, len(turn), _SORTED_ROWS):
-        rows = turn[start : start + _SORTED_ROWS]
-        yield {name: values[rows] for name, values in columns.items()}
-
-
-def nominal_period(steps: Array) -> float | None:
-    """Sample period [s] from a clock's steps; None if they are irregular.
-
-    Nine steps in ten agree with it, or half do and nearly all are multiples of it (samples are
-    missing).
-    """
-    forward = steps[steps > 0]
-    if not forward.size:
-        return None
-    step = float(np.median(forward))
-    agree = np.mean(np.abs(forward - step) < 0.02 * step)
-    multiple = np.mean(np.abs(forward / step - np.round(forward / step)) < 0.05)
-    if agree < 0.9 and not (agree >= 0.5 and multiple > 0.95):
-        return None
-    return 1.0 / round(1.0 / step, 3)
-
-
 NEXT_FILE = "next file"
 _FACTOR = np.int64(0x1E3779B97F4A7C15)
 """Odd, with mixed bits."""
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """How to read CSV recordings.
+
+    Attributes:
+        joints: number of joints of the arm.
+        columns: names of the columns in order, instead of a header line; None for the file's own.
+        layout: name of a known layout, instead of columns.
+        limits: lowest and highest possible values by field.
+    """
+
+    joints: int = 6
+    columns: str | None = None
+    layout: str | None = None
+    limits: PlausibleRanges = field(default_factory=lambda: ANY_ARM)
 
 
 def read_csv(
@@ -344,19 +128,17 @@ class CsvReader:
         note: Callable[[str], None] | None = None,
     ) -> None:
         note = note if note is not None else (lambda text: None)
-        self._files = [CsvFile(Path(path), options, note) for path in paths]
+        self._files = [_CsvFile(Path(path), options, note) for path in paths]
         first = self._files[0]
         places = [file.header.places for file in self._files]
         self.fields = tuple(name for name in places[0] if all(name in each for each in places))
-        for field in places[0]:
-            if field not in self.fields:
-                note(f"{field}: left out, because not all files have it")
+        for name in places[0]:
+            if name not in self.fields:
+                note(f"{name}: left out, because not all files have it")
         missing = [name for name in ENERGY_FIELDS if name not in self.fields]
         if missing:
             note(f"missing fields: {', '.join(missing)}")
-        extra = {"imported_from": first.path.name}
-        if first.time_zone is not None:
-            extra["time_zone"] = first.time_zone
+        zone = {} if first.time_zone is None else {"time_zone": first.time_zone}
         self.duration, self.repeated = 0.0, 0
         self._note = note
         self.info = RecordingInfo(
@@ -364,7 +146,7 @@ class CsvReader:
             robot=robot,
             rate=None if first.period is None else round(1.0 / first.period, 3),
             payload_mass=first.payload,
-            extra=extra,
+            extra={"imported_from": first.path.name, **zone},
         )
 
     def __iter__(self) -> Iterator[Telemetry]:
@@ -375,8 +157,15 @@ class CsvReader:
             for file in self._files:
                 last: float | None = None
                 before = self.repeated
-                for columns in file.batches(list(self.fields)):
-                    new = seen.are_new(_contents(columns), _order(columns[TIME]))
+                for columns in file.batches(self.fields):
+                    # Time stands for the host's clock, a hash of all values for the controller's.
+                    contents = np.zeros(len(columns[TIME]), np.int64)
+                    for values in columns.values():
+                        for column in values.reshape(len(values), -1).T:
+                            bits = np.ascontiguousarray(column).view(np.int64)
+                            contents = contents * _FACTOR + bits
+                    order = np.rint((columns[TIME] + 2.0) * 1e8).astype(np.int64)
+                    new = seen.are_new(contents.view(float), order)
                     if not new.all():
                         self.repeated += int(np.count_nonzero(~new))
                         columns = {name: values[new] for name, values in columns.items()}
@@ -402,15 +191,445 @@ class CsvReader:
                     )
 
 
-def _contents(columns: Mapping[str, Array]) -> Array:
-    """A number [n] for all values of each row; its bits are a hash."""
-    total = np.zeros(len(columns[TIME]), np.int64)
-    for values in columns.values():
-        for column in values.reshape(len(values), -1).T:
-            total = total * _FACTOR + np.ascontiguousarray(column).view(np.int64)
-    return total.view(float)
+def nominal_period(steps: Array) -> float | None:
+    """Sample period [s] from a clock's steps; None if they are irregular, or half an hour long.
+
+    Nine steps in ten agree with it, or half do and nearly all are multiples of it (samples are
+    missing).
+    """
+    forward = steps[steps > 0]
+    if not forward.size:
+        return None
+    step = float(np.median(forward))
+    agree = np.mean(np.abs(forward - step) < 0.02 * step)
+    multiple = np.mean(np.abs(forward / step - np.round(forward / step)) < 0.05)
+    if agree < 0.9 and not (agree >= 0.5 and multiple > 0.95):
+        return None
+    rate = round(1.0 / step, 3)
+    return 1.0 / rate if rate else None
 
 
-def _order(time: Array) -> NDArray[np.int64]:
-    """Times [n], s, as positive numbers in the same order."""
-    return np.rint((time + 2.0) * 1e8).astype(np.int64)
+@dataclass
+class _RejectedRows:
+    """Rows that are left out of a recording.
+
+    Attributes:
+        rows: number of all rows so far.
+        counts: number of rows left out, by reason.
+        first: line, column (or None) and problem of the first of them.
+        cut: number of last rows left out because they are cut off, which any file may have.
+    """
+
+    rows: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    first: tuple[int, str | None, str] | None = None
+    cut: int = 0
+
+    def reject(self, kind: str, count: int, line: int, column: str | None, problem: str) -> None:
+        """Count rows; line, column and problem are those of the first one."""
+        self.counts[kind] += count
+        if self.first is None or line < self.first[0]:
+            self.first = (line, column, problem)
+
+
+class _Block(NamedTuple):
+    """Consecutive rows: number of the first one, line numbers, text, and chosen columns [rows, k].
+
+    Values are NaN where a cell is no number.
+    """
+
+    first: int
+    lines: NDArray[np.int64]
+    texts: Sequence[str]
+    values: Array
+
+
+_HEAD, _HEAD_CHARACTERS = 200, 4 << 20
+"""Lines and characters at the beginning of a file for the detection of its structure."""
+_MAX_COLUMNS = 5000
+"""Largest number of columns of a file; all that arms send is fewer than 600."""
+_MAX_NAME = 200
+"""Longest name of a column in characters."""
+_NUMERIC_SHARE = 0.5
+_EMPTY_SHARE = 0.5
+_SHOWN = 50
+"""Most columns that a remark lists."""
+_BLOCK_ROWS = 4096
+_BLOCK_CHARACTERS = 4 << 20
+_PARSED_AT_ONCE = 8
+"""Rows that are parsed cell by cell where one of them has a cell that is no number."""
+_MAX_SORTED = 10_000_000
+"""Largest number of values of a file whose rows must be sorted, which is done in memory."""
+_OTHER_UNITS = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}
+
+
+class _CsvFile:
+    """A CSV recording, read twice: first its clock, then its samples.
+
+    Args:
+        path: of the file.
+        options: how to read it.
+        note: called with each remark on interpreted and left out data, one line each.
+
+    Attributes:
+        header: its columns.
+        time_zone: of its dates, None if they have none.
+        period: nominal sample period [s], None if steps are irregular.
+        typical_step: of its clock [s], see `samples.typical_step`.
+        payload: configured payload mass [kg], None if it is missing or changes.
+
+    Raises:
+        RecordingError: not a usable recording, with place and remedy.
+    """
+
+    def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
+        self.path, self._limits = path, options.limits
+        self._remark = note
+        self.header = self._open(options)
+        for remark in self.header.remarks:
+            self._note(remark)
+        if self._dialect.decimal_comma:
+            self._note("numbers are read with decimal commas")
+        if unknown := self.header.unknown:
+            names = ", ".join([name or "(empty)" for name in unknown[:_SHOWN]])
+            more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+            self._note(f"ignored columns: {names}{more}")
+        if self.header.incomplete:
+            self._note(f"ignored fields that lack elements: {', '.join(self.header.incomplete)}")
+        self._drop_empty()
+        self._read_clock()
+
+    def _note(self, text: str) -> None:
+        self._remark(f"{self.path}: {text}")
+
+    def batches(self, fields: Sequence[str]) -> Iterator[Mapping[str, Array]]:
+        """Samples of these fields, which include the time, in order, a few thousand at once.
+
+        Raises:
+            RecordingError: too many malformed rows (at the end of the file).
+        """
+        rejected = _RejectedRows()
+        parts = self._parts(fields, rejected)
+        if self._unordered:
+            columns = join_columns(list(parts))
+            order = np.argsort(columns[TIME], kind="stable")
+            rows = (order[i : i + _BLOCK_ROWS] for i in range(0, len(order), _BLOCK_ROWS))
+            parts = ({name: each[part] for name, each in columns.items()} for part in rows)
+        for part in parts:
+            if len(part[TIME]):
+                yield part
+        self._check(rejected)
+        if rejected.first is not None:
+            line, column, problem = rejected.first
+            kinds = ", ".join(f"{count} with {kind}" for kind, count in rejected.counts.items())
+            place = f"{line}" if column is None else f"{line} {column}"
+            total = f"{sum(rejected.counts.values())} of {rejected.rows} rows"
+            self._note(f"left out {total} ({kinds}); first: line {place} {problem}")
+
+    def _open(self, options: CsvOptions) -> CsvHeader:
+        """Detect the structure of the file from its first lines; returns its columns."""
+        head: list[tuple[int, str]] = []
+        size = 0
+        for number, line in islice(lines_of(self.path), _HEAD):
+            head.append((number, line))
+            size += len(line)
+            if size > _HEAD_CHARACTERS:
+                break
+        rows = [(number, line) for number, line in head if not _is_comment(line)]
+        self._dialect = dialect = find_dialect([line for _, line in rows[:20]])
+        first = rows[0][1] if rows else None
+        names_in_row = first is not None and self._is_header(first)
+        title = "" if first is None else first if names_in_row else None
+        if first is not None and not names_in_row:  # a comment above the rows may name the columns
+            width = len(dialect.columns(first))
+            comments = [line.lstrip("#% ") for _, line in head if _is_comment(line)]
+            fitting = [line for line in comments if len(dialect.columns(line)) == width > 1]
+            title = fitting[-1] if fitting and self._is_header(fitting[-1]) else None
+        if names_in_row or _numbered(dialect.cells(first or "")):
+            rows = rows[1:]
+        texts = [line for _, line in rows]
+        header = self._columns(options, title, texts)
+        self._start = rows[0][0] if rows else len(head) + 1
+        cells, time = dialect.cells(texts[0]) if rows else [], header.places[TIME][0]
+        date = date_match(cells[time]) if time < len(cells) else None
+        self.time_zone = None if date is None else date["zone"]
+        self._dates = () if date is None else (time,)
+        self._width = len(header.names)
+        # Some writers leave a delimiter at the end of each row.
+        ended = [x for x in texts[:20] if dialect.count(x) == self._width + 1]
+        ended = [line for line in ended if not dialect.cells(line)[-1]]
+        self._open_ended = dialect.delimiter is not None and 2 * len(ended) > len(texts[:20])
+        return header
+
+    def _is_header(self, line: str) -> bool:
+        """Whether a first line names columns; in a row of data most cells are numbers or dates."""
+        cells = self._dialect.cells(line)
+        values = sum(self._dialect.number(x) is not None or bool(date_match(x)) for x in cells)
+        return not _numbered(cells) and (values < _NUMERIC_SHARE * len(cells) or values == 0)
+
+    def _columns(self, options: CsvOptions, title: str | None, rows: Sequence[str]) -> CsvHeader:
+        """The columns by the options, or else by the line that names them."""
+        path, names, dialect = self.path, options.columns, self._dialect
+        if options.layout is not None:
+            if names is not None:
+                raise RecordingError(path, "--columns and --layout exclude each other", "give one")
+            if options.layout not in LAYOUTS:
+                remedy = f"use one of {', '.join(LAYOUTS)}"
+                raise RecordingError(path, f"there is no layout {options.layout}", remedy)
+            names = ",".join(LAYOUTS[options.layout].fields)
+        titles = dialect.cells(title or "")
+        width = max(len(titles), len(dialect.cells(rows[0])) if rows else 0)
+        longest = max(map(len, titles), default=0)
+        if width > _MAX_COLUMNS:
+            problem = f"has {width} columns, more than any recording"
+            raise RecordingError(path, problem, "name a CSV recording")
+        if longest > _MAX_NAME:
+            problem = f"has a column name of {longest} characters"
+            raise RecordingError(path, problem, "name a CSV recording")
+        if names is not None:
+            count = len(dialect.columns(rows[0] if rows else title or ""))
+            header = parse_columns(path, names, count, options.joints)
+        elif title is None:
+            raise headerless(path, dialect, rows, options.joints)
+        else:
+            header = parse_header(path, dialect.columns(title), options.joints)
+        if len(header.places) == 1 and len(header.names) > 1:
+            raise RecordingError(
+                path,
+                f"has no column with an RTDE field name (it has {', '.join(header.names[:6])} ...)",
+                "name the columns with --columns",
+                field="actual_q_0",
+            )
+        return header
+
+    def _drop_empty(self) -> None:
+        """Leave out fields that are empty in most of the first rows."""
+        places = self.header.places
+        fields = [name for name in places if name != TIME]
+        for block in self._blocks(fields, _RejectedRows()):
+            columns = self._split(block.values[:_HEAD], fields)
+            dropped = [
+                name
+                for name, values in columns.items()
+                if (~np.isfinite(values.reshape(len(values), -1)).all(axis=1)).mean() > _EMPTY_SHARE
+            ]
+            if dropped and len(dropped) < len(fields):
+                self._note(f"left out, mostly without values: {', '.join(dropped)}")
+                left = {name: place for name, place in places.items() if name not in dropped}
+                self.header = replace(self.header, places=left)
+            break
+
+    def _read_clock(self) -> None:
+        """Read the time of all rows: its unit, the order of the rows, and the sample period."""
+        fields = [TIME, *(name for name in ("payload",) if name in self.header.places)]
+        column, rejected = self.header.names[self.header.places[TIME][0]], _RejectedRows()
+        times, payloads = [], np.zeros(0)
+        for block in self._blocks(fields, rejected):
+            times.append(block.values[:, 0])
+            others = block.values[:, 1:]
+            payloads = np.union1d(payloads, others[np.isfinite(others)])[:2]
+            self._reject_cells(block, ~np.isfinite(block.values[:, :1]), [TIME], rejected)
+        if not rejected.rows:
+            raise RecordingError(self.path, "holds no samples", "record again")
+        self._check(rejected)
+        self.payload = float(payloads[0]) if len(payloads) == 1 else None
+        time, self._factor = np.concatenate(times), 1.0
+        if not self._dates:
+            self._factor, unit = guessed_unit(time)
+            if self.header.time_factor is not None:
+                self._factor = self.header.time_factor
+                if self._factor != 1.0:
+                    self._note("time converted to s from its stated unit")
+            elif unit != "s":
+                self._note(f"time counts in {unit} by its steps; converted to s")
+        time *= self._factor
+        low, high = (float(edge[0]) for edge in self._limits[TIME])
+        time[~((time >= low) & (time <= high))] = np.nan
+        self._keep, self._unordered, restarts = row_order(self.path, time)
+        time = time[self._keep]
+        if restarts:
+            self._note(f"time goes back {restarts} times, as when a controller restarts")
+        if self._unordered:
+            if len(time) * sum(map(len, self.header.places.values())) > _MAX_SORTED:
+                problem = "has its rows out of order, and is too long to be sorted here"
+                raise RecordingError(self.path, problem, "sort it by time", field=TIME)
+            self._note("rows were out of order; sorted by time")
+            time.sort()
+        steps = np.diff(time)
+        if steps.size and not (steps > 0).any():
+            problem = f"does not advance in {len(time)} rows"
+            remedy = "export the time of each sample"
+            raise RecordingError(self.path, problem, remedy, field=column)
+        self.period, self.typical_step = nominal_period(steps), typical_step(steps)
+
+    def _parts(self, fields: Sequence[str], rejected: _RejectedRows) -> Iterator[dict[str, Array]]:
+        """Samples in the order of the file, without bad rows."""
+        factors = {self.header.places[TIME][0]: self._factor, **self.header.factors}
+        scale = np.array([factors.get(column, 1.0) for column in self._chosen(fields)])
+        for block in self._blocks(fields, rejected):
+            values = block.values * scale
+            keep = self._keep[block.first : block.first + len(values)]
+            wrong = ~np.isfinite(values)
+            good = ~wrong.any(axis=1)
+            self._reject_cells(block, wrong, fields, rejected)
+            far = good & ~keep
+            if far.any():
+                line, name = int(block.lines[np.argmax(far)]), self.header.places[TIME][0]
+                rejected.reject(
+                    "impossible times",
+                    int(np.count_nonzero(far)),
+                    line,
+                    self.header.names[name],
+                    "is far from the times around it",
+                )
+                good &= keep
+            columns = self._split(values if good.all() else values[good], fields)
+            bad, first = impossible_rows(columns, self._limits)
+            if first is not None:
+                rejected.reject(
+                    "impossible values",
+                    int(np.count_nonzero(bad)),
+                    int(block.lines[good][first.row]),
+                    self.header.names[self.header.places[first.field][first.index]],
+                    f"has {first.value:.6g}, outside this arm's range",
+                )
+                columns = {name: part[~bad] for name, part in columns.items()}
+            yield columns
+
+    def _blocks(self, fields: Sequence[str], rejected: _RejectedRows) -> Iterator[_Block]:
+        """The columns of these fields, some thousand rows at once; a last row cut off is rejected.
+
+        A row with another number of columns is refused, because its values may belong to others.
+        """
+        chosen, dialect, width = self._chosen(fields), self._dialect, self._width
+        rows: list[tuple[int, str]] = []
+        size = done = 0
+        cut: tuple[int, int] | None = None
+
+        def block() -> _Block:
+            lines, texts = zip(*rows, strict=True)
+            return _Block(done, np.array(lines), texts, self._numbers(texts, chosen))
+
+        for number, line in lines_of(self.path):
+            if number < self._start or _is_comment(line):
+                continue
+            if cut is not None:
+                break
+            rejected.rows += 1
+            count = dialect.count(line)
+            if self._open_ended:
+                count -= line.rstrip("\r\n ").endswith(dialect.delimiter or "")
+            if count != width:
+                cut = (number, count)
+                continue
+            rows.append((number, line))
+            size += len(line)
+            if len(rows) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS:
+                yield block()
+                done += len(rows)
+                rows, size = [], 0
+        else:
+            if rows:
+                yield block()
+            if cut is not None and cut[1] < width and done + len(rows):
+                problem = f"ends after {cut[1]} columns instead of {width}"
+                rejected.reject("a last line that is cut off", 1, cut[0], None, problem)
+                rejected.cut += 1
+                cut = None
+        if cut is not None:
+            more = cut[1] > width
+            hint = "; decimal commas need another delimiter, such as ;"
+            verb = "has" if more else "ends after"
+            raise RecordingError(
+                self.path,
+                f"line {cut[0]} {verb} {cut[1]} columns instead of {width}",
+                f"correct that line{hint if more and dialect.delimiter == ',' else ''}",
+            )
+
+    def _numbers(self, texts: Sequence[str], chosen: Sequence[int]) -> Array:
+        """Chosen columns of rows [rows, chosen], NaN where a cell is no number."""
+        dialect = self._dialect
+        if not self._dates and not any('"' in text for text in texts):
+            rows = texts
+            if dialect.decimal_comma:
+                rows = [text.replace(",", ".") for text in texts]
+            try:
+                return np.loadtxt(
+                    rows, delimiter=dialect.delimiter, usecols=chosen, comments=None, ndmin=2
+                )
+            except (ValueError, IndexError):  # some cell is no number: only its row is slow
+                half = len(texts) // 2
+                if half >= _PARSED_AT_ONCE:
+                    halves = (texts[:half], texts[half:])
+                    return np.concatenate([self._numbers(each, chosen) for each in halves])
+        out = np.full((len(texts), len(chosen)), np.nan)
+        for row, cells in enumerate(map(dialect.cells, texts)):
+            for place, column in enumerate(chosen):
+                with suppress(ValueError, OverflowError, IndexError, TypeError):
+                    number = date_seconds if column in self._dates else dialect.number
+                    out[row, place] = number(cells[column])
+        return out
+
+    def _chosen(self, fields: Sequence[str]) -> list[int]:
+        return [column for name in fields for column in self.header.places[name]]
+
+    def _split(self, values: Array, fields: Sequence[str]) -> dict[str, Array]:
+        """Values [rows, chosen] by field."""
+        out, at = {}, 0
+        for name in fields:
+            width = len(self.header.places[name])
+            out[name] = values[:, at] if width == 1 else values[:, at : at + width]
+            at += width
+        return out
+
+    def _reject_cells(
+        self, block: _Block, wrong: Mask, fields: Sequence[str], rejected: _RejectedRows
+    ) -> None:
+        """Reject rows with cells that are not finite numbers, wrong [rows, chosen]."""
+        rows = wrong.any(axis=1)
+        if not rows.any():
+            return
+        row = int(np.argmax(rows))
+        column = self._chosen(fields)[int(np.argmax(wrong[row]))]
+        rejected.reject(
+            "values that are not finite numbers",
+            int(rows.sum()),
+            int(block.lines[row]),
+            self.header.names[column],
+            f"has {self._dialect.cells(block.texts[row])[column][:40]!r}, "
+            "which is not a finite number",
+        )
+
+    def _check(self, rejected: _RejectedRows) -> None:
+        """Refuse a file with too many malformed rows."""
+        total = sum(rejected.counts.values())
+        if rejected.first is None or total - rejected.cut <= IMPOSSIBLE_SHARE * rejected.rows:
+            return
+        line, name, problem = rejected.first
+        remedy = "correct or delete such lines"
+        if name is not None and "impossible values" in rejected.counts:
+            column = self.header.names.index(name)
+            places = self.header.places.items()
+            unit = next(FIELDS[each].unit for each, place in places if column in place)
+            if unit in _OTHER_UNITS:
+                other = _OTHER_UNITS[unit]
+                remedy += f", or name its robot; a column in {other} needs [{other}] after its name"
+        raise RecordingError(
+            self.path,
+            f"line {line} {problem}, the first of {total} bad rows among {rejected.rows} "
+            f"(more than {100 * IMPOSSIBLE_SHARE:g} %)",
+            remedy,
+            field=name,
+        )
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith(("#", "%"))
+
+
+def _numbered(cells: Sequence[str]) -> bool:
+    """Whether a first line numbers the columns (0, 1, 2, ...) because they have no names.
+
+    Two columns may be data.
+    """
+    return len(cells) > 2 and list(cells) == [str(i) for i in range(len(cells))]
