@@ -9,15 +9,24 @@ itself works for some minutes in each of some sessions, and its telemetry takes 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from test.plant.simulated_days import simulated_minutes
-from test.plant.surrogate_health import ELBOW, JOINTS, elbow, health_table, minutes_of
+from test.plant.recorded_fleet import ARM, FIELDS, RATE
+from test.plant.surrogate_health import ELBOW, JOINTS, elbow, health_table
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.learning.learner import first_model
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.plant_health import ArmHealth, arm_health
+from ur_energy_model.plant.rows import HealthRows
+from ur_energy_model.plant.schema import SourceKeys
+from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
+from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.typing import Array
 
 FIRST_SEED = 60_000
@@ -29,6 +38,9 @@ Truth: TypeAlias = tuple[str, str | None, float]
 """Quantity, joint and size of the change."""
 SIMULATED_SEEDS = (51, 52, 53, 54)
 SIMULATED_DAYS, SIMULATED_SINCE = 16, 10
+RUN_IN = 40
+"""Sessions after which friction no longer decreases."""
+BEGIN = 1_767_250_000.0
 
 
 def false_alarms() -> None:
@@ -36,7 +48,7 @@ def false_alarms() -> None:
     said, weekly = [], 0
     for seed in range(FIRST_SEED, FIRST_SEED + QUIET_ARMS):
         table = health_table(seed, DAYS)
-        said += [change.words for change in arm_health("x", minutes_of(table)).changes]
+        said += [change.words for change in health(table).changes]
         if seed - FIRST_SEED < QUIET_ARMS // 5:
             weekly += any(_said_up_to(table, day) for day in range(4 * WEEK, DAYS, WEEK))
     print(
@@ -48,8 +60,7 @@ def false_alarms() -> None:
 
 
 def _said_up_to(table: pa.Table, day: int) -> bool:
-    minutes = minutes_of(table.slice(0, _rows_up_to(table, day)))
-    return bool(arm_health("x", minutes).changes)
+    return bool(health(table.slice(0, _rows_up_to(table, day))).changes)
 
 
 def _rows_up_to(table: pa.Table, day: int) -> int:
@@ -85,10 +96,10 @@ def _print_found(words: str, made: Callable[[int], pa.Table], truth: Truth) -> N
     what, joint, size = truth
     found = covered = others = 0
     for seed in range(FIRST_SEED + 1000, FIRST_SEED + 1000 + CHANGED_ARMS):
-        health = arm_health("x", minutes_of(made(seed)))
-        own = [each for each in health.changes if (each.what, each.joint) == (what, joint)]
+        changes = health(made(seed)).changes
+        own = [each for each in changes if (each.what, each.joint) == (what, joint)]
         found += bool(own)
-        others += len(health.changes) - len(own)
+        others += len(changes) - len(own)
         covered += bool(own) and own[0].interval[0] <= size <= own[0].interval[1]
     print(
         f"{words}: found in {found} of {CHANGED_ARMS}, interval covers it in {covered} of {found}, "
@@ -100,13 +111,37 @@ def simulated_arm() -> None:
     """The simulated arm, unchanged and with an elbow that has 20 % more friction."""
     for factor in (1.0, 1.2):
         for seed in SIMULATED_SEEDS:
-            minutes = simulated_minutes(seed, SIMULATED_DAYS, ELBOW, factor, SIMULATED_SINCE)
-            health = arm_health(str(seed), minutes)
-            print(f"simulated arm {seed}, elbow x {factor}: {_sentences(health)}")
+            days = [_day_of_work(seed, day, factor) for day in range(SIMULATED_DAYS)]
+            words = [change.words for change in health(pa.concat_tables(days)).changes]
+            print(f"simulated arm {seed}, elbow x {factor}: {'; '.join(words) or 'nothing said'}")
 
 
-def _sentences(health: ArmHealth) -> str:
-    return "; ".join(change.words for change in health.changes) or "nothing said"
+def _day_of_work(seed: int, day: int, factor: float) -> pa.Table:
+    """Some minutes of pick and place a day by the generic model; from a day on, the friction of the
+    elbow has a factor."""
+    robot = replace(load_robot(ARM), rate=RATE)
+    planner = Planner(robot)
+    motion = planner.chain_through(planner.random_points(seed), rest=0.5)
+    arm = SimulatedArm(robot, motion=motion, seed=seed, options=ArmOptions(session=RUN_IN + day))
+    if day >= SIMULATED_SINCE and factor != 1.0:
+        arm.change_friction(ELBOW, factor)
+    samples = record_arm(arm, 121.0, FIELDS)
+    stamp = np.round((BEGIN + 86400.0 * day + samples.time) * 1e9).astype(np.int64)
+    samples = replace(samples, stamp=stamp)
+    calculator = EnergyCalculator(first_model(load_robot(ARM)), load_robot(ARM))
+    rows = HealthRows(calculator)
+    for start in range(0, len(samples), 5000):
+        powers = calculator(samples.cut(slice(start, start + 5000)))
+        if powers is not None:
+            rows.update(powers)
+    return rows.rows(SourceKeys("made", ARM, "generic"))
+
+
+def health(table: pa.Table) -> ArmHealth:
+    """Of an arm with these rows; there are some."""
+    found = arm_health("x", table)
+    assert found is not None
+    return found
 
 
 def main() -> None:

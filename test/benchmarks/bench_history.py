@@ -20,7 +20,7 @@ from ur_energy_model.energy.powers import FIELDS
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plant.add import BagWork, HistoryOptions, add_bags
+from ur_energy_model.plant.add import BagWork, add_bags
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag
@@ -82,7 +82,7 @@ def main() -> None:
             assert sum(map(len, iterate_bag(bag, FIELDS))) == samples
 
         def add(number: int) -> None:
-            work = BagWork(str(folder / f"store_{number}"), model, "generic", HistoryOptions())
+            work = BagWork(str(folder / f"store_{number}"), model, "generic")
             (record,) = add_bags(work, [bag]).records
             assert abs(record.energy / truth - 1.0) < 1e-6
 

@@ -13,7 +13,7 @@ import numpy as np
 from test.energy.known_arm import RATE, known_model, motion
 from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
-from ur_energy_model.plant.add import Added, BagWork, HistoryOptions, add_bags
+from ur_energy_model.plant.add import Added, BagWork, add_bags
 from ur_energy_model.telemetry.samples import Telemetry
 
 SERIAL = "20235512345"
@@ -68,7 +68,7 @@ class Session:
 
 def work_for(store: Path | str, **options: object) -> BagWork:
     """Work that adds bags of the known arm to a store."""
-    return BagWork(str(store), MODEL, "known", HistoryOptions(**options))  # type: ignore[arg-type]
+    return BagWork(str(store), MODEL, "known", **options)  # type: ignore[arg-type]
 
 
 def add(store: Path | str, *bags: Path, **options: object) -> Added:

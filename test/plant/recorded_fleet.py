@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from test.plant.simulated_days import FIELDS
 from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm_options import ArmOptions
@@ -16,6 +15,11 @@ from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.named_motions import Planner
 
 ARM, RATE = "ur5e", 125.0
+FIELDS = (
+    "actual_q", "actual_qd", "actual_current", "target_q", "target_qd", "target_qdd",
+    "joint_temperatures", "actual_robot_voltage", "actual_robot_current", "robot_mode",
+    "safety_mode", "payload", "payload_cog",
+)  # fmt: skip
 EXCITATION, SHORT = 15.0, 8.0
 """Length of an identification recording, and of a short one of ordinary work [s]."""
 

@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from test.learning.surrogate_work import DAY, SurrogateWork
-from ur_energy_model.plant.arm_health import MinuteLevels
-from ur_energy_model.plant.plant_health import ArmMinutes, arm_minutes
 from ur_energy_model.plant.schema import arrow_schema
 from ur_energy_model.typing import Array
 
@@ -89,18 +87,6 @@ def health_table(
             for key, values in columns.items():
                 values.append(row[key])
     return pa.table(columns, schema=arrow_schema("health"))
-
-
-def minutes_of(table: pa.Table) -> ArmMinutes:
-    """The table's rows; there are some."""
-    found = arm_minutes(table)
-    assert found is not None
-    return found
-
-
-def friction_of(table: pa.Table) -> MinuteLevels:
-    """Friction alone."""
-    return minutes_of(table).friction
 
 
 def elbow(size: float, since: float, until: float | None = None) -> Injected:

@@ -316,7 +316,7 @@ def test_compaction_changes_no_row(tmp_path: Path, capsys: Capture) -> None:
     assert HistoryStore(store).holdings().warnings == ()
     assert len(add(store, *bags).skipped) == 4
     over = Session(at=NOON + 10**9, serial="a0", moving=1.0, still=1.0).bag(tmp_path / "over")
-    assert add(store, over).seconds == 0
+    assert add(store, over).records[0].rows["seconds"] == 0
     DeltaTable(store / "seconds").vacuum(0, enforce_retention_duration=False, dry_run=False)
     assert {table: rows(store, table) for table in before} == before
 
@@ -389,7 +389,7 @@ def test_a_store_on_a_server(server: str, tmp_path: Path) -> None:
     assert set(table.column("arm").to_pylist()) == {SERIAL}
     assert {record.bag for record in store.sources()} == {str(bag) for bag in bags}
     over = Session(at=NOON + 10**9, moving=1.0, still=1.0).bag(tmp_path / "over")
-    assert add(server, over).seconds == 0
+    assert add(server, over).records[0].rows["seconds"] == 0
 
 
 def test_a_bucket_that_is_not_there_is_named(server: str, tmp_path: Path) -> None:

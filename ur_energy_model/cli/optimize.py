@@ -375,7 +375,7 @@ def _compare_production(options: argparse.Namespace) -> None:
     if options.history is not None or options.changed is not None:
         if options.history is None or options.changed is None or options.before or options.after:
             options.parser.error("--history STORE and --changed DATE belong together, alone")
-        from ur_energy_model.cli.history_options import store_given
+        from ur_energy_model.cli.history import store_given
         from ur_energy_model.plant.database import HistoryDatabase, instant
 
         changed = instant(options.changed, "--changed")

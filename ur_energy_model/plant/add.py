@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
+import pyarrow as pa
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, CycleDetector, Trigger
@@ -27,7 +26,6 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.energy_parts import (
     NOTHING,
     EnergyParts,
-    PartTable,
     TimeRanges,
     has_host_time,
     host_times,
@@ -109,20 +107,8 @@ def _state(path: Path) -> State:
 
 TAKEN_AT_ONCE = 4096
 """Parts of which rows are made together."""
-
-
-@dataclass(frozen=True)
-class HistoryOptions:
-    """How the history of bags is made.
-
-    Attributes:
-        arm: name of the arm; None takes the serial number (or type) in the bag.
-        cycle_trigger, cycle_output: what starts a cycle, see CycleDetector.
-    """
-
-    arm: str | None = None
-    cycle_trigger: Trigger = "auto"
-    cycle_output: int = 0
+MOST_OVERLAPS = 5
+"""Times that the history of a bag is made again because others have added the same time."""
 
 
 @dataclass(frozen=True)
@@ -137,93 +123,9 @@ class BagHistory:
     """
 
     record: SourceRecord
-    tables: dict[str, pyarrow.Table]
+    tables: dict[str, pa.Table]
     ranges: TimeRanges
     warnings: tuple[str, ...] = ()
-
-
-def bag_history(
-    bag: Path,
-    calculator: EnergyCalculator,
-    names: tuple[str, str],
-    options: HistoryOptions,
-    covered: Callable[[str, int], TimeRanges],
-    progress: Progress | None = None,
-) -> BagHistory:
-    """The history of a bag, in memory for a day of waiting seconds and its rows.
-
-    Args:
-        bag: recording.
-        calculator: of the arm, new.
-        names: SHA-256 of the bag, and name of the model (`model_key`).
-        options: see HistoryOptions.
-        covered: time that other sources of an arm cover from a host time [ns] on.
-        progress: called with NaN and a text.
-
-    Raises:
-        UrEnergyError: input that cannot be used, with place and remedy.
-    """
-    fields = tuple(TRIGGER_FIELD.values())
-    tables = measured_powers(calculator, bag, fields=fields, progress=progress)
-    first = next(tables, None)
-    if first is None:
-        raise RecordingError(bag, "contains no sample whose values are all finite", "record again")
-    samples, channels = first.samples, calculator.channels
-    robot = samples.info.robot or calculator.robot.name
-    keys = SourceKeys(names[0], robot, names[1])
-    arm = options.arm or arm_name(replace(samples.info, robot=robot))
-    host_time = has_host_time(samples)
-    others = covered(arm, int(host_times(samples)[0])) if host_time else NOTHING
-    cycles, health = CycleRows(channels), HealthRows(calculator)
-
-    def settled() -> Iterator[PartTable]:
-        """Parts whose energies do not change any more, as the recording is read."""
-        parts = EnergyParts(channels, others)
-        detector = CycleDetector(options.cycle_trigger, options.cycle_output)
-        for powers in chain([first], tables):
-            parts.update(powers, detector.find(powers.samples))
-            health.update(powers)
-            if parts.waiting > TAKEN_AT_ONCE and (done := parts.take()) is not None:
-                yield done
-        yield parts.so_far()
-
-    seconds, times, ranges = [], [], NOTHING
-    accounted = left_out = 0.0
-    for parts in settled():
-        seconds.append(second_rows(parts, keys, channels))
-        cycles.update(parts)
-        times += [int(parts.begin[0]), int(parts.end[-1])]
-        accounted += float(parts.accounted[~parts.covered].sum())
-        left_out += float(parts.accounted[parts.covered].sum())
-        if host_time:
-            ranges = ranges.joined(parts.ranges())
-    rows = {
-        "seconds": pyarrow.concat_tables(seconds),
-        "cycles": cycles.take(keys),
-        "health": health.rows(keys),
-    }
-    record = SourceRecord(
-        source=keys.source,
-        bag=printable(str(bag.absolute())),
-        arm=arm,
-        robot=robot,
-        model=keys.model,
-        start=times[0],
-        end=times[-1],
-        host_time=host_time,
-        rows={name: len(table) for name, table in rows.items()},
-        energy=float(np.sum(rows["seconds"].column("total_energy").to_numpy())),
-        accounted=accounted,
-        left_out=left_out,
-    )
-    # Stretches of others that are shorter than the pauses that joining bridges are cut out.
-    return BagHistory(record, rows, ranges.without(others), repetition(calculator.repeated))
-
-
-# Adding
-
-MOST_OVERLAPS = 5
-"""Times that the history of a bag is made again because others have added the same time."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +136,8 @@ class BagWork:
         address: of the store.
         model: of the arm; None takes the generic one of the type that each bag names.
         model_name: see `model_key`.
-        options: how history is made.
+        arm: name of the arm; None takes the serial number (or type) in the bag.
+        cycle_trigger, cycle_output: what starts a cycle, see CycleDetector.
         same_arm: see `model_of_arm`.
         path: of the model file; None for a generic model.
     """
@@ -242,12 +145,16 @@ class BagWork:
     address: str
     model: EnergyModel | None
     model_name: str
-    options: HistoryOptions
+    arm: str | None = None
+    cycle_trigger: Trigger = "auto"
+    cycle_output: int = 0
     same_arm: bool = False
     path: Path | None = None
 
     def __call__(self, bag: Path) -> BagHistory | str:
         """History of the bag; only its SHA-256 if the store has it already.
+
+        Memory is that of a day of waiting seconds and of the rows.
 
         Raises:
             UrEnergyError: a bag that cannot be used, with place and remedy.
@@ -257,13 +164,76 @@ class BagWork:
         source, store = bag_hash(bag), HistoryStore(self.address)
         if store.has(source):
             return source
-        model = _generic(bag) if self.model is None else self.model
-        model, warning = model_of_arm(model, read_info(bag), same_arm=self.same_arm)
+        info, model = read_info(bag), self.model
+        if model is None:
+            if info.robot is None:
+                remedy = "give --robot NAME, such as --robot ur5e, or a model file"
+                raise RecordingError(bag, "does not name the robot", remedy)
+            model = generic_model(info.robot)
+        model, warning = model_of_arm(model, info, same_arm=self.same_arm)
         calculator = EnergyCalculator(model, load_robot(model.robot))
-        covered = partial(store.covered, besides=source)
-        history = bag_history(bag, calculator, (source, self.model_name), self.options, covered)
+        tables = measured_powers(calculator, bag, fields=tuple(TRIGGER_FIELD.values()))
+        first = next(tables, None)
+        if first is None:
+            problem = "contains no sample whose values are all finite"
+            raise RecordingError(bag, problem, "record again")
+        samples, channels = first.samples, calculator.channels
+        robot = samples.info.robot or calculator.robot.name
+        keys = SourceKeys(source, robot, self.model_name)
+        arm = self.arm or arm_name(replace(samples.info, robot=robot))
+        host_time, others = has_host_time(samples), NOTHING
+        if host_time:
+            others = store.covered(arm, int(host_times(samples)[0]), besides=source)
+
+        parts, cycles, health = (
+            EnergyParts(channels, others),
+            CycleRows(channels),
+            HealthRows(calculator),
+        )
+        seconds, times, ranges = [], [], NOTHING
+        accounted = left_out = 0.0
+        detector = CycleDetector(self.cycle_trigger, self.cycle_output)
+        for powers in chain([first], tables, [None]):
+            if powers is not None:
+                parts.update(powers, detector.find(powers.samples))
+                health.update(powers)
+                done = parts.take() if parts.waiting > TAKEN_AT_ONCE else None
+            else:
+                done = parts.so_far()
+            if done is None:
+                continue
+            seconds.append(second_rows(done, keys, channels))
+            cycles.update(done)
+            times += [int(done.begin[0]), int(done.end[-1])]
+            accounted += float(done.accounted[~done.covered].sum())
+            left_out += float(done.accounted[done.covered].sum())
+            if host_time:
+                ranges = ranges.joined(done.ranges())
+        rows = {
+            "seconds": pa.concat_tables(seconds),
+            "cycles": cycles.take(keys),
+            "health": health.rows(keys),
+        }
+        record = SourceRecord(
+            **vars(keys),
+            bag=printable(str(bag.absolute())),
+            arm=arm,
+            start=times[0],
+            end=times[-1],
+            host_time=host_time,
+            rows={name: len(table) for name, table in rows.items()},
+            energy=float(np.sum(rows["seconds"]["total_energy"].to_numpy())),
+            accounted=accounted,
+            left_out=left_out,
+        )
         warnings = () if warning is None else (warning,)
-        return replace(history, warnings=(*warnings, *history.warnings))
+        # Stretches of others that are shorter than the pauses that joining bridges are cut out.
+        return BagHistory(
+            record, rows, ranges.without(others), (*warnings, *repetition(calculator.repeated))
+        )
+
+
+# Adding
 
 
 @dataclass
@@ -285,11 +255,6 @@ class Added:
     def sum(self, name: str) -> float:
         """Sum of an attribute of the records."""
         return float(sum(getattr(record, name) for record in self.records))
-
-    @property
-    def seconds(self) -> int:
-        """Number of rows in `seconds` of the added bags."""
-        return sum(record.rows["seconds"] for record in self.records)
 
 
 def add_bags(
@@ -316,71 +281,39 @@ def add_bags(
     store.take_over()
     store.has("")  # a store that cannot be read is refused at once, not once per bag
     work = replace(work, address=store.address)
-    for result in for_each(work, sorted(dict.fromkeys(bags), key=_begin), progress):
-        _commit(store, work, result, for_each, added)
+    model = (work.model, work.path)
+
+    def begin(bag: Path) -> tuple[float, str]:
+        """Sort key; bags that cannot be read come last."""
+        try:
+            return float(host_times(next(iterate_bag(bag, (), 1)))[0]), str(bag)
+        except (UrEnergyError, OSError, StopIteration):
+            return inf, str(bag)
+
+    for result in for_each(work, sorted(dict.fromkeys(bags), key=begin), progress):
+        bag, record = result.bag, None
+        for _ in range(MOST_OVERLAPS):
+            history = result.value
+            if not isinstance(history, BagHistory):
+                break
+            try:
+                record = store.add(history.record, history.tables, history.ranges, model)
+                break
+            except OverlapError:  # others have written the same time since it was made
+                (result,) = for_each(work, [bag])
+            except RecordingError as error:
+                result = BagResult(bag, None, str(error))
+        else:
+            reason = f"{bag}: others add the same time again and again; add it later"
+            result = BagResult(bag, None, reason)
+        if result.value is None:
+            added.failed.append(result)
+        elif record is None or isinstance(result.value, str):
+            added.skipped.append(bag)
+        else:
+            added.records.append(record)
+            added.warnings += [f"{bag}: {warning}" for warning in result.value.warnings]
     if added.records:
         store.compact_if_many()
     added.warnings += store.notes
     return added
-
-
-def _commit(
-    store: HistoryStore,
-    work: BagWork,
-    result: BagResult[BagHistory | str],
-    for_each: BagExecutor,
-    added: Added,
-) -> None:
-    """Write the history of a bag.
-
-    Other processes may have written the same time since it was made: then it is made again without
-    that time.
-    """
-    bag = result.bag
-    for _ in range(MOST_OVERLAPS):
-        history = result.value
-        if history is None:
-            added.failed.append(result)
-            return
-        if isinstance(history, str):
-            added.skipped.append(bag)
-            return
-        try:
-            model = (work.model, work.path)
-            record = store.add(history.record, history.tables, history.ranges, model)
-        except OverlapError:
-            (result,) = for_each(work, [bag])
-            continue
-        except RecordingError as error:
-            added.failed.append(BagResult(bag, None, str(error)))
-            return
-        if record is None:
-            added.skipped.append(bag)
-        else:
-            added.records.append(record)
-            added.warnings += [f"{bag}: {warning}" for warning in history.warnings]
-        return
-    reason = f"{bag}: others add the same time again and again; add it later"
-    added.failed.append(BagResult(bag, None, reason))
-
-
-def _generic(bag: Path) -> EnergyModel:
-    """The generic model of the arm in a bag.
-
-    Raises:
-        UrEnergyError: the bag cannot be read, does not name its robot, or that has none.
-    """
-    robot = read_info(bag).robot
-    if robot is None:
-        remedy = "give --robot NAME, such as --robot ur5e, or a model file"
-        raise RecordingError(bag, "does not name the robot", remedy)
-    return generic_model(robot)
-
-
-def _begin(bag: Path) -> tuple[float, str]:
-    """Sort key of bags: begin, then path; bags that cannot be read come last."""
-    try:
-        first = next(iterate_bag(bag, (), 1))
-    except (UrEnergyError, OSError, StopIteration):
-        return inf, str(bag)
-    return float(host_times(first)[0]), str(bag)

@@ -1,4 +1,4 @@
-"""Tables of the history: columns with type, unit and meaning.
+"""Tables of the history: columns with type, unit and meaning, and Arrow tables of them.
 
 They are Delta Lake tables, divided by `day` (UTC), which is not repeated in the files; `arm` (see
 `arm_name`) is the first column of the files. `source` is the SHA-256 of the bag, or the name of a
@@ -7,58 +7,49 @@ live writer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow
+import pyarrow as pa
 
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.errors import printable
 from ur_energy_model.learning.state import file_digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC
-from ur_energy_model.plant.energy_parts import Times
-from ur_energy_model.typing import Array, Mask
-
-Kind = Literal["time", "text", "integer", "number", "flag", "numbers", "texts"]
-"""Of a column's values; `numbers` and `texts` are lists, one entry per joint."""
 
 SCHEMA_VERSION = 1
+_TYPES = {
+    "time": pa.timestamp("us", tz="UTC"),
+    "text": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "flag": pa.bool_(),
+    "numbers": pa.list_(pa.float64()),
+    "texts": pa.list_(pa.string()),
+}
+"""By kind of column; `numbers` and `texts` are lists, one entry per joint."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One column.
 
     Attributes:
         name: in the file.
-        kind: of its values.
+        kind: of its values, of _TYPES.
         unit: SI unit, degC, or empty.
         description: what it is.
         nullable: whether values can be missing.
     """
 
     name: str
-    kind: Kind
+    kind: str
     unit: str
     description: str
     nullable: bool = False
-
-
-def _states() -> tuple[Column, ...]:
-    return tuple(
-        column
-        for state in ArmState
-        for column in (
-            Column(f"{state.name.lower()}_time", "number", "s", f"time in state {state.name}"),
-            Column(
-                f"{state.name.lower()}_energy", "number", "J", f"total_energy in state {state.name}"
-            ),
-        )
-    )
 
 
 _SOURCE = (
@@ -90,7 +81,16 @@ SECONDS: tuple[Column, ...] = (
     Column("driver_energy", "number", "J", "drivers, part of total_energy"),
     Column("residual_energy", "number", "J", "total_energy minus bus_energy", nullable=True),
     _PEAK_POWER,
-    *_states(),
+    *(
+        column
+        for state in ArmState
+        for column in (
+            Column(f"{state.name.lower()}_time", "number", "s", f"time in state {state.name}"),
+            Column(
+                f"{state.name.lower()}_energy", "number", "J", f"total_energy in state {state.name}"
+            ),
+        )
+    ),
     _JOINTS,
     _JOINT_ENERGY,
     Column("joint_mechanical_energy", "numbers", "J", "mechanical energy, motor side"),
@@ -125,7 +125,10 @@ CYCLES: tuple[Column, ...] = (
 )
 """Per program cycle."""
 
-_JOINT_HEALTH = (
+HEALTH: tuple[Column, ...] = (
+    Column("minute", "time", "UTC", "begin of the minute"),
+    *_SOURCE,
+    _JOINTS,
     Column("joint_moving", "numbers", "s", "motion that was used"),
     Column("joint_temperature", "numbers", "degC", "mean temperature in motion"),
     Column("joint_friction", "numbers", "", "friction over the model's at that temperature"),
@@ -133,28 +136,21 @@ _JOINT_HEALTH = (
     Column("joint_friction_reference", "numbers", "N m", "the model's at 0.5 rad/s, joint side"),
     Column("joint_torque_constant", "numbers", "N m/A", "torque per ampere, motor side"),
     Column("joint_torque_constant_std", "numbers", "N m/A", "its standard deviation"),
-)
-"""NaN stands for joints that hardly moved and for temperatures that are unknown."""
-
-HEALTH: tuple[Column, ...] = (
-    Column("minute", "time", "UTC", "begin of the minute"),
-    *_SOURCE,
-    _JOINTS,
-    *_JOINT_HEALTH,
     Column("standby", "number", "W", "standby power at standstill", nullable=True),
     Column("standby_std", "number", "W", "standard deviation of standby", nullable=True),
 )
-"""Per minute with enough motion or standstill, and arm."""
+"""Per minute with enough motion or standstill, and arm; NaN stands for joints that hardly moved and
+for temperatures that are unknown."""
 
 JOINT_SECONDS: tuple[Column, ...] = (
-    Column("second", "time", "UTC", "begin of the second"),
+    SECONDS[0],
     Column("joint", "text", "", "name of the joint"),
-    Column("energy", "number", "J", "electrical energy, regeneration subtracted"),
-    Column("mechanical_energy", "number", "J", "mechanical energy, motor side"),
-    Column("friction_energy", "number", "J", "friction losses"),
-    Column("copper_energy", "number", "J", "copper losses"),
-    Column("temperature", "number", "degC", "mean temperature", nullable=True),
-    Column("source", "text", "", "SHA-256 of the bag, or name of the live writer"),
+    *(
+        column._replace(name=column.name.removeprefix("joint_"), kind="number")
+        for column in SECONDS
+        if column.name.startswith("joint_")
+    ),
+    _SOURCE[0],
 )
 """The lists of `seconds`, one row per joint."""
 
@@ -199,79 +195,53 @@ UNDIVIDED = ("models", "sources")
 """Tables that are not divided by arm and day."""
 
 
-def arrow_schema(table: str) -> pyarrow.Schema:
+def arrow_schema(table: str) -> pa.Schema:
     """Arrow schema of a table, with units and descriptions as metadata of its columns."""
-    types = {
-        "time": pyarrow.timestamp("us", tz="UTC"),
-        "text": pyarrow.string(),
-        "integer": pyarrow.int64(),
-        "number": pyarrow.float64(),
-        "flag": pyarrow.bool_(),
-        "numbers": pyarrow.list_(pyarrow.float64()),
-        "texts": pyarrow.list_(pyarrow.string()),
-    }
     fields = [
-        pyarrow.field(
+        pa.field(
             column.name,
-            types[column.kind],
+            _TYPES[column.kind],
             nullable=column.nullable,
             metadata={"unit": column.unit, "description": column.description},
         )
         for column in TABLES[table]
     ]
-    return pyarrow.schema(fields, metadata={"ur_energy_model.history": str(SCHEMA_VERSION)})
+    return pa.schema(fields, metadata={"ur_energy_model.history": str(SCHEMA_VERSION)})
 
 
-# Arrow columns of the history from arrays.
-
-
-def arrow_table(table: str, columns: Mapping[str, Any]) -> pyarrow.Table:
+def arrow_table(table: str, columns: Mapping[str, Any]) -> pa.Table:
     """Rows of a table of the history.
 
     Args:
         table: its name in TABLES.
-        columns: every column of it: an Arrow array, an array [rows], or one text for all rows;
-            NaN in a column that may have missing values is a missing one. The first column decides
-            the number of rows.
+        columns: every column of it, the first one an array: values [rows]; times in ns since 1970
+            UTC; numbers of the joints [rows, n]; names of the joints, the same in all rows; or one
+            text for all rows. NaN (of all joints) is a missing value where there may be one.
     """
     schema = arrow_schema(table)
     rows = len(columns[schema.names[0]])
     arrays = []
-    for field in schema:
-        value = columns[field.name]
+    for column, field in zip(TABLES[table], schema, strict=True):
+        value, missing = columns[column.name], None
+        if column.nullable and isinstance(value, np.ndarray):
+            missing = np.isnan(value) if value.ndim == 1 else np.isnan(value).all(axis=1)
         if value is None or isinstance(value, str):
-            arrays.append(pyarrow.repeat(pyarrow.scalar(value, field.type), rows))
-        elif isinstance(value, np.ndarray):
-            missing = np.isnan(value) if field.nullable and value.dtype.kind == "f" else None
-            arrays.append(pyarrow.array(value, mask=missing).cast(field.type))
+            arrays.append(pa.repeat(pa.scalar(value, field.type), rows))
+        elif column.kind == "time":
+            arrays.append(pa.array(value // 1000).cast(field.type))
+        elif column.kind == "texts":
+            arrays.append(_lists(pa.array(list(value) * rows, pa.string()), rows, len(value)))
+        elif column.kind == "numbers":
+            arrays.append(_lists(pa.array(value.ravel()), rows, value.shape[1], missing))
         else:
-            arrays.append(value)
-    return pyarrow.Table.from_arrays(arrays, schema=schema)
+            arrays.append(pa.array(value, mask=missing).cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def times(values: Times) -> pyarrow.Array:
-    """Host times [rows], ns since 1970 UTC, with a resolution of 1 us."""
-    return pyarrow.array(values // 1000).cast(pyarrow.timestamp("us", tz="UTC"))
+def _lists(flat: pa.Array, rows: int, n: int, missing: Any = None) -> pa.Array:
+    mask = None if missing is None else pa.array(missing)
+    return pa.ListArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * n, flat, mask=mask)
 
-
-def lists(values: Array, known: Mask | None = None) -> pyarrow.Array:
-    """One list per row of values [rows, n]; a row that is not known [rows] is missing."""
-    rows, n = values.shape
-    offsets = pyarrow.array(np.arange(rows + 1, dtype=np.int32) * n)
-    mask = None if known is None else pyarrow.array(~known)
-    return pyarrow.ListArray.from_arrays(offsets, pyarrow.array(values.ravel()), mask=mask)
-
-
-def same_texts(texts: Sequence[str], rows: int) -> pyarrow.Array:
-    """The same list of texts in every row."""
-    n = len(texts)
-    offsets = pyarrow.array(np.arange(rows + 1, dtype=np.int32) * n)
-    return pyarrow.ListArray.from_arrays(
-        offsets, pyarrow.array(list(texts) * rows, pyarrow.string())
-    )
-
-
-# SourceKeys: what all rows of one source of the history have in common.
 
 LIVE = "live-"
 """Begin of the names of live writers."""
@@ -300,7 +270,7 @@ def model_key(model: Path | None) -> str:
     return GENERIC if digest is None else digest[:DIGITS]
 
 
-def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> pyarrow.Table:
+def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> pa.Table:
     """The row of the table `models`.
 
     Args:
@@ -322,4 +292,4 @@ def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) ->
         # A path can have any bytes, a column only UTF-8.
         "path": None if path is None else printable(str(path.absolute())),
     }
-    return pyarrow.Table.from_pylist([row], arrow_schema("models"))
+    return pa.Table.from_pylist([row], arrow_schema("models"))
