@@ -214,15 +214,15 @@ def test_minutes_are_those_of_the_rows() -> None:
 
 
 def sessions(
-    value: Callable[[Array, Array], Array],
+    value: Callable[[Any, Any], Array],
     starts: list[float],
-    temperature: Callable[[Array], Array] = lambda minute: 30.0 + 0.0 * minute,
+    temperature: Callable[[Any], Array] = lambda minute: 30.0 + 0.0 * minute,
     count: int = 60,
 ) -> MinuteLevels:
     """Sessions of so many minutes; the value is a function of session and temperature."""
     time = np.concatenate([start + 60.0 * np.arange(count) for start in starts])
     session = np.repeat(np.arange(len(starts)), count)
-    warmth = temperature(np.tile(np.arange(count), len(starts)))
+    warmth = temperature(np.tile(np.arange(float(count)), len(starts)))
     level = value(session, warmth)[:, None]
     return MinuteLevels(
         time, level, np.full_like(level, 0.01), warmth[:, None], np.zeros(len(time), int)
