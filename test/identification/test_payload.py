@@ -15,14 +15,14 @@ from test.identification.conftest import filtered_motions, made_up_recording, sm
 from test.identification.exact_arm import write_bag
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.payload import (
+    IDENTIFIED,
     LINK_CENTER_ERROR,
     LINK_MASS_ERROR,
     REPEATABLE,
-    PayloadFit,
+    estimate_payload,
     identify_payload,
     with_torque_constants,
 )
-from ur_energy_model.identification.payload_check import IDENTIFIED
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.identification.torque_constants import LINK_WEIGHT_ERROR
 from ur_energy_model.model.drives import BusModel, JointModel
@@ -73,7 +73,7 @@ def true_model(robot: RobotDescription, gains: np.ndarray | None = None) -> Ener
 
 def identified(robot, model, made, **options):
     stretches = list(filtered_motions([made], robot.dof, 20.0, 0.01))
-    return PayloadFit(model, robot, UPRIGHT, **options).estimate(stretches)
+    return estimate_payload(model, robot, UPRIGHT, stretches, **options)
 
 
 def loaded(recording: Make, robot: RobotDescription, **options) -> Telemetry:
@@ -99,8 +99,7 @@ def test_a_few_seconds_are_enough_at_any_rate(recording: Make, rate: float) -> N
     cutoff = min(6.0, 0.25 * rate)
     made = loaded(recording, robot, seconds=6, rate=rate)
     stretches = list(filtered_motions([made], robot.dof, cutoff, 1 / rate))
-    fit = PayloadFit(true_model(robot), robot, UPRIGHT)
-    found = fit.estimate(stretches, ParallelFilter(cutoff))
+    found = estimate_payload(true_model(robot), robot, UPRIGHT, stretches, ParallelFilter(cutoff))
     assert np.isfinite(found.torque_rms).all()  # no joint is left out
     assert found.shown_mass == pytest.approx(2.5, rel=0.03)
     assert found.interval[0] < 2.5 < found.interval[1]
@@ -124,7 +123,9 @@ def test_a_recording_of_the_empty_arm_corrects_flange_and_links(recording: Make)
     real = replace(robot, mass=robot.mass * 1.05 + np.array([0, 0, 0, 0, 0, 0.3]))
     values = {"setup": Setup(UPRIGHT), "noise": 0.5, "coulomb": COULOMB, "viscous": VISCOUS}
     model = true_model(robot, np.full(6, 1 / 1.05))
-    tare = identified(robot, model, recording(real, carried=Setup(UPRIGHT), **values), empty=True)
+    tare = identified(
+        robot, model, recording(real, carried=Setup(UPRIGHT), **values), known_mass=0.0
+    )
     made = recording(real, carried=Setup(UPRIGHT, LOAD), **values)
     assert identified(robot, model, made).shown_mass > 2.6
     full = identified(robot, model, made, calibration=tare.calibration)
@@ -146,7 +147,7 @@ def test_known_payload_and_empty_arm_together_calibrate_the_drives(recording: Ma
     values = {"setup": Setup(UPRIGHT), "noise": 0.5, "coulomb": COULOMB, "viscous": VISCOUS}
     empty = recording(real, carried=Setup(UPRIGHT), **values)
     full = recording(real, carried=Setup(UPRIGHT, LOAD), **values)
-    tare = identified(robot, model, empty, empty=True)
+    tare = identified(robot, model, empty, known_mass=0.0)
     known = identified(robot, model, full, known_mass=2.5, calibration=tare.calibration)
     assert np.allclose(known.torque_constants, 0.1, rtol=0.025)
     calibrated = with_torque_constants(model, known)
@@ -319,7 +320,7 @@ def test_simulated_arms_with_compliant_gears_and_friction_of_their_own(
     model = identify([_recorded(robot, seed, "trajectory_a", 0.0, 20.0, tmp_path)], robot).model
     for mass in (0.0, 2.0):
         bag = _recorded(robot, seed, "trajectory_b", mass, 15.0, tmp_path)
-        found = identify_payload(model, bag, robot=robot).estimate
+        found = identify_payload(model, bag, robot=robot)
         assert found.shown_mass == pytest.approx(mass, abs=close + 0.01 * mass)
         # Published links may be 3 % off in common, which counts though these are exact.
         assert abs(found.shown_mass - mass) < 2 * found.mass_std < 4 * close + 0.07 * mass

@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> None:
     """Identify, save and print."""
     from ur_energy_model.cli.energies import print_metrics
     from ur_energy_model.files import check_target
-    from ur_energy_model.identification.payload_check import IDENTIFIED
+    from ur_energy_model.identification.payload import IDENTIFIED
     from ur_energy_model.identification.pipeline import identify
     from ur_energy_model.model.model_file import save_model
     from ur_energy_model.model.robots import load_robot

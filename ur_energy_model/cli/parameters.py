@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ur_energy_model.identification.base_parameter_bags import BagBaseParameters
-    from ur_energy_model.identification.payload import IdentifiedPayload
+    from ur_energy_model.identification.payload import PayloadEstimate
     from ur_energy_model.learning.learner import Learner, LearningHistory
     from ur_energy_model.model.robots import RobotDescription
     from ur_energy_model.typing import Array
@@ -177,13 +177,12 @@ def payload(options: argparse.Namespace) -> None:
             progress=report,
         )
     warn(found.warnings)
-    estimate = found.estimate
     if options.output is not None:
-        save_model(with_torque_constants(model, estimate), options.output)
+        save_model(with_torque_constants(model, found), options.output)
         note(f"calibrated model written to {options.output}")
     constants = None
     if calibrated:
-        columns = (model.joints, estimate.torque_constants, estimate.torque_constants_std)
+        columns = (model.joints, found.torque_constants, found.torque_constants_std)
         constants = [
             {"name": joint.name, "model": joint.torque_constant, "calibrated": value, "std": std}
             for joint, value, std in zip(*columns, strict=True)
@@ -193,33 +192,32 @@ def payload(options: argparse.Namespace) -> None:
         return
     print_json(
         {
-            "mass": estimate.shown_mass,  # a calibration has no uncertainty of its known mass
-            "std": None if calibrated else estimate.mass_std,
-            "interval": None if calibrated else estimate.interval,
-            "shown_mass": estimate.shown_mass,
-            "center_of_mass": estimate.payload.center_of_mass,
-            "center_of_mass_std": estimate.center_std,
+            "mass": found.shown_mass,  # a calibration has no uncertainty of its known mass
+            "std": None if calibrated else found.mass_std,
+            "interval": None if calibrated else found.interval,
+            "shown_mass": found.shown_mass,
+            "center_of_mass": found.payload.center_of_mass,
+            "center_of_mass_std": found.center_std,
             "told_mass": found.told_mass,
             "gravity": found.gravity,
             "gravity_source": found.gravity_source,
-            "torque_rms": estimate.torque_rms,
-            "misfit": estimate.misfit,
-            "samples": estimate.samples,
+            "torque_rms": found.torque_rms,
+            "misfit": found.misfit,
+            "samples": found.samples,
             **({} if constants is None else {"torque_constants": constants}),
         }
     )
 
 
-def _print_payload(found: IdentifiedPayload, constants: list[dict[str, Any]] | None) -> None:
+def _print_payload(found: PayloadEstimate, constants: list[dict[str, Any]] | None) -> None:
     import numpy as np
 
     from ur_energy_model.energy.meter import CONFIDENCE
 
-    estimate = found.estimate
-    half = CONFIDENCE * estimate.mass_std if constants is None else None
-    center = zip("xyz", estimate.payload.center_of_mass, estimate.center_std, strict=True)
+    half = CONFIDENCE * found.mass_std if constants is None else None
+    center = zip("xyz", found.payload.center_of_mass, found.center_std, strict=True)
     rows = [
-        ("mass [kg]", estimate.shown_mass, half),
+        ("mass [kg]", found.shown_mass, half),
         *(
             (f"centre of mass {axis} [m]", value, CONFIDENCE * std)
             for axis, value, std in center

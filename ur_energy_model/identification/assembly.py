@@ -21,7 +21,7 @@ from ur_energy_model.identification.dynamics import (
 )
 from ur_energy_model.identification.evaluation import Metrics, measure
 from ur_energy_model.identification.parts import KeptTime
-from ur_energy_model.identification.payload_check import PayloadCheck, check_payload
+from ur_energy_model.identification.payload import PayloadCheck, check_payload
 from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
 from ur_energy_model.identification.power_stage import fit_sessions
 from ur_energy_model.identification.recording import Recording

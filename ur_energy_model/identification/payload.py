@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.dynamics import estimate_dynamics
+from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_dynamics
 from ur_energy_model.identification.evaluation import ANOTHER_ARM
 from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
 from ur_energy_model.identification.friction_fit import SHORTEST_MOTION
 from ur_energy_model.identification.least_squares import BlockedGram
 from ur_energy_model.identification.payload_columns import (
-    LoadedMotions,
+    LoadedMotion,
     PayloadColumns,
-    PayloadSolution,
-    PayloadSolver,
+    loaded_motions,
+    solve_payload,
 )
 from ur_energy_model.identification.physical_consistency import possible_inertia
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
-from ur_energy_model.identification.torque_constants import LINK_WEIGHT_ERROR
-from ur_energy_model.model.drives import JointModel
+from ur_energy_model.identification.torque_constants import (
+    ARM_SPREAD,
+    JOINT_SPREAD,
+    LINK_WEIGHT_ERROR,
+)
 from ur_energy_model.model.energy_model import CalibrationLayout, EnergyModel, PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import (
@@ -41,8 +46,6 @@ from ur_energy_model.model.setup import (
 )
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array, Progress
-
-# PayloadEstimate: the result of a payload identification, and drives calibrated with it.
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,13 @@ class PayloadEstimate:
             constants [n], N m, joint side; NaN for joints that did not move.
         misfit: that residual over the one of the model's own recordings, median over joints; NaN
             where the model has none.
-        torque_constants: from links and payload together [n], N m/A, motor side.
-        torque_constants_std: [n], N m/A.
+        torque_constants, torque_constants_std: from links and payload together [n], N m/A.
         calibration: posterior of links and drives after this recording.
         samples: number of torque samples, each joint counted.
+        gravity: in the base frame [3], m/s^2, as used.
+        gravity_source: "estimated" from the bag's target_moment, or "model".
+        told_mass: payload set in the controller, from target_moment [kg]; NaN where unknown.
+        warnings: for the user, one line each.
     """
 
     payload: Payload
@@ -75,324 +81,16 @@ class PayloadEstimate:
     torque_constants_std: Array
     calibration: PayloadCalibration
     samples: int
+    gravity: Array
+    gravity_source: str = "model"
+    told_mass: float = float("nan")
+    warnings: tuple[str, ...] = ()
 
     @property
     def interval(self) -> tuple[float, float]:
         """95 % interval of `shown_mass` [kg]."""
         half = CONFIDENCE * self.mass_std
         return self.shown_mass - half, self.shown_mass + half
-
-
-def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> EnergyModel:
-    """The model with calibrated torque constants.
-
-    Friction was identified in amperes and scales with them. The calibration of links and drives is
-    kept for later payload identifications.
-    """
-    joints = []
-    for joint, value, std in zip(
-        model.joints, estimate.torque_constants, estimate.torque_constants_std, strict=True
-    ):
-        scale = float(value) / joint.torque_constant
-        friction = replace(
-            joint.friction,
-            parameters={name: scale * number for name, number in joint.friction.parameters.items()},
-        )
-        covariance = joint.current_covariance.copy()
-        if covariance.size and covariance[0, 0] > 0:
-            factor = float(std / value**2) / np.sqrt(covariance[0, 0])
-            covariance[0] *= factor
-            covariance[:, 0] *= factor
-        joints.append(
-            replace(
-                joint,
-                torque_constant=float(value),
-                friction=friction,
-                current_covariance=covariance,
-                std={**joint.std, "torque_constant": float(std)},
-                source={**joint.source, "torque_constant": "known_payload"},
-            )
-        )
-    return replace(
-        model,
-        joints=tuple(joints),
-        payload_calibration=estimate.calibration.with_calibrated_drives(),
-    )
-
-
-# Priors of links and drives for payload identification.
-#
-# Torque constants are identified with the links' published masses (torque_constants.py), so the
-# weights of the links and of a payload are uncertain in different ways:
-#
-# - A drive's gain against its own links was identified in this very arm. Its error is what
-# friction and links do not repeat. Joints that lift far more than their friction determine it
-# well; wrists hardly lift their links, and there the stated deviation of the torque constant
-# applies. - The gain against a payload has, in addition, the error of the published links, common
-# to all joints (cables, covers and screws belong to no published link) and for each joint.
-
-LINK_MASS_ERROR = 0.005
-"""Relative error of a link's mass beyond what its joint's gain covers, assumed."""
-LINK_CENTER_ERROR = 0.001
-"""Error of a link's centre of mass [m], assumed."""
-OWN_ERROR = 0.02
-"""Relative error of the links' weight at each joint, beyond the common LINK_WEIGHT_ERROR: how much
-the joints of one arm differed."""
-REPEATABLE = 0.003
-"""Relative change of a drive's gain between recordings, assumed. As a share of the links' mass it
-is the smallest reported difference from the payload set in the controller."""
-_FRICTION_SHARE = 0.01
-"""Share of friction that a regression assigns to the links' weight: the repeatability of friction
-(payload_columns.py)."""
-_EMPTY_FLANGE = np.array([0.3, 0.03, 0.03, 0.03])
-"""Deviation of what may be mounted on an "empty" flange: mass [kg] and first moments [kg m]."""
-_LEAST = 1e-9
-
-
-def stated_prior(
-    columns: PayloadColumns, joints: Sequence[JointModel], weight: Array, *, empty: bool = False
-) -> PayloadCalibration:
-    """Prior for a model without calibration by a known payload.
-
-    Args:
-        columns: of the arm, n joints.
-        joints: of the model, n.
-        weight: RMS of the bare arm's torque at each joint in the recording [n], N m; 0 for joints
-            that stood still.
-        empty: the flange counts as empty, even if something stays mounted on it.
-    """
-    stated = np.array([j.std.get("torque_constant", 0.0) / j.torque_constant for j in joints])
-    friction = _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
-    gain = np.minimum(np.hypot(REPEATABLE, friction), np.maximum(stated, REPEATABLE))
-    links = _links(columns)
-    if empty:
-        links[-1] = _EMPTY_FLANGE
-    return _prior(links, gain)
-
-
-def another_recording(known: PayloadCalibration) -> PayloadCalibration:
-    """Prior for the next recording of a calibrated arm: gains change slightly."""
-    covariance = known.covariance.copy()
-    gains = CalibrationLayout(known.dof).link_gain
-    covariance[gains, gains] += np.diag((REPEATABLE * known.link_gain) ** 2)
-    return PayloadCalibration(known.links, known.link_gain, known.payload_gain, covariance)
-
-
-def size_prior(
-    columns: PayloadColumns, gain: Array, alike: Array, spread: tuple[float, float]
-) -> PayloadCalibration:
-    """Prior where only the torque constants of the arm's type are known.
-
-    Args:
-        columns: of the arm, n joints.
-        gain: the model's over the type's torque constants [n].
-        alike: which joints have motors of the same size [n, n].
-        spread: relative, of a size between arms, and of the joints of one size in an arm.
-    """
-    between, within = spread
-    n = len(gain)
-    prior = _prior(_links(columns), np.ones(n))
-    covariance = prior.covariance.copy()
-    gains = CalibrationLayout(n).link_gain
-    relative = between**2 * alike + within**2 * np.eye(n)
-    covariance[gains, gains] = np.outer(gain, gain) * relative
-    return PayloadCalibration(prior.links, gain, prior.payload_gain, covariance)
-
-
-def _links(columns: PayloadColumns) -> Array:
-    """Standard deviations of the links' masses and first moments [n, 4], kg and kg m."""
-    masses = columns.masses
-    center = LINK_CENTER_ERROR * masses
-    return np.column_stack([LINK_MASS_ERROR * masses, center, center, center])
-
-
-def _prior(links: Array, gain: Array) -> PayloadCalibration:
-    """Independent links and link gains with these deviations; payload gains correlated."""
-    n = len(gain)
-    layout = CalibrationLayout(n)
-    covariance = np.zeros((layout.size, layout.size))
-    covariance[layout.links, layout.links] = np.diag(np.maximum(links.ravel(), _LEAST) ** 2)
-    covariance[layout.link_gain, layout.link_gain] = np.diag(np.maximum(gain, _LEAST) ** 2)
-    covariance[layout.payload_gain, layout.payload_gain] = (
-        LINK_WEIGHT_ERROR** 2 + OWN_ERROR** 2 * np.eye(n)
-    )
-    return PayloadCalibration(np.zeros_like(links), np.ones(n), np.ones(n), covariance)
-
-
-_STATIC = slice(MASS, FIRST_MOMENT.stop)
-_ROUNDS = 6
-_CONVERGED = 1e-3
-"""Change of mass [kg] and first moments [kg m] between rounds at which the fit has converged."""
-_ONE_SIDED_FRICTION = 0.01
-"""Relative error of a torque constant that currents cannot distinguish from load friction that
-depends on the direction of power flow, assumed."""
-_LEAST_MASS = 0.01
-_SIGNIFICANT = 3.0
-"""Least mass for which a centre of mass is given, in standard deviations."""
-
-
-class PayloadFit:
-    """Estimates the payload of one recording with an identified model.
-
-    Args:
-        model: of the arm, identified from recordings with known or no payload.
-        robot: the arm, n joints.
-        gravity: in the base frame [3], m/s^2, of this recording.
-        known_mass: payload mass, where it is known [kg]; calibrates the drives.
-        empty: the flange counts as empty; calibrates the drives.
-        calibration: from earlier recordings; the model's where None.
-        friction_change: relative deviation of friction from the model's; from the temperatures
-            where None.
-
-    Raises:
-        InputError: the known mass is not positive.
-    """
-
-    def __init__(
-        self,
-        model: EnergyModel,
-        robot: RobotDescription,
-        gravity: Array,
-        *,
-        known_mass: float | None = None,
-        empty: bool = False,
-        calibration: PayloadCalibration | None = None,
-        friction_change: float | None = None,
-    ) -> None:
-        if known_mass is not None and not 0 < known_mass < 1000:
-            raise InputError("--known-payload", f"{known_mass:g} kg", "give a mass above zero")
-        self.model, self._empty = model, empty
-        self._mass = 0.0 if empty else known_mass
-        self._calibration = model.payload_calibration if calibration is None else calibration
-        self._friction_change = friction_change
-        self._columns = PayloadColumns(model, robot, gravity)
-
-    def estimate(
-        self, motions: Iterable[FilteredMotion], narrow: ParallelFilter | None = None
-    ) -> PayloadEstimate:
-        """Payload from filtered motion.
-
-        Friction depends on the load and thus on the payload, so the fit is repeated with the
-        payload found until it converges.
-
-        Args:
-            motions: of one recording; iterated several times.
-            narrow: the recording's filter, for model and measurement alike.
-
-        Raises:
-            IdentificationError: too little motion.
-        """
-        payload = np.zeros(COUNT)
-        payload[MASS] = self._mass or 0.0
-        loaded = LoadedMotions(self._columns, motions, narrow)
-        for _ in range(_ROUNDS):
-            blocks, joints, temperature, duration = self._grams(loaded, payload)
-            change = self._columns.friction_change(temperature)
-            if self._friction_change is not None:
-                change = np.full_like(change, self._friction_change)
-            prior = self._prior(blocks)
-            solver = PayloadSolver(
-                self._columns, blocks, joints, prior, change, duration, self._mass
-            )
-            solution = solver.solve()
-            moved = float(np.abs(solution.payload - payload)[_STATIC].max())
-            payload = solution.payload
-            if moved < _CONVERGED:
-                break
-        return self._result(
-            solution, int(blocks[:, joints, self._columns.one, self._columns.one].sum())
-        )
-
-    def _prior(self, blocks: Array) -> PayloadCalibration:
-        if self._calibration is not None:
-            return another_recording(self._calibration)
-        bare, one = self._columns.bare, self._columns.one
-        total = blocks.sum(axis=0)
-        weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
-        return stated_prior(self._columns, self.model.joints, weight, empty=self._empty)
-
-    def _grams(
-        self, motions: LoadedMotions, payload: Array
-    ) -> tuple[Array, list[int], Array, float]:
-        """Normal equations of a recording.
-
-        Returns:
-            Gram matrices of the columns [blocks, n, width, width]; joints that moved long enough;
-            mean joint temperatures [n], degC; time from the first to the last motion [s].
-        """
-        grams, one = BlockedGram(), self._columns.one
-        temperature, samples = np.zeros(self._columns.dof), 0
-        moving, duration = np.zeros(self._columns.dof), 0.0
-        for motion in motions:
-            temperature += motion.temperature
-            samples += motion.samples
-            duration = motion.elapsed
-            for gram, duration in motion.gram_matrices(payload):
-                grams.accumulate(gram, duration)
-                moving += motion.period * gram[:, one, one]
-        joints = [int(j) for j in np.flatnonzero(moving >= SHORTEST_MOTION)]
-        if not joints:
-            raise IdentificationError(
-                f"payload identification needs {SHORTEST_MOTION:g} s of motion, and no joint moves "
-                "that long; record a motion of all joints (ur_energy excite)"
-            )
-        return grams.blocks, joints, temperature / samples, duration
-
-    def _result(self, solution: PayloadSolution, samples: int) -> PayloadEstimate:
-        values, covariance = solution.payload, solution.payload_covariance
-        mass, mass_std = float(values[MASS]), float(np.sqrt(covariance[MASS, MASS]))
-        center, center_std = np.zeros(3), np.full(3, np.nan)
-        inertia = np.zeros((3, 3))
-        if mass > max(_LEAST_MASS, _SIGNIFICANT * mass_std):
-            center = values[FIRST_MOMENT] / mass
-            slopes = np.concatenate([-center[:, None], np.eye(3)], axis=1) / mass
-            center_std = np.sqrt(np.diag(slopes @ covariance[_STATIC, _STATIC] @ slopes.T))
-            inertia = possible_inertia(tensor_of(values[TENSOR]) - point_tensor(mass, center))
-        calibration = solution.calibration
-        gain = calibration.torque_gain
-        constant = self._columns.torque_constant / gain
-        return PayloadEstimate(
-            payload=Payload(max(mass, 0.0), center, inertia),
-            shown_mass=mass,
-            mass_std=mass_std,
-            center_std=center_std,
-            torque_rms=solution.rms,
-            misfit=self._misfit(solution.rms),
-            torque_constants=constant,
-            torque_constants_std=constant
-            * np.hypot(calibration.torque_gain_std / gain, _ONE_SIDED_FRICTION),
-            calibration=calibration,
-            samples=samples,
-        )
-
-    def _misfit(self, rms: Array) -> float:
-        """Median of the joints' residuals [n], N m, over those of the model's own recordings."""
-        joints = self.model.joints
-        usual = np.array([j.gear_ratio * j.torque_constant * j.current_residual for j in joints])
-        known = (usual > 0) & np.isfinite(rms)
-        return float(np.median(rms[known] / usual[known])) if known.any() else float("nan")
-
-
-# Payload identification from bags: mounting from target_moment, payload from motor currents.
-
-
-@dataclass(frozen=True)
-class IdentifiedPayload:
-    """Result of a payload identification from a bag.
-
-    Attributes:
-        estimate: from the motor currents.
-        gravity: in the base frame [3], m/s^2, as used.
-        gravity_source: "estimated" from the bag's target_moment, or "model".
-        told_mass: payload set in the controller, from target_moment [kg]; NaN where unknown.
-        warnings: for the user, one line each.
-    """
-
-    estimate: PayloadEstimate
-    gravity: Array
-    gravity_source: str
-    told_mass: float
-    warnings: tuple[str, ...]
 
 
 def identify_payload(
@@ -403,8 +101,8 @@ def identify_payload(
     known_mass: float | None = None,
     empty: str | Path | None = None,
     progress: Progress | None = None,
-) -> IdentifiedPayload:
-    """Payload identification from the motor currents of a bag.
+) -> PayloadEstimate:
+    """Payload from the motor currents of a bag, in the mounting that its target_moment shows.
 
     Args:
         model: of the same arm.
@@ -418,94 +116,37 @@ def identify_payload(
     Raises:
         UrEnergyError: a bag or the known mass cannot be used.
     """
+    if known_mass is not None and not 0 < known_mass < 1000:
+        raise InputError("--known-payload", f"{known_mass:g} kg", "give a mass above zero")
     description = model.description(robot)
     calibration: PayloadCalibration | None = None
     warnings: tuple[str, ...] = ()
-    if empty is not None:
-        without = _identified(model, empty, description, empty=True, progress=progress)
-        calibration = without.estimate.calibration
-        warnings = without.warnings
-    found = _identified(
-        model, bag, description, known_mass=known_mass, calibration=calibration, progress=progress
-    )
-    return replace(found, warnings=(*warnings, *found.warnings))
-
-
-def _identified(
-    model: EnergyModel,
-    bag: str | Path,
-    description: RobotDescription,
-    *,
-    known_mass: float | None = None,
-    empty: bool = False,
-    calibration: PayloadCalibration | None = None,
-    progress: Progress | None = None,
-) -> IdentifiedPayload:
-    with closing(read_recording(bag, description, progress=progress)) as recording:
-        recording.quality.require_usable()
-        if len(recording.quality.payloads) > 1:
-            masses = ", ".join(f"{mass:g}" for mass in recording.quality.payloads)
-            raise IdentificationError(
-                f"{bag}: the payload changes within the bag ({masses} kg by RTDE); split it into "
-                "bags with one payload each"
+    # Mass 0 makes a recording that of the empty flange.
+    for path, mass in [*([] if empty is None else [(empty, 0.0)]), (bag, known_mass)]:
+        with closing(read_recording(path, description, progress=progress)) as recording:
+            recording.quality.require_usable()
+            if len(recording.quality.payloads) > 1:
+                masses = ", ".join(f"{mass:g}" for mass in recording.quality.payloads)
+                raise IdentificationError(
+                    f"{path}: the payload changes within the bag ({masses} kg by RTDE); split it "
+                    "into bags with one payload each"
+                )
+            gravity, source, told = _mounting(recording, description, model)
+            found = estimate_payload(
+                model,
+                description,
+                gravity,
+                recording.motions(),
+                ParallelFilter(recording.cutoff),
+                known_mass=mass,
+                calibration=calibration,
             )
-        gravity, source, told = _mounting(recording, description, model)
-        fit = PayloadFit(
-            model, description, gravity, known_mass=known_mass, empty=empty, calibration=calibration
-        )
-        estimate = fit.estimate(recording.motions(), ParallelFilter(recording.cutoff))
-        known = serials(model, recording.info)
-        warnings = [*_arm_warnings(bag, estimate.misfit, known["model"], known["recording"])]
-        if not warnings and known_mass is None and not empty and np.isfinite(told):
+            compared = told if mass is None else float("nan")
             least = REPEATABLE * float(description.mass.sum())
-            warnings += _payload_warnings(bag, estimate, told, least)
-        return IdentifiedPayload(estimate, gravity, source, told, tuple(warnings))
-
-
-def _arm_warnings(
-    bag: str | Path, misfit: float, model: str | None, recorded: str | None
-) -> Iterator[str]:
-    """Where the model is not one of the arm, or no longer fits it."""
-    same = same_serial(model, recorded)
-    if same is False:
-        yield (
-            f"{bag}: the model is of arm {model}, the recording of arm {recorded}, so do not trust "
-            "the mass; use a model of this very arm"
-        )
-    elif misfit > ANOTHER_ARM:
-        remedy = "identify it again, from more motion" if same else "use a model of this very arm"
-        yield (
-            f"{bag}: the model's error is {misfit:.0f} times that in the recordings it was "
-            f"identified from, so do not trust the mass; {remedy}"
-        )
-
-
-def _payload_warnings(
-    bag: str | Path, estimate: PayloadEstimate, told: float, least: float
-) -> Iterator[str]:
-    """Where the currents contradict the payload set in the controller.
-
-    Args:
-        bag: recording.
-        estimate: of its payload.
-        told: mass set in the controller [kg]; NaN where unknown.
-        least: smallest difference that counts [kg].
-    """
-    (low, high), told = estimate.interval, max(told, 0.0)
-    interval = f"({low:.2f} to {high:.2f} kg with 95 % confidence)"
-    found = max(estimate.shown_mass, 0.0)
-    if high < -least:
-        yield (
-            f"{bag}: the currents are lower than those of the bare arm, as with "
-            f"{estimate.shown_mass:.2f} kg {interval}: mounting, robot file or model do not fit "
-            "this arm; identify it again"
-        )
-    elif not low <= told <= high and abs(found - told) > least:
-        yield (
-            f"{bag}: the currents show {found:.2f} kg {interval}, but the controller computes with "
-            f"{told:.2f} kg; check the payload and set the right one in the controller "
-            "(set_payload)"
-        )
+            known = serials(model, recording.info)
+            warnings += tuple(_warnings(path, found, known, compared, least))
+            calibration = found.calibration
+    return replace(found, gravity_source=source, told_mass=told, warnings=warnings)
 
 
 def payload_difference(
@@ -531,8 +172,42 @@ def payload_difference(
     Raises:
         UrEnergyError: a bag cannot be used.
     """
-    found = identify_payload(model, loaded, empty=unloaded, progress=progress).estimate
+    found = identify_payload(model, loaded, empty=unloaded, progress=progress)
     return found.shown_mass, found.mass_std
+
+
+def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> EnergyModel:
+    """The model with calibrated torque constants.
+
+    Friction was identified in amperes and scales with them. The calibration of links and drives is
+    kept for later payload identifications.
+    """
+    joints = []
+    for joint, value, std in zip(
+        model.joints,
+        estimate.torque_constants.tolist(),
+        estimate.torque_constants_std.tolist(),
+        strict=True,
+    ):
+        scale = value / joint.torque_constant
+        parameters = {name: scale * old for name, old in joint.friction.parameters.items()}
+        covariance = joint.current_covariance.copy()
+        if covariance.size and covariance[0, 0] > 0:
+            factor = std / value**2 / np.sqrt(covariance[0, 0])
+            covariance[0] *= factor
+            covariance[:, 0] *= factor
+        joints.append(
+            replace(
+                joint,
+                torque_constant=value,
+                friction=replace(joint.friction, parameters=parameters),
+                current_covariance=covariance,
+                std={**joint.std, "torque_constant": std},
+                source={**joint.source, "torque_constant": "known_payload"},
+            )
+        )
+    calibration = estimate.calibration.with_calibrated_drives()
+    return replace(model, joints=tuple(joints), payload_calibration=calibration)
 
 
 def _mounting(
@@ -546,3 +221,367 @@ def _mounting(
     if found.setup_source != "estimated":
         return model.setup.gravity, "model", told
     return found.setup.gravity, "estimated", told
+
+
+def _warnings(
+    bag: str | Path,
+    estimate: PayloadEstimate,
+    known: dict[str, str | None],
+    told: float,
+    least: float,
+) -> Iterator[str]:
+    """Where the model is not of the arm or no longer fits it, or the payload is not the set one.
+
+    Args:
+        bag: recording.
+        estimate: of its payload.
+        known: serial numbers of model and recording.
+        told: mass set in the controller [kg]; NaN where it is not compared.
+        least: smallest difference that counts [kg].
+    """
+    same = same_serial(known["model"], known["recording"])
+    (low, high), shown = estimate.interval, estimate.shown_mass
+    interval = f"({low:.2f} to {high:.2f} kg with 95 % confidence)"
+    found, set_mass = max(shown, 0.0), max(told, 0.0)
+    if same is False:
+        yield (
+            f"{bag}: the model is of arm {known['model']}, the recording of arm "
+            f"{known['recording']}, so do not trust the mass; use a model of this very arm"
+        )
+    elif estimate.misfit > ANOTHER_ARM:
+        remedy = "identify it again, from more motion" if same else "use a model of this very arm"
+        yield (
+            f"{bag}: the model's error is {estimate.misfit:.0f} times that in the recordings it "
+            f"was identified from, so do not trust the mass; {remedy}"
+        )
+    elif np.isnan(told):
+        return
+    elif high < -least:
+        yield (
+            f"{bag}: the currents are lower than those of the bare arm, as with {shown:.2f} kg "
+            f"{interval}: mounting, robot file or model do not fit this arm; identify it again"
+        )
+    elif not low <= set_mass <= high and abs(found - set_mass) > least:
+        yield (
+            f"{bag}: the currents show {found:.2f} kg {interval}, but the controller computes with "
+            f"{set_mass:.2f} kg; check the payload and set the right one in the controller "
+            "(set_payload)"
+        )
+
+
+# The fit, and the priors of links and drives.
+#
+# Torque constants are identified with the links' published masses (torque_constants.py), so the
+# weights of the links and of a payload are uncertain in different ways:
+#
+# - A drive's gain against its own links was identified in this very arm. Its error is what friction
+#   and links do not repeat. Joints that lift far more than their friction determine it well; wrists
+#   hardly lift their links, and there the stated deviation of the torque constant applies.
+# - The gain against a payload has, in addition, the error of the published links, common to all
+#   joints (cables, covers and screws belong to no published link) and for each joint.
+
+LINK_MASS_ERROR = 0.005
+"""Relative error of a link's mass beyond what its joint's gain covers, assumed."""
+LINK_CENTER_ERROR = 0.001
+"""Error of a link's centre of mass [m], assumed."""
+OWN_ERROR = 0.02
+"""Relative error of the links' weight at each joint, beyond the common LINK_WEIGHT_ERROR: how much
+the joints of one arm differed."""
+REPEATABLE = 0.003
+"""Relative change of a drive's gain between recordings, assumed. As a share of the links' mass it
+is the smallest reported difference from the payload set in the controller."""
+_FRICTION_SHARE = 0.01
+"""Share of friction that a regression assigns to the links' weight: the repeatability of friction
+(payload_columns.py)."""
+_EMPTY_FLANGE = np.array([0.3, 0.03, 0.03, 0.03])
+"""Deviation of what may be mounted on an "empty" flange: mass [kg] and first moments [kg m]."""
+_LEAST = 1e-9
+_STATIC = slice(MASS, FIRST_MOMENT.stop)
+_ROUNDS = 6
+_CONVERGED = 1e-3
+"""Change of mass [kg] and first moments [kg m] between rounds at which the fit has converged."""
+_ONE_SIDED_FRICTION = 0.01
+"""Relative error of a torque constant that currents cannot distinguish from load friction that
+depends on the direction of power flow, assumed."""
+_LEAST_MASS = 0.01
+_SIGNIFICANT = 3.0
+"""Least mass for which a centre of mass is given, in standard deviations."""
+
+
+def estimate_payload(
+    model: EnergyModel,
+    robot: RobotDescription,
+    gravity: Array,
+    motions: Iterable[FilteredMotion],
+    narrow: ParallelFilter | None = None,
+    *,
+    known_mass: float | None = None,
+    calibration: PayloadCalibration | None = None,
+    friction_change: float | None = None,
+) -> PayloadEstimate:
+    """Payload from the filtered motion of one recording.
+
+    Friction depends on the load and thus on the payload, so the fit is repeated with the payload
+    found until it converges.
+
+    Args:
+        model: of the arm, identified from recordings with known or no payload.
+        robot: the arm, n joints.
+        gravity: in the base frame [3], m/s^2, of this recording.
+        motions: of the recording; iterated several times.
+        narrow: the recording's filter, for model and measurement alike.
+        known_mass: where it is known [kg], 0 where the flange counts as empty; calibrates the
+            drives.
+        calibration: from earlier recordings; the model's where None.
+        friction_change: relative deviation of friction from the model's; from the temperatures
+            where None.
+
+    Raises:
+        IdentificationError: too little motion.
+    """
+    columns = PayloadColumns(model, robot, gravity)
+    one, payload = columns.one, np.zeros(COUNT)
+    payload[MASS] = known_mass or 0.0
+    calibration = model.payload_calibration if calibration is None else calibration
+    kept: list[LoadedMotion] = []
+    for _ in range(_ROUNDS):
+        grams, temperature, samples = BlockedGram(), np.zeros(columns.dof), 0
+        moving, duration = np.zeros(columns.dof), 0.0
+        for loaded in loaded_motions(columns, motions, narrow, kept):
+            temperature += loaded.motion.temperature.sum(axis=0)
+            samples += len(loaded.motion)
+            for gram, duration in loaded.gram_matrices(payload):
+                grams.accumulate(gram, duration)
+                moving += loaded.period * gram[:, one, one]
+        joints = [int(j) for j in np.flatnonzero(moving >= SHORTEST_MOTION)]
+        if not joints:
+            raise IdentificationError(
+                f"payload identification needs {SHORTEST_MOTION:g} s of motion, and no joint moves "
+                "that long; record a motion of all joints (ur_energy excite)"
+            )
+        change = columns.friction_change(temperature / samples)
+        if friction_change is not None:
+            change = np.full(columns.dof, friction_change)
+        total = grams.blocks.sum(axis=0)
+        values, covariance, posterior, rms = solve_payload(
+            columns,
+            grams.blocks,
+            joints,
+            _prior_of_recording(model, columns, total, calibration, empty=known_mass == 0.0),
+            columns.error_std(change, duration),
+            known_mass,
+        )
+        moved = float(np.abs(values - payload)[_STATIC].max())
+        payload = values
+        if moved < _CONVERGED:
+            break
+    mass, mass_std = float(payload[MASS]), float(np.sqrt(covariance[MASS, MASS]))
+    center, center_std, inertia = np.zeros(3), np.full(3, np.nan), np.zeros((3, 3))
+    if mass > max(_LEAST_MASS, _SIGNIFICANT * mass_std):
+        center = payload[FIRST_MOMENT] / mass
+        slopes = np.concatenate([-center[:, None], np.eye(3)], axis=1) / mass
+        center_std = np.sqrt(np.diag(slopes @ covariance[_STATIC, _STATIC] @ slopes.T))
+        inertia = possible_inertia(tensor_of(payload[TENSOR]) - point_tensor(mass, center))
+    usual = np.array([j.gear_ratio * j.torque_constant * j.current_residual for j in model.joints])
+    known = (usual > 0) & np.isfinite(rms)
+    gain = posterior.torque_gain
+    constant = columns.torque_constant / gain
+    relative = np.hypot(posterior.torque_gain_std / gain, _ONE_SIDED_FRICTION)
+    return PayloadEstimate(
+        payload=Payload(max(mass, 0.0), center, inertia),
+        shown_mass=mass,
+        mass_std=mass_std,
+        center_std=center_std,
+        torque_rms=rms,
+        misfit=float(np.median(rms[known] / usual[known])) if known.any() else float("nan"),
+        torque_constants=constant,
+        torque_constants_std=constant * relative,
+        calibration=posterior,
+        samples=int(total[joints, one, one].sum()),
+        gravity=gravity,
+    )
+
+
+def _prior_of_recording(
+    model: EnergyModel,
+    columns: PayloadColumns,
+    total: Array,
+    known: PayloadCalibration | None,
+    *,
+    empty: bool,
+) -> PayloadCalibration:
+    """Prior of links and drives: a calibration whose gains change slightly, else as stated.
+
+    Args:
+        model: of the arm.
+        columns: of the arm, n joints.
+        total: Gram matrices of the columns [n, width, width].
+        known: from earlier recordings.
+        empty: the flange counts as empty, even if something stays mounted on it.
+    """
+    if known is not None:
+        covariance = known.covariance.copy()
+        gains = CalibrationLayout(known.dof).link_gain
+        covariance[gains, gains] += np.diag((REPEATABLE * known.link_gain) ** 2)
+        return replace(known, covariance=covariance)
+    samples = np.maximum(total[:, columns.one, columns.one], 1.0)
+    weight = np.sqrt(total[:, columns.bare, columns.bare] / samples)
+    stated = [j.std.get("torque_constant", 0.0) / j.torque_constant for j in model.joints]
+    friction = _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
+    gain = np.minimum(np.hypot(REPEATABLE, friction), np.maximum(stated, REPEATABLE))
+    return _prior(columns, np.ones(columns.dof), np.diag(gain**2), empty=empty)
+
+
+def _prior(
+    columns: PayloadColumns, gain: Array, covariance: Array, *, empty: bool = False
+) -> PayloadCalibration:
+    """Published links; link gains [n], their covariance [n, n]; correlated payload gains."""
+    center = LINK_CENTER_ERROR * columns.masses
+    links = np.column_stack([LINK_MASS_ERROR * columns.masses, center, center, center])
+    if empty:
+        links[-1] = _EMPTY_FLANGE
+    own = np.diag(np.maximum(links.ravel(), _LEAST) ** 2)
+    payload = LINK_WEIGHT_ERROR**2 + OWN_ERROR**2 * np.eye(len(gain))
+    whole = block_diag(own, covariance, payload)
+    return PayloadCalibration(np.zeros_like(links), gain, np.ones(len(gain)), whole)
+
+
+# Check of the payload set in the controller while the arm was identified.
+#
+# target_moment contains the payload set in the controller, the currents the actual one. A wrong
+# setting biases torque constants and friction: with 1 kg on the wrists of a UR5e and none set,
+# their torque constants come out a third too small. The payload is therefore identified once more
+# from the currents, with torque constants as uncertain as those of the arm's type and unknown
+# friction. Motors of one size are alike in an arm, so joints that the payload hardly loads
+# determine the torque constants of those that it loads.
+
+Fitted = TypeVar("Fitted")
+
+IDENTIFIED = "identify"
+"""In place of a payload: identify it from the currents where they contradict the set one."""
+_FITS = 3
+_LONGEST = 60.0
+"""Motion of a recording that the check uses [s]; more adds hardly any information."""
+_LEAST_SHARE = 0.015
+"""Smallest difference that is reported, relative to the mass of all links: with free torque
+constants, errors of the published links appear as a payload of this size (seen on a UR10e)."""
+
+
+@dataclass(frozen=True)
+class PayloadCheck:
+    """Payload that a model was identified with, and the one identified from the currents.
+
+    Attributes:
+        source: the recording.
+        told_mass: set in the controller or given by the user [kg].
+        mass, std: identified, without constraint [kg].
+        least: smallest difference that counts [kg].
+        payload: identified, physically possible.
+    """
+
+    source: str
+    told_mass: float
+    mass: float
+    std: float
+    least: float
+    payload: Payload
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the currents contradict the payload that was set."""
+        return abs(self.mass - self.told_mass) > max(CONFIDENCE * self.std, self.least)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for the user where the payloads contradict each other."""
+        if not self.contradicts:
+            return ()
+        half = CONFIDENCE * self.std
+        return (
+            f"{self.source}: the currents show a payload of {max(self.mass, 0.0):.2f} kg "
+            f"({self.mass - half:.2f} to {self.mass + half:.2f} kg with 95 % confidence) where the "
+            f"model was identified with {self.told_mass:.2f} kg; torque constants and friction "
+            "are then biased: give the right mass with --payload, or use --payload identify",
+        )
+
+
+def check_payload(
+    model: EnergyModel, robot: RobotDescription, recording: Recording, own: RecordingDynamics
+) -> tuple[PayloadCheck, ...]:
+    """Identified payload of a recording and the one that its torques were computed with.
+
+    Nothing for recordings with a changing payload or too little motion, and for arms without
+    torque constants in the robot file.
+
+    Args:
+        model: identified from the recording, perhaps with others.
+        robot: the arm, n joints.
+        recording: that it was identified from.
+        own: setups of the recording, as used for the currents.
+    """
+    motions: list[FilteredMotion] = []
+    lasted = 0.0
+    for motion in recording.motions():
+        motions.append(motion)
+        lasted += float(motion.time[-1] - motion.time[0])
+        if lasted > _LONGEST:
+            break
+    usual = robot.torque_constant
+    if not np.isfinite(usual).all() or not motions or len(recording.quality.payloads) > 1:
+        return ()
+    columns = PayloadColumns(model, robot, model.setup.gravity)
+    gain = columns.torque_constant / usual
+    alike = ARM_SPREAD**2 * (usual[:, None] == usual) + JOINT_SPREAD**2 * np.eye(len(usual))
+    prior = _prior(columns, gain, np.outer(gain, gain) * alike)
+    setup, _ = own.setup_and_delay(motions[0].payload[0])
+    try:
+        found = estimate_payload(
+            model,
+            robot,
+            setup.gravity,
+            motions,
+            ParallelFilter(recording.cutoff),
+            calibration=prior,
+            friction_change=1.0,
+        )
+    except IdentificationError:
+        return ()
+    check = PayloadCheck(
+        source=str(recording.path),
+        told_mass=(setup.payload if own.carried is None else own.carried).mass,
+        mass=found.shown_mass,
+        std=found.mass_std,
+        least=_LEAST_SHARE * float(columns.masses.sum()),
+        payload=found.payload,
+    )
+    return (check,)
+
+
+def fit_with_payload(
+    fit: Callable[[Payload | None], Fitted],
+    check: Callable[[Fitted, Payload | None], tuple[PayloadCheck, ...]],
+    payload: Payload | str | None,
+) -> tuple[Fitted, Payload | None, tuple[PayloadCheck, ...]]:
+    """A fit with the given payload, or with the identified one where it contradicts the set one.
+
+    Friction and torque constants depend on the payload and the payload on them, so the two are
+    identified in turn, a few times.
+
+    Args:
+        fit: fits with a payload other than the set one, or with None for the set one.
+        check: checks a fit.
+        payload: given, IDENTIFIED, or None for the one set in the controller.
+
+    Returns:
+        the fit, the payload that replaces the set one, and the checks of that fit.
+    """
+    carried = payload if isinstance(payload, Payload) else None
+    found = fit(carried)
+    checks = check(found, carried)
+    for _ in range(_FITS if payload == IDENTIFIED else 0):
+        if not any(entry.contradicts for entry in checks):
+            break
+        carried = min(checks, key=lambda entry: entry.std).payload
+        found = fit(carried)
+        checks = check(found, carried)
+    return found, carried, checks

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
-import pinocchio as pin
 
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
@@ -19,7 +17,7 @@ from ur_energy_model.model.energy_model import LINK_PARAMETERS, EnergyModel, Pay
 from ur_energy_model.model.friction import SMOOTHING, FrictionBank
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, MASS, TENSOR, Setup, entries_of
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array
 
 _TYPICAL_SPEED = 0.5
 """Joint speed at which friction gives the scale of its changes [rad/s]."""
@@ -27,6 +25,10 @@ _LEAST_FRICTION = 0.1
 """Smallest such scale [N m]."""
 _FADES = (0.1, 0.5)
 """Decay speeds of low-speed friction [rad/s]."""
+_INERTIA_ERROR, _LOAD_ERROR = 0.03, 0.01
+"""Relative errors of the reflected inertia and of friction by the transmitted torque."""
+_DELAY = 0.002
+"""Of currents behind the motion [s]."""
 _COMPLIANCE = (2 * np.pi * 20.0) ** -2
 """Rotor inertia over gear stiffness at a resonance of 20 Hz [s^2]."""
 _ASYMMETRY = 0.016
@@ -39,28 +41,10 @@ _TEMPERATURE_SLOPE = 0.035
 to 35 % in ten kelvin)."""
 _UNKNOWN_TEMPERATURE = 0.2
 """Relative change of friction where no temperatures were recorded."""
-DRIFT = 0.2
+_DRIFT = 0.2
 """Relative change of friction within a recording, assumed: half of that in ten kelvin."""
-_ERROR_STD: dict[str, float] = {
-    "inertia": 0.03,  # of the reflected inertia
-    "load": 0.01,  # of the transmitted torque
-    "coulomb": 1.0,  # of the change of friction, like the next four
-    "viscous": 1.0,
-    "root": 1.0,
-    "fast_fade": 1.0,
-    "slow_fade": 1.0,
-    "coulomb_drift": DRIFT,  # of friction over the recording, like the next one
-    "viscous_drift": DRIFT,
-    "asymmetric_viscous": _ASYMMETRY,
-    "delay": 0.002,  # s
-    "compliance": _COMPLIANCE,  # s^2
-    "asymmetric_coulomb": _ASYMMETRY,
-}
-"""Standard deviations of the error terms of each joint; the last term is a constant."""
-_LOADED = ("load", "delay", "compliance")
-"""Error terms that depend on the payload."""
-_FRICTION_CHANGES = ("coulomb", "viscous", "root", "fast_fade", "slow_fade")
-_DRIFTS = ("coulomb_drift", "viscous_drift")
+_FIXED_ERRORS, _LOADED_ERRORS = 9, 3
+"""Error terms, without the constant: those that do not depend on the payload, and the others."""
 _JOINT_SIZE = 0.05
 """Length of a link beyond its joints [m]."""
 _TENSOR_ERROR = 0.05
@@ -80,158 +64,117 @@ class PayloadColumns:
         model: of the arm, n joints.
         robot: its description.
         gravity: in the base frame [3], m/s^2.
+
+    Attributes:
+        bare, drive, one: places in a row; the square sum of the closing 1 counts the samples.
+        errors: places of the error terms; the constant one is the closing 1.
+        loaded: place of the first column that depends on the payload; all up to `one` do.
+        width: length of a row.
+        typical_friction: friction at a typical speed [n], N m, joint side.
+        masses: of the moving bodies [n], kg.
+        tensor_errors: mean of the diagonal entries and standard deviation of all entries of the
+            links' tensors beyond those of the robot file, [n] each, kg m^2.
     """
 
     def __init__(self, model: EnergyModel, robot: RobotDescription, gravity: Array) -> None:
         self.dof = n = robot.dof
+        self.bare = COUNT * n
+        self.loaded = self.bare + 1 + _FIXED_ERRORS
+        self.drive = self.loaded + _LOADED_ERRORS
+        self.one, self.width = self.drive + 1, self.drive + 2
+        self.errors = [*range(self.bare + 1, self.drive), self.one]
         self._dynamics = ArmDynamics(robot, Setup(gravity=gravity))
-        self._joints = joints = model.joints
-        self._ratio = np.array([joint.gear_ratio for joint in joints])
-        self.torque_constant = np.array([joint.torque_constant for joint in joints])
-        self._inertia = np.array([joint.reflected_inertia for joint in joints])
-        self._friction = FrictionBank([joint.friction for joint in joints], self._ratio)
-        typical = np.full((1, n), _TYPICAL_SPEED)
-        friction = self._ratio * self._friction.torque(typical, np.zeros((1, n)))[0]
+        self._ratio = np.array([joint.gear_ratio for joint in model.joints])
+        self.torque_constant = np.array([joint.torque_constant for joint in model.joints])
+        self._inertia = np.array([joint.reflected_inertia for joint in model.joints])
+        self._friction = FrictionBank([joint.friction for joint in model.joints], self._ratio)
+        speed = np.full((1, n), _TYPICAL_SPEED)
+        friction = self._ratio * self._friction.torque(speed, np.zeros((1, n)))[0]
         self.typical_friction = np.maximum(np.abs(friction), _LEAST_FRICTION)
-        """Friction at a typical speed [n], N m, joint side."""
+        ranges = [joint.friction.temperature_range for joint in model.joints]
+        self._usual = np.array([np.nan if span is None else np.mean(span) for span in ranges])
+        # Where the robot file has no tensor, a link may be any body between its two joints: a
+        # diagonal entry is about half that of a rod of its mass, with an error of the same size.
+        bodies = list(self._dynamics.bare.inertias)[1:]
+        self.masses = np.array([body.mass for body in bodies])
+        flange = self._dynamics.flange_pose(np.zeros((1, n)))[:, :3, 3]
+        places = np.concatenate([self._dynamics.joint_positions(np.zeros(n)), flange])
+        length = np.linalg.norm(np.diff(places, axis=0), axis=1) + _JOINT_SIZE
+        rod = self.masses * length**2 / 12
+        known = np.array([np.linalg.eigvalsh(b.inertia)[0] > _LEAST_MOMENT for b in bodies])
+        spread = np.where(known, _TENSOR_ERROR, 0.5) * rod
+        self.tensor_errors = np.where(known, 0.0, 0.5 * rod), spread
 
-    @property
-    def bare(self) -> int:
-        """Position of the bare arm's torque in a row."""
-        return COUNT * self.dof
+    def fixed(self, motion: FilteredMotion, start: float) -> tuple[Array, Array]:
+        """Columns before `loaded` [samples, n, loaded] of a motion, and its links' torque.
 
-    @property
-    def drive(self) -> int:
-        """Position of the drive's torque."""
-        return self.bare + len(_ERROR_STD)
-
-    @property
-    def one(self) -> int:
-        """Position of the closing 1, whose square sum counts the samples."""
-        return self.drive + 1
-
-    @property
-    def errors(self) -> list[int]:
-        """Positions of the error terms; the constant one is the closing 1."""
-        return [*range(self.bare + 1, self.drive), self.one]
-
-    @property
-    def width(self) -> int:
-        """Length of a row, with the closing 1."""
-        return self.one + 1
-
-    @property
-    def flange(self) -> slice:
-        """Columns of the last body, which the payload is part of."""
-        return slice(self.bare - COUNT, self.bare)
-
-    @property
-    def loaded(self) -> list[int]:
-        """Positions of the columns that depend on the payload: those of _LOADED and the drive."""
-        return [*(self.bare + list(_ERROR_STD).index(name) + 1 for name in _LOADED), self.drive]
-
-    def fixed_rows(self, motion: FilteredMotion, start: float) -> tuple[Array, Array]:
-        """Columns of a motion without those that depend on the payload, and its links' torque.
-
-        Args:
-            motion: of the arm.
-            start: time of the recording's first motion [s].
-
-        Returns:
-            [samples, n, width - 1], N m, zero in the columns `loaded`; and [samples, n], N m.
+        `start` is the time of the recording's first motion [s]; the links' torque is [samples, n].
+        All columns are in N m.
         """
         q, qd, qdd = motion.q, motion.qd, motion.qdd
-        out = np.zeros((*q.shape, self.one))
-        out[:, :, : self.bare] = self._dynamics.regressor(q, qd, qdd)
-        links = out[:, :, : self.bare] @ self._dynamics.parameters()
-        out[:, :, self.bare] = links + self._inertia * qdd
-        scale, direction, speed = self.typical_friction, np.tanh(qd / SMOOTHING), np.abs(qd)
+        bodies = self._dynamics.regressor(q, qd, qdd)
+        links = bodies @ self._dynamics.parameters()
+        rotors, speed = self._inertia * qdd, np.abs(qd)
+        coulomb, viscous = (
+            self.typical_friction * np.tanh(qd / SMOOTHING),
+            self.typical_friction * qd,
+        )
         elapsed = (motion.time - start)[:, None]
-        columns = {
-            "inertia": self._inertia * qdd,
-            "coulomb": scale * direction,
-            "viscous": scale * qd,
-            "root": scale * direction * np.sqrt(speed),
-            "fast_fade": scale * direction * np.exp(-speed / _FADES[0]),
-            "slow_fade": scale * direction * np.exp(-speed / _FADES[1]),
-            "coulomb_drift": scale * direction * elapsed,
-            "viscous_drift": scale * qd * elapsed,
-            "asymmetric_viscous": scale * speed,
-        }
-        for position, name in enumerate(_ERROR_STD, start=self.bare + 1):
-            if name in columns:
-                out[:, :, position] = columns[name]
-        return out, links
+        columns = (
+            links + rotors,
+            rotors,
+            coulomb,
+            viscous,
+            coulomb * np.sqrt(speed),
+            *(coulomb * np.exp(-speed / fade) for fade in _FADES),
+            coulomb * elapsed,
+            viscous * elapsed,
+            self.typical_friction * speed,
+        )
+        return np.concatenate([bodies, np.stack(columns, axis=2)], axis=2), links
 
-    def loaded_columns(self, motion: FilteredMotion, transmitted: Array) -> Array:
-        """The columns `loaded` of a motion [samples, n, 4], N m.
+    def with_load(self, motion: FilteredMotion, transmitted: Array) -> Array:
+        """Columns from `loaded` to `one` of a motion [samples, n, 4], N m.
 
-        Args:
-            motion: of the arm.
-            transmitted: torque of links and payload [samples, n], N m, joint side.
+        `transmitted` is the torque of links and payload [samples, n], N m, joint side.
         """
         qd, time = motion.qd, motion.time
         friction = self._ratio * self._friction.torque(qd, transmitted, motion.temperature)
         slope = np.gradient(transmitted, time, axis=0)
-        columns = {
-            "load": np.tanh(qd / SMOOTHING) * np.abs(transmitted),
-            "delay": slope,
-            "compliance": np.gradient(slope, time, axis=0),
-        }
-        drive = self._ratio * self.torque_constant * motion.current - friction
-        return np.stack([*(columns[name] for name in _LOADED), drive], axis=2)
+        columns = (
+            np.tanh(qd / SMOOTHING) * np.abs(transmitted),
+            slope,
+            np.gradient(slope, time, axis=0),
+            self._ratio * self.torque_constant * motion.current - friction,
+        )
+        return np.stack(columns, axis=2)
 
-    def error_std(self, joint: int, friction_change: float, duration: float) -> Array:
-        """Standard deviations of the error terms of a joint, in the order of `errors`.
+    def error_std(self, friction_change: Array, duration: float) -> Array:
+        """Standard deviations of the error terms [n, errors].
 
         Args:
-            joint: its index.
-            friction_change: of that joint, from `friction_change`.
-            duration: of the recording [s].
+            friction_change: relative deviation of friction from the model's [n].
+            duration: over which friction drifts [s].
         """
-        factors = dict.fromkeys(_FRICTION_CHANGES, friction_change)
-        factors |= dict.fromkeys(_DRIFTS, 1.0 / max(duration, 1.0))
-        std = np.array([value * factors.get(name, 1.0) for name, value in _ERROR_STD.items()])
-        std[-1] *= self.typical_friction[joint]
-        return std
+        drift = _DRIFT / max(duration, 1.0)
+        one = np.ones(self.dof)
+        return np.column_stack(
+            [
+                _INERTIA_ERROR * one,
+                *[friction_change] * 5,
+                *[drift * one] * 2,
+                _ASYMMETRY * one,
+                _LOAD_ERROR * one,
+                _DELAY * one,
+                _COMPLIANCE * one,
+                _ASYMMETRY * self.typical_friction,
+            ]
+        )
 
     def friction_change(self, temperature: Array) -> Array:
-        """Relative deviation of friction from the model's [n].
-
-        Args:
-            temperature: mean joint temperatures of the recording [n], degC; NaN if unknown.
-        """
-        ranges = [joint.friction.temperature_range for joint in self._joints]
-        middle = np.array([np.nan if span is None else np.mean(span) for span in ranges])
-        change = np.hypot(_REPEATABILITY, _TEMPERATURE_SLOPE * (temperature - middle))
+        """Relative deviation of friction from the model's [n], at temperatures [n], degC or NaN."""
+        change = np.hypot(_REPEATABILITY, _TEMPERATURE_SLOPE * (temperature - self._usual))
         return np.where(np.isnan(change), _UNKNOWN_TEMPERATURE, change)
-
-    @property
-    def masses(self) -> Array:
-        """Masses of the moving bodies [n], kg."""
-        return np.array([body.mass for body in self._bodies])
-
-    @property
-    def tensor_errors(self) -> tuple[Array, Array]:
-        """Prior of the links' tensors beyond those of the robot file [n], kg m^2.
-
-        Where the robot file has none, a link may be any body between its two joints: a diagonal
-        entry is about half that of a rod of its mass, with an uncertainty of the same size.
-
-        Returns:
-            mean of the diagonal entries, standard deviation of all entries.
-        """
-        q = np.zeros(self.dof)
-        flange = self._dynamics.flange_pose(q[None])[:, :3, 3]
-        places = np.concatenate([self._dynamics.joint_positions(q), flange])
-        length = np.linalg.norm(np.diff(places, axis=0), axis=1) + _JOINT_SIZE
-        rod = self.masses * length**2 / 12
-        known = np.array([np.linalg.eigvalsh(b.inertia)[0] > _LEAST_MOMENT for b in self._bodies])
-        return np.where(known, 0.0, 0.5 * rod), np.where(known, _TENSOR_ERROR, 0.5) * rod
-
-    @property
-    def _bodies(self) -> list[pin.Inertia]:
-        return list(self._dynamics.bare.inertias)[1:]
 
 
 # Motions of an arm whose rows are needed with several payloads.
@@ -254,10 +197,7 @@ class LoadedMotion:
         start: time of the recording's first motion [s].
 
     Attributes:
-        temperature: sum over the samples [n], degC.
-        samples: number of samples.
-        elapsed: time from the recording's first motion to the end of this one [s].
-        period: between the samples of the Gram matrices [s].
+        period: between the samples of the Gram matrices [s]; 0 where the motion is too short.
     """
 
     def __init__(
@@ -267,23 +207,20 @@ class LoadedMotion:
         narrow: ParallelFilter | None,
         start: float,
     ) -> None:
-        self._columns, self._motion, self._narrow = columns, motion, narrow
-        self.samples, self.temperature = len(motion), motion.temperature.sum(axis=0)
-        self._inside = slice(0, 0)
-        self.period = 0.0
-        self.elapsed = float(motion.time[-1]) - start if self.samples else 0.0
-        if self.samples < _SHORTEST:
+        self._columns, self.motion, self._narrow = columns, motion, narrow
+        self._inside, self.period = slice(0, 0), 0.0
+        if len(motion) < _SHORTEST:
             return
-        self._inside = slice(0, self.samples) if narrow is None else narrow.inside(motion)
+        self._inside = slice(0, len(motion)) if narrow is None else narrow.inside(motion)
         self.period = (self._inside.step or 1) * motion.period
-        rows, self._links = columns.fixed_rows(motion, start)
-        self._flange = rows[:, :, columns.flange].copy()
-        if narrow is None:
-            self._used = np.abs(motion.qd) > MOVING_SPEED
-        else:
-            self._used = narrow.moving(motion, MOVING_SPEED)[self._inside]
+        fixed, self._links = columns.fixed(motion, start)
+        self._flange = fixed[:, :, columns.bare - COUNT : columns.bare].copy()
+        used = np.abs(motion.qd) > MOVING_SPEED
+        if narrow is not None:
+            used = narrow.moving(motion, MOVING_SPEED)
+        self._used = used[self._inside]
         self._rows = np.ones((len(self._used), columns.dof, columns.width))
-        self._rows[:, :, : columns.one] = self._filtered(rows)
+        self._rows[:, :, : columns.loaded] = self._filtered(fixed)
 
     def gram_matrices(self, payload: Array) -> Iterator[tuple[Array, float]]:
         """Gram matrices [n, width, width] of the moving joints and durations [s], by blocks.
@@ -291,13 +228,11 @@ class LoadedMotion:
         Args:
             payload: inertial parameters at the flange [10], for load-dependent friction.
         """
-        time = self._motion.time[self._inside]
-        if not len(time):
-            return
-        transmitted = self._links + self._flange @ payload
-        loaded = self._columns.loaded_columns(self._motion, transmitted)
-        self._rows[:, :, self._columns.loaded] = self._filtered(loaded)
-        yield from masked_gram_matrices(time, self._rows, self._used)
+        time, columns = self.motion.time[self._inside], self._columns
+        if len(time):
+            loaded = columns.with_load(self.motion, self._links + self._flange @ payload)
+            self._rows[:, :, columns.loaded : columns.one] = self._filtered(loaded)
+            yield from masked_gram_matrices(time, self._rows, self._used)
 
     def _filtered(self, values: Array) -> Array:
         """Filtered values [samples of the rows, ...] of the motion's samples."""
@@ -306,41 +241,28 @@ class LoadedMotion:
         flat = values.reshape(len(values), -1)
         out = np.zeros((len(self._used), flat.shape[1]))
         used = flat.any(axis=0)  # inner bodies do not load the joints beyond them
-        out[:, used] = self._narrow(self._motion, flat[:, used])[self._inside]
+        out[:, used] = self._narrow(self.motion, flat[:, used])[self._inside]
         return out.reshape(len(out), *values.shape[1:])
 
 
-class LoadedMotions:
-    """The motions of one recording, in order, iterated several times.
-
-    Args:
-        columns: of the arm.
-        motions: of one recording.
-        narrow: its filter; None leaves columns unfiltered.
-    """
-
-    def __init__(
-        self,
-        columns: PayloadColumns,
-        motions: Iterable[FilteredMotion],
-        narrow: ParallelFilter | None,
-    ) -> None:
-        self._columns, self._motions, self._narrow = columns, motions, narrow
-        self._remembered: list[LoadedMotion] = []
-
-    def __iter__(self) -> Iterator[LoadedMotion]:
-        known, start = len(self._remembered), 0.0
-        for index, motion in enumerate(self._motions):
-            if index == 0:
-                start = float(motion.time[0])
-            if index < known:
-                yield self._remembered[index]
-                continue
-            loaded = LoadedMotion(self._columns, motion, self._narrow, start)
-            remembered = sum(each.samples for each in self._remembered)
-            if index == len(self._remembered) and remembered + loaded.samples <= _REMEMBERED:
-                self._remembered.append(loaded)
-            yield loaded
+def loaded_motions(
+    columns: PayloadColumns,
+    motions: Iterable[FilteredMotion],
+    narrow: ParallelFilter | None,
+    kept: list[LoadedMotion],
+) -> Iterator[LoadedMotion]:
+    """Motions of one recording, in order; `kept` keeps the first ones for the next iteration."""
+    start = 0.0
+    for index, motion in enumerate(motions):
+        start = float(motion.time[0]) if index == 0 else start
+        if index < len(kept):
+            yield kept[index]
+            continue
+        loaded = LoadedMotion(columns, motion, narrow, start)
+        samples = sum(len(each.motion) for each in kept) + len(motion)
+        if index == len(kept) and samples <= _REMEMBERED:
+            kept.append(loaded)
+        yield loaded
 
 
 # Payload, drive gains and model error from the Gram matrices of payload columns.
@@ -353,215 +275,127 @@ class LoadedMotions:
 # side: a factor on the drive would be biased low.
 
 _ROUNDS = 8
-_MASS_STD = 100.0
-_FIRST_MOMENT_STD = 3.0
-_PAYLOAD_TENSOR_STD = 0.1
+_PAYLOAD_STD = np.repeat([100.0, 3.0, 0.1], [1, 3, 6])
+"""Prior of the payload's mass [kg], first moments [kg m] and tensor [kg m^2]."""
 _FIXED = 1e-9
 _SYSTEMATIC = 2.0
 """Factor on the noise for model errors that repeat from block to block."""
-_TENSOR_COUNT = TENSOR.stop - TENSOR.start
 
 
-@dataclass(frozen=True)
-class PayloadSolution:
-    """Result of a payload identification as inertial parameters.
-
-    Attributes:
-        payload: inertial parameters at the flange [10].
-        payload_covariance: [10, 10].
-        calibration: posterior of links and drives.
-        rms: residual of the model with payload and gains, without error terms [n], N m; NaN for
-            joints that stood still.
-    """
-
-    payload: Array
-    payload_covariance: Array
-    calibration: PayloadCalibration
-    rms: Array
-
-
-class _Unknowns:
-    """Positions of the unknowns in one vector, for n joints.
-
-    Args:
-        n: joints.
-        errors: error terms of a joint.
-
-    Attributes:
-        links: static parameters of the links [4 n].
-        link_gain, payload_gain: [n].
-        calibration: all of these, in the order of `PayloadCalibration.vector` [6 n].
-        payload: inertial parameters of the payload [10].
-        tensors: tensor entries of the links [6 n].
-        errors: coefficients of the error terms [n, errors].
-        size: number of unknowns.
-    """
-
-    def __init__(self, n: int, errors: int) -> None:
-        sizes = (LINK_PARAMETERS * n, n, n, COUNT, _TENSOR_COUNT * n, errors * n)
-        self.size = sum(sizes)
-        (
-            self.links,
-            self.link_gain,
-            self.payload_gain,
-            self.payload,
-            self.tensors,
-            coefficients,
-        ) = np.split(np.arange(self.size), np.cumsum(sizes)[:-1])
-        self.errors = coefficients.reshape(n, errors)
-        self.calibration: Indices = np.concatenate([self.links, self.link_gain, self.payload_gain])
-
-
-class PayloadSolver:
-    """Solves for the payload of one recording.
+def solve_payload(
+    columns: PayloadColumns,
+    blocks: Array,
+    joints: list[int],
+    prior: PayloadCalibration,
+    error_std: Array,
+    known_mass: float | None = None,
+) -> tuple[Array, Array, PayloadCalibration, Array]:
+    """Payload of one recording by Gauss-Newton; the noise of each joint is estimated every round.
 
     Args:
         columns: of the arm, n joints.
         blocks: Gram matrices of their rows, per block of time [blocks, n, width, width].
         joints: those that moved.
         prior: of links and drives.
-        friction_change: relative deviation of friction from the model's [n].
-        duration: of the recording [s].
+        error_std: of the error terms [n, errors].
         known_mass: payload mass, where it is known [kg]; 0 for an empty flange.
+
+    Returns:
+        inertial parameters at the flange [10]; their covariance [10, 10]; the posterior of links
+        and drives; residual of the model with payload and gains, without error terms [n], N m, NaN
+        for joints that stood still.
     """
+    n, bare, entries = columns.dof, columns.bare, TENSOR.stop - TENSOR.start
+    totals = blocks.sum(axis=0)
+    counts = totals[:, columns.one, columns.one]
+    sizes = (LINK_PARAMETERS * n, n, n, COUNT, entries * n, error_std.size)
+    at = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    links, link_gain, payload_gain, payload, tensors = at[:5]
+    errors = at[5].reshape(n, -1)
+    calibration = np.concatenate(at[:3])
+    body = COUNT * np.arange(n)[:, None]
+    static_columns = (body + np.arange(LINK_PARAMETERS)).ravel()
+    tensor_columns = (body + np.arange(COUNT)[TENSOR]).ravel()
+    payload_columns = slice(bare - COUNT, bare)
+    # Torque constants were identified with the published links, so a joint's gain includes the
+    # part of the links' errors that is proportional to the weight of the bare arm. It does not
+    # include what is on the flange.
+    weights = np.maximum(totals[:, bare, bare], 1e-12)
+    shares = totals[:, bare, static_columns] / weights[:, None]
+    shares[:, -LINK_PARAMETERS:] = 0.0
 
-    def __init__(
-        self,
-        columns: PayloadColumns,
-        blocks: Array,
-        joints: list[int],
-        prior: PayloadCalibration,
-        friction_change: Array,
-        duration: float,
-        known_mass: float | None = None,
-    ) -> None:
-        self._columns, self._blocks, self._joints = columns, blocks, joints
-        self._totals = blocks.sum(axis=0)
-        self._counts = self._totals[:, columns.one, columns.one]
-        n = columns.dof
-        self._unknowns = _Unknowns(n, len(columns.errors))
-        body = COUNT * np.arange(n)[:, None]
-        self._static_columns = (body + np.arange(LINK_PARAMETERS)).ravel()
-        self._tensor_columns = (body + np.arange(COUNT)[TENSOR]).ravel()
-        self._payload_columns = np.arange(COUNT * (n - 1), COUNT * n)
-        self._shares = [self._share(j) for j in range(n)]
-        self._mean, self._precision = self._prior(prior, friction_change, duration, known_mass)
+    mean, std = np.zeros(sum(sizes)), np.ones(sum(sizes))
+    mean[calibration] = prior.vector
+    middle, spread = columns.tensor_errors
+    tensor_mean, tensor_std = (
+        np.outer(middle, entries_of(np.eye(3))),
+        np.tile(spread, (entries, 1)).T,
+    )
+    tensor_mean[-1], tensor_std[-1] = 0.0, _FIXED  # the last link has the payload's tensor
+    mean[tensors], std[tensors] = tensor_mean.ravel(), tensor_std.ravel()
+    std[payload] = _PAYLOAD_STD if known_mass != 0.0 else _FIXED
+    if known_mass is not None:
+        mean[payload[MASS]], std[payload[MASS]] = known_mass, _FIXED
+    std[errors] = error_std
+    precision = np.diag(np.maximum(std, _FIXED) ** -2.0)
+    precision[np.ix_(calibration, calibration)] = np.linalg.inv(prior.covariance)
 
-    def solve(self) -> PayloadSolution:
-        """Gauss-Newton; the noise of each joint is estimated in every iteration."""
-        values, noise = self._mean.copy(), np.ones(self._columns.dof)
-        information = self._precision
-        for _ in range(_ROUNDS):
-            information = self._precision.copy()
-            right = self._precision @ (self._mean - values)
-            for j in self._joints:
-                slopes, residual = self._linearised(values, j)
-                weighted = slopes @ self._totals[j] / noise[j] ** 2
-                information += weighted @ slopes.T
-                right += weighted @ residual
-            values = values + np.linalg.solve(information, right)
-            for j in self._joints:
-                noise[j] = self._noise(values, j)
-        covariance: Array = np.asarray(np.linalg.inv(information), dtype=float)
-        calibration, payload = self._unknowns.calibration, self._unknowns.payload
-        return PayloadSolution(
-            payload=values[payload],
-            payload_covariance=covariance[np.ix_(payload, payload)],
-            calibration=PayloadCalibration.from_vector(
-                values[calibration], covariance[np.ix_(calibration, calibration)]
-            ),
-            rms=np.array([self._rms(values, j) for j in range(self._columns.dof)]),
-        )
-
-    def _share(self, joint: int) -> Array:
-        """Part of the links' static parameters that the gain of a joint includes [4 n].
-
-        Torque constants were identified with the published links, so they include the part of a
-        link's error that is proportional to the weight of the bare arm. They do not include what
-        is on the flange.
-        """
-        total, bare = self._totals[joint], self._columns.bare
-        share = total[bare, self._static_columns] / max(total[bare, bare], 1e-12)
-        share[-LINK_PARAMETERS:] = 0.0
-        return np.asarray(share)
-
-    def _prior(
-        self,
-        calibration: PayloadCalibration,
-        friction_change: Array,
-        duration: float,
-        known_mass: float | None,
-    ) -> tuple[Array, Array]:
-        """Mean and precision of all unknowns."""
-        columns, unknowns, n = self._columns, self._unknowns, self._columns.dof
-        mean, std = np.zeros(unknowns.size), np.ones(unknowns.size)
-        mean[unknowns.calibration] = calibration.vector
-        middle, spread = columns.tensor_errors
-        tensors = middle[:, None] * entries_of(np.eye(3))
-        errors = np.repeat(spread[:, None], _TENSOR_COUNT, axis=1)
-        tensors[-1], errors[-1] = 0.0, _FIXED  # the last link has the payload's tensor
-        mean[unknowns.tensors], std[unknowns.tensors] = tensors.ravel(), errors.ravel()
-        std[unknowns.payload] = [
-            _MASS_STD,
-            *[_FIRST_MOMENT_STD] * 3,
-            *[_PAYLOAD_TENSOR_STD] * _TENSOR_COUNT,
-        ]
-        if known_mass is not None:
-            mean[unknowns.payload[MASS]], std[unknowns.payload[MASS]] = known_mass, _FIXED
-        if known_mass == 0.0:
-            std[unknowns.payload] = _FIXED
-        for j in range(n):
-            std[unknowns.errors[j]] = columns.error_std(j, friction_change[j], duration)
-        precision = np.diag(np.maximum(std, _FIXED) ** -2.0)
-        precision[np.ix_(unknowns.calibration, unknowns.calibration)] = np.linalg.inv(
-            calibration.covariance
-        )
-        return mean, precision
-
-    def _linearised(self, values: Array, joint: int) -> tuple[Array, Array]:
+    def linearised(values: Array, j: int) -> tuple[Array, Array]:
         """Jacobian [unknowns, width] and residual [width] as combinations of a row's columns."""
-        columns, unknowns, share = self._columns, self._unknowns, self._shares[joint]
-        errors = unknowns.errors[joint]
-        gain, scale = values[unknowns.link_gain[joint]], values[unknowns.payload_gain[joint]]
-        links, payload = np.zeros(columns.width), np.zeros(columns.width)
-        links[self._static_columns] = values[unknowns.links]
-        links[self._tensor_columns] = values[unknowns.tensors]
-        links[columns.bare] = 1.0 - share @ values[unknowns.links]
-        payload[self._payload_columns] = values[unknowns.payload]
+        gain, scale, share = values[link_gain[j]], values[payload_gain[j]], shares[j]
+        load = np.zeros(columns.width)
+        load[payload_columns] = values[payload]
+        arm = np.zeros(columns.width)
+        arm[static_columns] = values[links]
+        arm[tensor_columns] = values[tensors]
+        arm[bare] = 1.0 - share @ values[links]
         slopes = np.zeros((len(values), columns.width))
-        slopes[unknowns.links, self._static_columns] = gain
-        slopes[unknowns.links, columns.bare] = -gain * share
-        slopes[unknowns.tensors, self._tensor_columns] = gain
-        slopes[unknowns.payload, self._payload_columns] = gain * scale
-        slopes[unknowns.link_gain[joint]] = links + scale * payload
-        slopes[unknowns.payload_gain[joint]] = gain * payload
-        slopes[errors, columns.errors] = 1.0
-        residual = -gain * (links + scale * payload)
-        residual[columns.errors] -= values[errors]
+        slopes[links, static_columns] = gain
+        slopes[links, bare] = -gain * share
+        slopes[tensors, tensor_columns] = gain
+        slopes[payload, payload_columns] = gain * scale * np.eye(COUNT)
+        slopes[link_gain[j]] = arm + scale * load
+        slopes[payload_gain[j]] = gain * load
+        slopes[errors[j], columns.errors] = 1.0
+        residual = -gain * slopes[link_gain[j]]
+        residual[columns.errors] -= values[errors[j]]
         residual[columns.drive] += 1.0
         return slopes, residual
 
-    def _noise(self, values: Array, joint: int) -> float:
+    def white_noise(values: Array, j: int) -> float:
         """Standard deviation of white noise with the same information as the residual, N m.
 
         Residuals are correlated in time; the scatter between blocks of time gives the number of
         samples that count as one.
         """
-        slopes, residual = self._linearised(values, joint)
-        total = self._totals[joint]
-        variance = max(float(residual @ total @ residual), 1e-12) / self._counts[joint]
-        scores = (self._blocks[:, joint] @ residual) @ slopes.T
+        slopes, residual = linearised(values, j)
+        variance = max(float(residual @ totals[j] @ residual), 1e-12) / counts[j]
+        scores = (blocks[:, j] @ residual) @ slopes.T
         few = len(scores) / max(len(scores) - 1, 1)
         scatter = few * ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
-        white = (slopes @ total * slopes).sum(axis=1)
+        white = (slopes @ totals[j] * slopes).sum(axis=1)
         seen = white > 1e-9 * white.max()
         return _SYSTEMATIC * float(np.sqrt(max(variance, np.mean(scatter[seen] / white[seen]))))
 
-    def _rms(self, values: Array, joint: int) -> float:
-        if joint not in self._joints:
-            return float("nan")
-        bare = values.copy()
-        bare[self._unknowns.errors[joint]] = 0.0
-        _, residual = self._linearised(bare, joint)
-        square = max(float(residual @ self._totals[joint] @ residual), 0.0)
-        return float(np.sqrt(square / self._counts[joint]))
+    values, noise, information = mean.copy(), np.ones(n), precision
+    for _ in range(_ROUNDS):
+        information = precision.copy()
+        right = precision @ (mean - values)
+        for j in joints:
+            slopes, residual = linearised(values, j)
+            weighted = slopes @ totals[j] / noise[j] ** 2
+            information += weighted @ slopes.T
+            right += weighted @ residual
+        values = values + np.linalg.solve(information, right)
+        noise[joints] = [white_noise(values, j) for j in joints]
+    covariance = np.asarray(np.linalg.inv(information), dtype=float)
+    without = values.copy()
+    without[errors] = 0.0
+    rms = np.full(n, np.nan)
+    for j in joints:
+        _, residual = linearised(without, j)
+        rms[j] = np.sqrt(max(float(residual @ totals[j] @ residual), 0.0) / counts[j])
+    posterior = PayloadCalibration.from_vector(
+        values[calibration], covariance[np.ix_(calibration, calibration)]
+    )
+    return values[payload], covariance[np.ix_(payload, payload)], posterior, rms

@@ -33,7 +33,7 @@ from ur_energy_model.identification.friction_data import AUTO
 from ur_energy_model.identification.friction_stages import fit_currents, with_presliding
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.parts import KeptTime
-from ur_energy_model.identification.payload_check import IDENTIFIED, PayloadCheck, fit_with_payload
+from ur_energy_model.identification.payload import IDENTIFIED, PayloadCheck, fit_with_payload
 from ur_energy_model.identification.power_fit import PowerFitResult
 from ur_energy_model.identification.power_stage import with_capacitor_energy
 from ur_energy_model.identification.power_structures import expected_resistance
