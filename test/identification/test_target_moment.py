@@ -11,7 +11,7 @@ import pytest
 
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.cli.main import DONE, main
-from ur_energy_model.identification import target_moment_solver
+from ur_energy_model.identification import target_moment
 from ur_energy_model.identification.dynamics import estimate_dynamics
 from ur_energy_model.identification.physical_consistency import possible_inertia
 from ur_energy_model.identification.reflected_inertia import expected_inertia, split_inertia
@@ -178,7 +178,7 @@ def test_many_setups_give_what_few_give(recording: Make, monkeypatch: pytest.Mon
         for k, load in enumerate(loads)
     ]
     few = estimate_dynamics(made, robot)
-    monkeypatch.setattr(target_moment_solver, "_FEW", 0)
+    monkeypatch.setattr(target_moment, "_FEW", 0)
     many = estimate_dynamics(made, robot)
     assert np.allclose(many.reflected_inertia, few.reflected_inertia, rtol=1e-4)
     assert np.allclose(many.std, few.std, rtol=1e-2)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import known_model
-from ur_energy_model.identification.target_moment_data import POSITION_DELAY
+from ur_energy_model.identification.target_moment import POSITION_DELAY
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps

@@ -27,7 +27,7 @@ from ur_energy_model.identification.power_stage import fit_sessions
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.identification.reflected_inertia import InertiaEstimate
-from ur_energy_model.identification.setup_prior import SetupPrior
+from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import (
     JointEstimate,
     TorqueConstantPrior,

@@ -26,8 +26,6 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import slices_between
 from ur_energy_model.typing import Array, Progress
 
-# Error of predicted torques as Raviola et al., RAAD 2021, sec. 3.1, define it.
-
 
 @dataclass(frozen=True)
 class NormalisedError:
@@ -42,29 +40,6 @@ class NormalisedError:
     value: float
     points: int
     rate: float
-
-
-class PointErrors:
-    """Accumulates the errors of predicted torques point by point."""
-
-    def __init__(self) -> None:
-        self._squares, self._points, self._seconds, self._steps = 0.0, 0, 0.0, 0
-
-    def accumulate(self, time: Array, error: Array) -> None:
-        """Add errors [points, n], N m, at consecutive times [points], s."""
-        self._squares += float(np.square(error).sum())
-        self._points += len(time)
-        if len(time) > 1:
-            self._seconds += float(time[-1] - time[0])
-            self._steps += len(time) - 1
-
-    @property
-    def result(self) -> NormalisedError | None:
-        """The error; None without points."""
-        if not self._points:
-            return None
-        rate = self._steps / self._seconds if self._seconds > 0 else float("nan")
-        return NormalisedError(float(np.sqrt(self._squares)) / self._points, self._points, rate)
 
 
 _SAME_MOUNTING = np.radians(1.0)
@@ -128,12 +103,10 @@ def identify_base_parameters(
     """
     effort = TORQUE if torque_source == "measured_torque" else CURRENT
     with ExitStack() as stack:
-        recordings = [
-            stack.enter_context(
-                closing(read_recording(path, robot, effort=effort, progress=progress))
-            )
-            for path in [*bags, *validate]
-        ]
+        recordings = []
+        for path in [*bags, *validate]:
+            recording = read_recording(path, robot, effort=effort, progress=progress)
+            recordings.append(stack.enter_context(closing(recording)))
         for recording in recordings:
             recording.quality.require_usable()
             if torque_source == "target_moment" and recording.torque_reference == "none":
@@ -177,13 +150,19 @@ def _published_error(
     """Error at every recorded point of these recordings, of an ordinary least-squares fit."""
     if fit.torque_source != "current":
         return None
-    errors = PointErrors()
+    squares, points, seconds, steps = 0.0, 0, 0.0, 0
     for recording in recordings:
         for part in recorded_motions(recording.path, recording.cutoff):
             for rows in slices_between(range(_POINTS, len(part), _POINTS), len(part)):
                 motion = (part.q[rows], part.qd[rows], part.qdd[rows], part.current[rows])
-                errors.accumulate(part.time[rows], fit.torque_error(values, *motion))
-    return errors.result
+                squares += float(np.square(fit.torque_error(values, *motion)).sum())
+                time = part.time[rows]
+                points, steps = points + len(time), steps + len(time) - 1
+                seconds += float(time[-1] - time[0])
+    if not points:
+        return None
+    rate = steps / seconds if seconds > 0 else float("nan")
+    return NormalisedError(float(np.sqrt(squares)) / points, points, rate)
 
 
 def _gravity(

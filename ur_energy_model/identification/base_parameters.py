@@ -176,12 +176,11 @@ def regroup(regressor: FullRegressor, base_names: Sequence[str] | None = None) -
     scale = np.where(norms > _RANK_TOLERANCE * norms.max(), norms, np.inf)
     values = np.linalg.svd(stacked / scale, compute_uv=False)
     rank = int(np.count_nonzero(values > _RANK_TOLERANCE * values[0]))
-    # Weights select the base column among equivalent ones: drives, then
-    # rotary inertias, first moments, and masses last, as the literature groups them.
-    weight = np.array(
-        [_PREFERENCE.get(n.split("_")[0], _USUAL_PREFERENCE) for n in regressor.names]
-    )
     if base_names is None:
+        # Weights select the base column among equivalent ones: drives, then rotary inertias, first
+        # moments, and masses last, as the literature groups them.
+        kinds = [name.split("_")[0] for name in regressor.names]
+        weight = np.array([_PREFERENCE.get(kind, _USUAL_PREFERENCE) for kind in kinds])
         base = np.sort(pivoted_columns(stacked / scale * weight, rank))
     else:
         base = np.sort([regressor.names.index(name) for name in base_names])
@@ -315,25 +314,48 @@ class BaseParameterFit:
         Raises:
             IdentificationError: too little motion for the number of base parameters.
         """
-        rank = self.regrouping.rank
-        blocks = self._grams.blocks
-        counts = blocks[:, :, -1, -1] if len(blocks) else np.zeros((0, self.robot.dof))
-        per_joint = counts.sum(axis=0)
-        if per_joint.sum() < 2 * rank or (per_joint < 2).any():
+        rank, n = self.regrouping.rank, self.robot.dof
+        blocks = self._grams.blocks if len(self._grams) else np.zeros((0, n, rank + 2, rank + 2))
+        counts = blocks[:, :, -1, -1].sum(axis=0)
+        if counts.sum() < 2 * rank or (counts < 2).any():
             raise IdentificationError(
-                f"{int(per_joint.sum())} torque samples of moving joints cannot give {rank} base "
+                f"{int(counts.sum())} torque samples of moving joints cannot give {rank} base "
                 "parameters; record an exciting motion of all joints (ur_energy excite)"
             )
         total = blocks.sum(axis=0)
-        ordinary = _solve(total, np.ones(self.robot.dof))
-        noise = np.sqrt(_squares(total, ordinary) / per_joint)
+        ordinary = _solve(total, np.ones(n))
+        noise = np.sqrt(_squares(total, ordinary) / counts)
         values = _solve(total, 1 / np.maximum(noise, 1e-9) ** 2)
         squares = _squares(total, values)
-        weights = per_joint / np.maximum(squares, 1e-12)
-        covariance = self._covariance(blocks, values, weights)
-        consistent = self._consistent(values, covariance)
-        base = self.regrouping.combination @ consistent
-        spread = total[:, rank, rank] - total[:, rank, -1] ** 2 / per_joint
+        # Correlated residuals inflate the covariance: with independent ones the variance of block
+        # scores would equal the information; the mean ratio is the samples that count as one.
+        weights = counts / np.maximum(squares, 1e-12)
+        scores = np.einsum("j,bjrc,c->br", weights, blocks, np.append(-values, [1.0, 0.0]))[
+            :, :rank
+        ]
+        information = np.einsum("j,jrc->rc", weights, total)[:rank, :rank]
+        scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
+        inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
+        covariance = np.asarray(inflation * pseudo_inverse(information, _RCOND))
+        # The spread of the full parameters around the robot file: half a link's mass plus 1 kg,
+        # first moments and tensors as of that mass at 0.1 m and 0.2 m, drives almost unlimited.
+        nominal = self.regressor.nominal()
+        mass = 0.5 * nominal.reshape(n, -1)[:, MASS] + 1.0
+        spread = np.full((n, len(nominal) // n), 10.0)
+        spread[:, MASS] = mass
+        spread[:, FIRST_MOMENT] = 0.1 * mass[:, None]
+        spread[:, TENSOR] = 0.04 * mass[:, None]
+        combination = self.regrouping.combination
+        consistent = nearest_possible(
+            pseudo_inverse(covariance, _RCOND), combination, values, nominal, spread.ravel(), n
+        )
+        # Every fold of blocks predicted from the others.
+        held_out = 0.0
+        for part in np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks))):
+            fold = blocks[part].sum(axis=0)
+            rest = total if len(part) == len(blocks) else total - fold
+            held_out += float(_squares(fold, _solve(rest, np.ones(n))).sum())
+        variation = total[:, rank, rank] - total[:, rank, -1] ** 2 / counts
         return BaseParameters(
             regrouping=self.regrouping,
             torque_source=self.torque_source,
@@ -342,24 +364,22 @@ class BaseParameterFit:
             std=np.sqrt(np.diag(covariance)),
             consistent=consistent,
             condition_number=float(np.sqrt(np.linalg.cond(total[:, :rank, :rank].sum(axis=0)))),
-            samples=int(per_joint.sum()),
-            torque_rms=np.sqrt(squares / per_joint),
-            torque_r2=np.asarray(1 - squares / np.maximum(spread, 1e-12)),
-            normalised_error=self._cross_validated(blocks),
-            consistent_rms=np.sqrt(_squares(total, base) / per_joint),
+            samples=int(counts.sum()),
+            torque_rms=np.sqrt(squares / counts),
+            torque_r2=np.asarray(1 - squares / np.maximum(variation, 1e-12)),
+            normalised_error=float(np.sqrt(held_out) / counts.sum()),
+            consistent_rms=np.sqrt(_squares(total, combination @ consistent) / counts),
         )
 
     def verify(self, values: Array) -> Verification:
         """Prediction of the accumulated motion by base parameters [rank] of another fit."""
-        rank = self.regrouping.rank
-        total = self._grams.blocks.sum(axis=0)
-        counts = total[:, -1, -1]
-        squares = _squares(total, values)
-        spread = total[:, rank, rank] - total[:, rank, -1] ** 2 / np.maximum(counts, 1)
+        rank, total = self.regrouping.rank, self._grams.blocks.sum(axis=0)
+        counts, squares = total[:, -1, -1], _squares(total, values)
+        variation = total[:, rank, rank] - total[:, rank, -1] ** 2 / np.maximum(counts, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             return Verification(
                 torque_rms=np.sqrt(squares / counts),
-                torque_r2=np.asarray(1 - squares / spread),
+                torque_r2=np.asarray(1 - squares / variation),
                 normalised_error=float(np.sqrt(squares.sum()) / counts.sum()),
                 samples=int(counts.sum()),
             )
@@ -377,45 +397,18 @@ class BaseParameterFit:
         columns = self.regressor(q, qd, qdd)[:, :, self.regrouping.base]
         return np.asarray(columns @ values - current * self._torque_per_ampere)
 
-    def _covariance(self, blocks: Array, values: Array, weights: Array) -> Array:
-        """Covariance of the weighted fit, inflated for correlated residuals.
 
-        With independent residuals the variance of block scores would equal the information; the
-        mean ratio of the two is the number of samples that count as one.
-        """
-        rank = self.regrouping.rank
-        full = _residual_coefficients(values)
-        scores = np.einsum("j,bjrc,c->br", weights, blocks, full)[:, :rank]
-        information = np.einsum("j,jrc->rc", weights, blocks.sum(axis=0))[:rank, :rank]
-        scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
-        inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
-        return np.asarray(inflation * pseudo_inverse(information, _RCOND))
+def _solve(gram: Array, weights: Array) -> Array:
+    """Weighted least squares [rank] from Gram matrices [n, rank + 2, rank + 2]."""
+    weighted = np.einsum("j,jrc->rc", weights, gram)
+    rank = len(weighted) - 2
+    return solve_normal_equations(weighted[:rank, :rank], weighted[:rank, rank], _RCOND)
 
-    def _consistent(self, values: Array, covariance: Array) -> Array:
-        nominal = self.regressor.nominal()
-        n = self.robot.dof
-        return nearest_possible(
-            pseudo_inverse(covariance, _RCOND),
-            self.regrouping.combination,
-            values,
-            nominal,
-            _plausible_spread(nominal.reshape(n, -1)).ravel(),
-            n,
-        )
 
-    def _cross_validated(self, blocks: Array) -> float:
-        """Normalised error with every fold of blocks predicted from the others."""
-        total = blocks.sum(axis=0)
-        squares, count = 0.0, 0.0
-        for part in np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks))):
-            held_out = blocks[part].sum(axis=0)
-            rest = total - held_out
-            if len(part) == len(blocks):
-                rest = total
-            values = _solve(rest, np.ones(self.robot.dof))
-            squares += float(_squares(held_out, values).sum())
-            count += float(held_out[:, -1, -1].sum())
-        return float(np.sqrt(squares) / max(count, 1.0))
+def _squares(gram: Array, values: Array) -> Array:
+    """Sum of squared residuals per joint [n]; rows are [base columns, torque, 1]."""
+    full = np.append(-values, [1.0, 0.0])
+    return np.asarray(np.maximum(np.einsum("r,jrc,c->j", full, gram, full), 0.0))
 
 
 def snapped_to_axis(gravity: Array) -> Array:
@@ -431,39 +424,6 @@ def snapped_to_axis(gravity: Array) -> Array:
     out = np.zeros(3)
     out[axis] = np.copysign(size, gravity[axis])
     return out
-
-
-def _plausible_spread(nominal: Array) -> Array:
-    """Plausible deviation of full parameters from the robot file [n, group].
-
-    Half a link's mass plus 1 kg; first moments and tensors as of that mass at 0.1 m and 0.2 m;
-    drives practically unlimited.
-    """
-    mass = 0.5 * nominal[:, MASS] + 1.0
-    out = np.empty_like(nominal)
-    out[:, MASS] = mass
-    out[:, FIRST_MOMENT] = 0.1 * mass[:, None]
-    out[:, TENSOR] = 0.04 * mass[:, None]
-    out[:, COUNT:] = 10.0
-    return out
-
-
-def _solve(gram: Array, weights: Array) -> Array:
-    """Weighted least squares [rank] from Gram matrices [n, rank + 2, rank + 2]."""
-    weighted = np.einsum("j,jrc->rc", weights, gram)
-    rank = weighted.shape[0] - 2
-    return solve_normal_equations(weighted[:rank, :rank], weighted[:rank, rank], _RCOND)
-
-
-def _residual_coefficients(values: Array) -> Array:
-    """Coefficients [rank + 2] of regressor, torque and constant whose product is the residual."""
-    return np.concatenate([-values, [1.0, 0.0]])
-
-
-def _squares(gram: Array, values: Array) -> Array:
-    """Sum of squared residuals per joint [n]."""
-    full = _residual_coefficients(values)
-    return np.asarray(np.maximum(np.einsum("r,jrc,c->j", full, gram, full), 0.0))
 
 
 # Condition number of an arm's base parameters for a motion.
@@ -482,9 +442,8 @@ class Conditioning:
     """
 
     def __init__(self, robot: RobotDescription, gravity: Array | None = None) -> None:
-        upright = np.array([0.0, 0.0, -robot.controller_gravity])
-        down = upright if gravity is None else snapped_to_axis(np.asarray(gravity, dtype=float))
-        self._regressor = FullRegressor(robot, down)
+        down = np.array([0.0, 0.0, -robot.controller_gravity]) if gravity is None else gravity
+        self._regressor = FullRegressor(robot, snapped_to_axis(down))
         self._base = regroup(self._regressor).base
         self._gram = np.zeros((len(self._base), len(self._base)))
 

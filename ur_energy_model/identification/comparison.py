@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.identification.dynamics import RecordingDynamics
+from ur_energy_model.identification.dynamics import RecordingDynamics, payload_runs
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
     WIDENING,
@@ -18,7 +18,6 @@ from ur_energy_model.identification.filtered_motion import (
 )
 from ur_energy_model.identification.friction_stages import DirectionMemory
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.setup_prior import payload_runs
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -78,7 +77,9 @@ def compare(
             told = setups.controller_load(part, load)
             own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
             if own:
-                moment = _shifted(part.time, part.moment, setups.delay(part))
+                moment = _shifted(
+                    part.time, part.moment, setups.setup_and_delay(part.payload[0])[1]
+                )
             columns = [part.current, predicted.current, load, moment, told, predicted.current_std]
             new = _Stretch(part, np.column_stack(columns), own)
             stretch = new if stretch is None else stretch.followed_by(new)

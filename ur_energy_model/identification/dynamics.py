@@ -11,27 +11,17 @@ from ur_energy_model.errors import IdentificationError, MissingFieldError
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
-from ur_energy_model.identification.setup_prior import (
-    SetupPrior,
-    constant_payloads,
-    payload_runs,
-    payload_told,
-    stated_for,
-    stated_setup,
-)
-from ur_energy_model.identification.target_moment_data import (
-    TorqueColumns,
-    TorqueInformation,
-    reference_blocks,
-)
-from ur_energy_model.identification.target_moment_solver import (
+from ur_energy_model.identification.target_moment import (
     CENTER,
     DELAY,
     GRAVITY,
     GRAVITY_STD,
     MASS,
     MASS_STD,
+    SetupPrior,
     TargetMomentSolver,
+    TorqueColumns,
+    TorqueInformation,
     setup_from,
 )
 from ur_energy_model.identification.torque_constants import JointEstimate, reflected_inertia
@@ -39,12 +29,11 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import LinkTensors
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
 from ur_energy_model.typing import Array, Mask
 
 _IDENTIFIED = 0.05
 """Relative standard deviation below which an inertia counts as identified."""
-
 _SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "configured"}
 
 
@@ -139,13 +128,12 @@ def estimate_dynamics(
     columns = TorqueColumns(robot, identify_tensors)
     data: dict[tuple[object, ...], TorqueInformation] = {}
     for recording in recordings:
-        for part in constant_payloads(recording):
-            stated = stated_setup(part, robot, configured)
+        for part in _constant_payloads(recording):
+            stated = stated_for(part.info, _recorded_payload(part), robot, configured)
             payload = stated.setup.payload
             key = (part.info.source, payload.mass, *payload.center_of_mass)
             entry = data.setdefault(key, TorqueInformation(part.info.source, stated))
-            for block in reference_blocks(part, columns):
-                entry.accumulate(block)
+            entry.accumulate(part, columns)
     useful = [entry for entry in data.values() if entry.samples]
     if not useful:
         names = ", ".join(dict.fromkeys(e.source for e in data.values())) or "no recording"
@@ -154,40 +142,55 @@ def estimate_dynamics(
             "record the robot while a program moves it"
         )
     solution = TargetMomentSolver(columns, useful).solve()
-    found = zip(useful, solution.setups, solution.setups_std, solution.squares, strict=True)
-    entries = tuple(_recording(*each) for each in found)
+    entries = tuple(
+        _estimated_setup(*each)
+        for each in zip(useful, solution.setups, solution.setups_std, solution.squares, strict=True)
+    )
     longest = max(entries, key=lambda entry: entry.samples)
-    nominal = expected_inertia(robot).value
     reliable = solution.std_given_tensors < _IDENTIFIED * np.abs(solution.reflected_inertia)
-    identified = solution.moved & reliable
     squares = solution.squares.sum(axis=0)
-    spread = np.sum([entry.torque_spread for entry in useful], axis=0)
+    nominal = expected_inertia(robot).value
     return DynamicsEstimate(
         setup=longest.setup,
         setup_source=longest.setup_source,
         reflected_inertia=np.where(solution.moved, solution.reflected_inertia, nominal),
         std=np.where(solution.moved, solution.std, np.nan),
-        identified=identified,
+        identified=solution.moved & reliable,
         link_tensors=solution.link_tensors,
         recordings=entries,
         rms=np.sqrt(squares / sum(entry.samples for entry in useful)),
-        r2=_r2(squares, spread),
+        r2=_r2(squares, np.sum([entry.torque_spread for entry in useful], axis=0)),
         warnings=tuple(line for entry in entries for line in entry.warnings),
     )
 
 
-def _recording(
+def _estimated_setup(
     data: TorqueInformation, unknowns: Array, std: Array, squares: Array
 ) -> EstimatedSetup:
     """One setup from its unknowns and their standard deviations [14], and its squares [n]."""
-    mass_std = float(std[MASS])
-    decided = std[GRAVITY].max() < 0.1 * GRAVITY_STD and mass_std < 0.25 * MASS_STD
-    setup = setup_from(unknowns, mass_std)
+    gravity_std, mass_std = float(std[GRAVITY].max()), float(std[MASS])
+    found, stated, source = setup_from(unknowns, mass_std), data.stated.setup, data.stated.source
+    warnings = []
+    angle = np.degrees(angle_between(stated.gravity, found.gravity))
+    if angle > 1.0 and gravity_std < 0.3:
+        reference = "the configured mounting" if source == "configured" else "upright"
+        vector = ", ".join(f"{value:.2f}" for value in found.gravity)
+        warnings.append(
+            f"{data.source}: target_moment shows the base tilted by {angle:.1f} degrees from "
+            f"{reference} (gravity {vector} m/s^2); the estimate is used"
+        )
+    change = abs(found.payload.mass - stated.payload.mass)
+    if change > max(0.05, 4 * mass_std) and mass_std < 0.3:
+        warnings.append(
+            f"{data.source}: target_moment shows a payload of {found.payload.mass:.2f} kg where "
+            f"{stated.payload.mass:.2f} kg is {_SOURCE_WORDS[source]}; the estimate is used"
+        )
+    decided = gravity_std < 0.1 * GRAVITY_STD and mass_std < 0.25 * MASS_STD
     return EstimatedSetup(
         source=data.source,
         stated=data.stated,
-        setup=setup,
-        setup_source="estimated" if decided else data.stated.source,
+        setup=found,
+        setup_source="estimated" if decided else source,
         gravity_std=std[GRAVITY],
         mass_std=mass_std,
         center_std=std[CENTER],
@@ -196,7 +199,7 @@ def _recording(
         rms=np.sqrt(squares / data.samples),
         r2=_r2(squares, data.torque_spread),
         samples=data.samples,
-        warnings=tuple(_disagreements(data, setup, float(std[GRAVITY].max()), mass_std)),
+        warnings=tuple(warnings),
     )
 
 
@@ -209,28 +212,6 @@ def angle_between(first: Array, second: Array) -> float:
 def _r2(squares: Array, spread: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(spread > 1e-9, 1 - squares / spread, np.nan))
-
-
-def _disagreements(
-    data: TorqueInformation, seen: Setup, gravity_std: float, mass_std: float
-) -> Iterable[str]:
-    """Lines where the estimate contradicts the configured or recorded setup."""
-    stated = data.stated.setup
-    angle = np.degrees(angle_between(stated.gravity, seen.gravity))
-    if angle > 1.0 and gravity_std < 0.3:
-        reference = "the configured mounting" if data.stated.source == "configured" else "upright"
-        vector = ", ".join(f"{value:.2f}" for value in seen.gravity)
-        yield (
-            f"{data.source}: target_moment shows the base tilted by {angle:.1f} degrees from "
-            f"{reference} (gravity {vector} m/s^2); the estimate is used"
-        )
-    change = seen.payload.mass - stated.payload.mass
-    if abs(change) > max(0.05, 4 * mass_std) and mass_std < 0.3:
-        yield (
-            f"{data.source}: target_moment shows a payload of {seen.payload.mass:.2f} kg where "
-            f"{stated.payload.mass:.2f} kg is {_SOURCE_WORDS[data.stated.source]}; the estimate is "
-            "used"
-        )
 
 
 # Identification stage of mounting, payload, link tensors and reflected inertia.
@@ -264,8 +245,9 @@ def estimate_setups(
     Raises:
         MissingFieldError: link tensors requested without target_moment.
     """
-    usable = [r for r in recordings if r.torque_reference != "none"]
-    if not any(recording in usable for recording in fitted):
+    usable = [recording for recording in recordings if recording.torque_reference != "none"]
+    own = [recording for recording in fitted if recording in usable]
+    if not own:
         if identify_tensors:
             raise MissingFieldError(
                 fitted[0].path,
@@ -274,17 +256,15 @@ def estimate_setups(
                 field="target_moment",
             )
         return robot, None
-    estimate = estimate_dynamics(
-        _torques(fitted), robot, configured=setup, identify_tensors=identify_tensors
-    )
+    parts = (part for recording in own for part in recording.torque_telemetry())
+    estimate = estimate_dynamics(parts, robot, configured=setup, identify_tensors=identify_tensors)
     if estimate.link_tensors is not None:
         robot = estimate.link_tensors.applied_to(robot)
-    others = [r for r in usable if r not in fitted]
-    if not others:
-        return robot, estimate
     entries = list(estimate.recordings)
-    for recording in others:
-        entries.extend(estimate_dynamics(_torques([recording]), robot, configured=setup).recordings)
+    for recording in usable:
+        if recording not in fitted:
+            held_out = estimate_dynamics(recording.torque_telemetry(), robot, configured=setup)
+            entries.extend(held_out.recordings)
     return robot, replace(estimate, recordings=tuple(entries))
 
 
@@ -329,10 +309,89 @@ def inertia_with_currents(
     return InertiaEstimate(value, std, tuple(source))
 
 
-def _torques(recordings: Sequence[Recording]) -> Iterator[Telemetry]:
-    for recording in recordings:
-        if recording.torque_reference != "none":
-            yield from recording.torque_telemetry()
+# Setups as stated: mounting and payload from the user, the controller or the recording.
+
+
+def stated_for(
+    info: RecordingInfo,
+    told: Payload | None,
+    robot: RobotDescription,
+    configured: Setup | None,
+    fallback: Setup | None = None,
+) -> SetupPrior:
+    """Setup stated for a recording.
+
+    In order of precedence: the user, the payload set in the controller, the recording's info, the
+    fallback, upright and unloaded.
+
+    Args:
+        info: of the recording.
+        told: payload recorded with the samples, None where not recorded.
+        robot: the arm.
+        configured: mounting and payload as stated by the user.
+        fallback: setup of other recordings of the same arm.
+    """
+    if configured is not None:
+        return SetupPrior(configured, "configured")
+    gravity = np.array([0.0, 0.0, -robot.controller_gravity])
+    if info.gravity is not None:
+        gravity = np.array(info.gravity, dtype=float)
+    elif fallback is not None:
+        gravity = fallback.gravity
+    if told is not None:
+        return SetupPrior(Setup(gravity, told), "rtde")
+    if info.payload_mass is not None:
+        center = np.array(info.payload_center_of_mass or (0.0, 0.0, 0.0), dtype=float)
+        return SetupPrior(Setup(gravity, Payload(info.payload_mass, center)), "configured")
+    payload = Payload() if fallback is None else fallback.payload
+    return SetupPrior(Setup(gravity, payload), "default" if info.gravity is None else "configured")
+
+
+def payload_told(row: Array) -> Payload | None:
+    """Payload from mass and centre of mass set in the controller [4]; None if NaN."""
+    if not np.isfinite(row[0]):
+        return None
+    return Payload(float(row[0]), np.nan_to_num(row[1:4]))
+
+
+def payload_runs(told: Array) -> Iterator[tuple[slice, Array]]:
+    """Stretches with one payload as set in the controller: rows, and that payload [k].
+
+    Args:
+        told: mass and possibly centre of mass set in the controller [samples, k], kg and m; NaN
+            where not recorded.
+    """
+    rounded = np.round(told, 4)
+    for rows in equal_runs(np.nan_to_num(rounded)):
+        yield rows, rounded[rows.start]
+
+
+def _constant_payloads(part: Telemetry) -> Iterator[Telemetry]:
+    """Stretches with one payload as set in the controller."""
+    if "payload" not in part or not len(part):
+        yield part
+        return
+    told = part["payload"].reshape(-1, 1)
+    if "payload_cog" in part:
+        told = np.concatenate([told, part["payload_cog"]], axis=1)
+    for rows, _ in payload_runs(told):
+        yield part.cut(rows)
+
+
+def _recorded_payload(part: Telemetry) -> Payload | None:
+    """Payload set in the controller at the first sample; None where not recorded."""
+
+    def first(name: str, otherwise: Array) -> Array:
+        if name in part and len(part) and np.isfinite(part[name][0]).all():
+            return np.array(part[name][0], dtype=float)
+        return otherwise
+
+    mass = float(first("payload", np.array(np.nan)))
+    if np.isnan(mass):
+        return None
+    xx, yy, zz, xy, xz, yz = first("payload_inertia", np.zeros(6))
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return Payload(mass, first("payload_cog", np.zeros(3)), inertia)
 
 
 # Arm dynamics of one recording, with the setup that belongs to each payload.
@@ -351,8 +410,8 @@ class RecordingDynamics:
         estimate: setups estimated from target_moment, None without.
         configured: mounting and payload as stated by the user.
         fallback: setup of other recordings of the same arm, for values this one lacks.
-        carried: payload actually on the flange, if the controller was told another one:
-            target_moment contains the told payload, the currents the carried one.
+        carried: payload actually on the flange, if another one is set in the controller:
+            target_moment contains the set payload, the currents the carried one.
     """
 
     robot: RobotDescription
@@ -362,12 +421,17 @@ class RecordingDynamics:
     fallback: Setup | None = None
     carried: Payload | None = None
 
+    @property
+    def _entries(self) -> tuple[EstimatedSetup, ...]:
+        """Setups estimated for this recording."""
+        entries = () if self.estimate is None else self.estimate.recordings
+        return tuple(entry for entry in entries if entry.source == self.info.source)
+
     def alone(self) -> RecordingDynamics:
         """The same without the setups of other recordings."""
         if self.estimate is None:
             return self
-        own = tuple(e for e in self.estimate.recordings if e.source == self.info.source)
-        return replace(self, estimate=replace(self.estimate, recordings=own))
+        return replace(self, estimate=replace(self.estimate, recordings=self._entries))
 
     def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
         """Parts of a motion with one payload each, and the dynamics that belong to it."""
@@ -375,7 +439,7 @@ class RecordingDynamics:
             yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(told))
 
     def actual_setup(self, told: Array) -> Setup:
-        """Setup with the carried payload; `told` is the one told to the controller [4]."""
+        """Setup with the carried payload; `told` is the one set in the controller [4]."""
         setup = self.setup_and_delay(told)[0]
         return setup if self.carried is None else replace(setup, payload=self.carried)
 
@@ -388,40 +452,29 @@ class RecordingDynamics:
         """
         if self.carried is None:
             return load
-        setup = self.setup_and_delay(motion.payload[0])[0]
-        motions = motion.q, motion.qd, motion.qdd
-        carried = ArmDynamics(self.robot, replace(setup, payload=self.carried))
-        told = ArmDynamics(self.robot, setup)
-        difference = told.inverse_dynamics(*motions) - carried.inverse_dynamics(*motions)
-        return np.asarray(load + difference)
-
-    def delay(self, motion: FilteredMotion) -> float:
-        """Delay of target_moment behind the measured motion [s]."""
-        return self.setup_and_delay(motion.payload[0])[1]
+        told = motion.payload[0]
+        with_set, with_carried = (
+            ArmDynamics(self.robot, setup).inverse_dynamics(motion.q, motion.qd, motion.qdd)
+            for setup in (self.setup_and_delay(told)[0], self.actual_setup(told))
+        )
+        return np.asarray(load + (with_set - with_carried))
 
     def setup_and_delay(self, told: Array) -> tuple[Setup, float]:
-        """Setup and torque delay [s] for a payload told to the controller [4], NaN without."""
-        source = self.info.source
-        entries = (
-            []
-            if self.estimate is None
-            else [e for e in self.estimate.recordings if e.source == source]
-        )
+        """Setup and delay of target_moment [s] for a payload set in the controller [4], or NaN."""
+        entries = self._entries
         if not entries:
             return self.stated(told).setup, 0.0
-        known, told = bool(np.isfinite(told[0])), np.nan_to_num(told)
-
-        def distance(index: int) -> tuple[float, int]:
-            payload = entries[index].stated.setup.payload
-            stated = np.array([payload.mass, *payload.center_of_mass])
-            return float(np.abs(stated - told).max()), -entries[index].samples
-
-        nearest = min(range(len(entries)), key=distance)
-        if known and distance(nearest)[0] > _SAME_PAYLOAD:  # none was estimated with this payload
-            return self.stated(told).setup, entries[nearest].delay
+        payloads = [entry.stated.setup.payload for entry in entries]
+        known = np.array([(payload.mass, *payload.center_of_mass) for payload in payloads])
+        distance = np.abs(known - np.nan_to_num(told)).max(axis=1)
+        nearest = min(
+            range(len(entries)), key=lambda index: (distance[index], -entries[index].samples)
+        )
+        if np.isfinite(told[0]) and distance[nearest] > _SAME_PAYLOAD:
+            return self.stated(np.nan_to_num(told)).setup, entries[nearest].delay
         return entries[nearest].setup, entries[nearest].delay
 
     def stated(self, told: Array) -> SetupPrior:
-        """Stated setup for a payload told to the controller [4]."""
+        """Stated setup for a payload set in the controller [4]."""
         payload = payload_told(told)
         return stated_for(self.info, payload, self.robot, self.configured, self.fallback)

@@ -11,13 +11,13 @@ import numpy as np
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.comparison import RecordedMotion, recorded_motions
+from ur_energy_model.identification.dynamics import payload_told, stated_for
 from ur_energy_model.identification.error_statistics import ErrorStatistics
 from ur_energy_model.identification.least_squares import (
     gram_matrices_by_joint,
     solve_normal_equations,
 )
 from ur_energy_model.identification.power_structures import PowerLayout, PowerRows, power_columns
-from ur_energy_model.identification.setup_prior import payload_told, stated_for
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, TENSOR, Setup

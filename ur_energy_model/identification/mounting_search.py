@@ -19,8 +19,7 @@ from ur_energy_model.identification.filtered_motion import FilteredMotion, Paral
 from ur_energy_model.identification.least_squares import joint_gram_matrices
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.reflected_inertia import expected_inertia
-from ur_energy_model.identification.target_moment_data import TorqueColumns
-from ur_energy_model.identification.target_moment_solver import CENTER, GRAVITY, MASS
+from ur_energy_model.identification.target_moment import CENTER, GRAVITY, MASS, TorqueColumns
 from ur_energy_model.identification.torque_constants import ARM_SPREAD
 from ur_energy_model.model.friction import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription
@@ -70,6 +69,8 @@ class FoundMounting:
 class MountingSearch:
     """Gathers motions with one stated setup and searches the setup that explains the currents.
 
+    A setup is a vector [7]: direction of gravity, mass [kg] and centre of mass [m] of the payload.
+
     Args:
         robot: the arm, n joints.
         stated: mounting and payload as stated.
@@ -82,10 +83,9 @@ class MountingSearch:
         width = self._columns.width
         self._gram = np.zeros((robot.dof, width + 4, width + 4))
         self._seconds = 0.0
-        down = stated.gravity
-        self._length = float(np.linalg.norm(down))
-        payload = stated.payload
-        self._stated = np.array([*(down / self._length), payload.mass, *payload.center_of_mass])
+        self._length = float(np.linalg.norm(stated.gravity))
+        direction, payload = stated.gravity / self._length, stated.payload
+        self._stated = np.array([*direction, payload.mass, *payload.center_of_mass])
 
     def accumulate(self, motion: FilteredMotion, narrow: ParallelFilter) -> None:
         """Add a motion; motion after the first LONGEST seconds is ignored."""
@@ -99,54 +99,49 @@ class MountingSearch:
             self._seconds += duration
 
     def fit(self) -> FoundMounting:
-        """Search the setup."""
+        """The setup of least cost, started from the best of 27 mountings, if evidence is enough."""
         if not self._gram[:, -1, -1].any():
             return FoundMounting(self.stated, False, 0.0, np.zeros(self.robot.dof))
-        stated = self._deviance(self._stated)
-        found = self._search()
-        gain = stated - self._deviance(found) - self._penalty(found)
-        direction = found[GRAVITY] / np.linalg.norm(found[GRAVITY])
-        tilt = float(np.arccos(np.clip(self._stated[GRAVITY] @ direction, -1.0, 1.0)))
-        if gain < EVIDENCE or tilt < LEAST_TILT:
-            return FoundMounting(
-                self.stated, False, 0.0, self._load_error(self._stated, STATED_STD)
-            )
-        payload = Payload(max(float(found[MASS]), 0.0), found[CENTER].copy())
-        error = self._load_error(found, SEARCHED_STD)
-        return FoundMounting(Setup(self._length * direction, payload), True, tilt, error)
-
-    def _search(self) -> Array:
-        """The setup [7] of least deviance, started from the best of 27 mountings."""
         steps = (-1.0, 0.0, 1.0)
         tries = [self._stated]
         for way in product(steps, steps, steps):
             if any(way):
                 tries.append(self._stated.copy())
                 tries[-1][GRAVITY] = np.array(way) / np.linalg.norm(way)
-
-        def cost(setup: Array) -> float:
-            return self._deviance(setup) + self._penalty(setup)
-
-        tries.sort(key=cost)
+        tries.sort(key=self._cost)
+        # A logarithm is no square, and least squares on its root converges poorly, hence BFGS.
         ends = [
             minimize(
-                cost, start, method="BFGS", options={"gtol": _GRADIENT, "maxiter": _ITERATIONS}
+                self._cost,
+                start,
+                method="BFGS",
+                options={"gtol": _GRADIENT, "maxiter": _ITERATIONS},
             )
             for start in tries[:_STARTS]
         ]
-        return np.asarray(min(ends, key=lambda end: float(end.fun)).x)
+        found = np.asarray(min(ends, key=lambda end: float(end.fun)).x)
+        gain = self._deviance(self._stated) - self._cost(found)
+        direction = found[GRAVITY] / np.linalg.norm(found[GRAVITY])
+        tilt = float(np.arccos(np.clip(self._stated[GRAVITY] @ direction, -1.0, 1.0)))
+        if gain < EVIDENCE or tilt < LEAST_TILT:
+            error = self._load_error(self._stated, STATED_STD)
+            return FoundMounting(self.stated, False, 0.0, error)
+        payload = Payload(max(float(found[MASS]), 0.0), found[CENTER].copy())
+        error = self._load_error(found, SEARCHED_STD)
+        return FoundMounting(Setup(self._length * direction, payload), True, tilt, error)
 
-    def _penalty(self, setup: Array) -> float:
-        """Squared deviations from the stated setup and from gravity of the stated length."""
+    def _cost(self, setup: Array) -> float:
+        """Deviance, with the squared deviations from the stated setup and a unit direction."""
         length = (float(np.linalg.norm(setup[GRAVITY])) - 1.0) / _LENGTH_STD
-        return float(np.square((setup - self._stated) / SEARCHED_STD).sum()) + length**2
+        penalty = float(np.square((setup - self._stated) / SEARCHED_STD).sum()) + length**2
+        return self._deviance(setup) + penalty
 
     def _load(self, setup: Array) -> Array:
         """Coefficients [width] of the load's columns."""
-        mass = max(float(setup[MASS]), 0.0)
-        payload = inertial_parameters(mass, setup[CENTER], np.zeros(6))
-        gravity = self._length * setup[GRAVITY]
-        return self._columns.coefficients(gravity, payload, self._inertia.value)
+        payload = inertial_parameters(max(float(setup[MASS]), 0.0), setup[CENTER], np.zeros(6))
+        return self._columns.coefficients(
+            self._length * setup[GRAVITY], payload, self._inertia.value
+        )
 
     def _deviance(self, setup: Array) -> float:
         """Twice the negative log-likelihood of the currents, up to a constant.
@@ -155,61 +150,49 @@ class MountingSearch:
         residuals: halving the error of a quiet joint counts as much as halving that of a noisy
         one, so that no joint drowns the others. One second of motion counts as one observation,
         as residuals are correlated in time. The mean square has a floor of one percent of the
-        current, which the model errs in any case; a smaller error is no evidence. A logarithm is
-        no square, and least squares on its root converges poorly, hence BFGS.
+        current, which the model errs in any case; a smaller error is no evidence.
+
+        Torque constant (its inverse), inertia error and two frictions of a joint are fitted for
+        this setup. They have their priors: without them, a negative torque constant or an absurd
+        inertia would explain the currents in a wrong mounting.
         """
-        load = self._load(setup)
+        load, width, robot = self._load(setup), self._columns.width, self.robot
         counts = self._gram[:, -1, -1]
         seconds = self._seconds / max(float(counts.max()), 1.0)
-        moving = np.flatnonzero(counts > 0).tolist()
-        return sum(self._joint_deviance(j, load, seconds) for j in moving)
-
-    def _joint_deviance(self, j: int, load: Array, seconds: float) -> float:
-        """One joint's share, its torque constant, inertia and friction fitted for this setup.
-
-        They have their priors: without them, a negative torque constant or an absurd inertia would
-        explain the currents in a wrong mounting.
-
-        Args:
-            j: index of the joint.
-            load: coefficients of the load's columns [width].
-            seconds: of motion per sample.
-        """
-        gram, width, ratio = self._gram[j], self._columns.width, self.robot.gear_ratio[j]
-        basis = np.zeros((len(gram), _FITTED + 1))
-        basis[:width, 0] = load / ratio
-        basis[width - self.robot.dof + j, 1] = 1.0 / ratio
-        basis[width, 2] = basis[width + 1, 3] = basis[width + 2, _FITTED] = 1.0
-        small = basis.T @ gram @ basis
-        count, total = gram[-1, -1], small[_FITTED, _FITTED]
-        floor = _FLOOR**2 * total + _NO_CURRENT**2 * count
-        left, right = small[:_FITTED, :_FITTED], small[:_FITTED, _FITTED]
-        free = np.linalg.lstsq(left, right, rcond=1e-10)[0]
-        independent = max(count * seconds, 1.0)
-        noise = (max(total - right @ free, 0.0) + floor) / independent
-        mean, precision = self._priors(j, float(free[0]))
-        held = np.linalg.lstsq(
-            left + noise * np.diag(precision), right + noise * precision * mean, rcond=1e-10
-        )[0]
-        rest = total - 2 * right @ held + held @ left @ held
-        rest += noise * precision @ np.square(held - mean)
-        return float(independent * np.log((max(rest, 0.0) + floor) / count))
-
-    def _priors(self, j: int, slope: float) -> tuple[Array, Array]:
-        """Means and inverse variances of 1/k_t, inertia error / k_t and two frictions [4]."""
-        constant = self.robot.torque_constant[j]
-        known = np.isfinite(constant)
-        inverse = 1.0 / constant if known else max(slope, 1e-9)
-        spread = self._inertia.std[j] * inverse
-        precision = np.array([0.0, 1.0 / spread**2, 0.0, 0.0])
-        if known:
-            precision[0] = 1.0 / (ARM_SPREAD * inverse) ** 2
-        return np.array([inverse, 0.0, 0.0, 0.0]), precision
+        deviance = 0.0
+        for j in np.flatnonzero(counts > 0).tolist():
+            ratio, constant, count = robot.gear_ratio[j], robot.torque_constant[j], counts[j]
+            basis = np.zeros((len(self._gram[j]), _FITTED + 1))
+            basis[:width, 0] = load / ratio
+            basis[width - robot.dof + j, 1] = 1.0 / ratio
+            basis[width, 2] = basis[width + 1, 3] = basis[width + 2, _FITTED] = 1.0
+            small = basis.T @ self._gram[j] @ basis
+            left, right, total = small[:-1, :-1], small[:-1, -1], small[-1, -1]
+            floor = _FLOOR**2 * total + _NO_CURRENT**2 * count
+            free = np.linalg.lstsq(left, right, rcond=1e-10)[0]
+            independent = max(count * seconds, 1.0)
+            noise = (max(total - right @ free, 0.0) + floor) / independent
+            known = np.isfinite(constant)
+            inverse = 1.0 / constant if known else max(float(free[0]), 1e-9)
+            mean = np.array([inverse, 0.0, 0.0, 0.0])
+            spread = self._inertia.std[j] * inverse
+            precision = np.array([0.0, 1.0 / spread**2, 0.0, 0.0])
+            if known:
+                precision[0] = 1.0 / (ARM_SPREAD * inverse) ** 2
+            damped, pulled = left + noise * np.diag(precision), right + noise * precision * mean
+            held = np.linalg.lstsq(damped, pulled, rcond=1e-10)[0]
+            rest = total - 2 * right @ held + held @ left @ held
+            rest += noise * precision @ np.square(held - mean)
+            deviance += float(independent * np.log((max(rest, 0.0) + floor) / count))
+        return deviance
 
     def _load_error(self, setup: Array, std: Array) -> Array:
-        """Relative standard deviation of the loads [n] due to the uncertainty of the setup."""
+        """Relative standard deviation of the loads [n] due to the uncertainty of the setup.
+
+        That is the prior's [7], narrowed by the curvature of the deviance (finite differences).
+        """
         size = len(setup)
-        steps = np.diag(_STEP * np.ones(size))
+        steps = _STEP * np.eye(size)
         middle = self._deviance(setup)
         curvature = np.zeros((size, size))
         once = [self._deviance(setup + step) for step in steps]
@@ -220,11 +203,9 @@ class MountingSearch:
         values, vectors = np.linalg.eigh(curvature * np.outer(std, std) / 2)
         spread = vectors / np.sqrt(1.0 + np.maximum(values, 0.0)) * std[:, None]
         load, width = self._load(setup), self._columns.width
+        off = np.array([self._load(setup + 1e-3 * change) - load for change in spread.T]) / 1e-3
         gram = self._gram[:, :width, :width]
-        error = np.zeros(self.robot.dof)
-        for change in (1e-3 * spread).T:
-            off = (self._load(setup + change) - load) / 1e-3
-            error += np.einsum("i,jik,k->j", off, gram, off)
+        error = np.einsum("ci,jik,ck->j", off, gram, off)
         whole = np.einsum("i,jik,k->j", load, gram, load)
         return np.asarray(np.sqrt(np.maximum(error, 0.0) / np.maximum(whole, 1e-12)))
 
@@ -234,14 +215,14 @@ def find_mounting(
 ) -> FoundMounting | None:
     """Search the common setup of recordings in their currents.
 
-    Returns None where the payload told to the controller differs between recordings.
+    Returns None where the payload set in the controller differs between recordings.
     """
     told = [recording.told_payload for recording in recordings]
     if any(not np.array_equal(told[0], other, equal_nan=True) for other in told[1:]):
         return None
-    fit = MountingSearch(robot, stated)
+    search = MountingSearch(robot, stated)
     for recording in recordings:
         narrow = ParallelFilter(recording.cutoff)
         for motion in recording.motions():
-            fit.accumulate(motion, narrow)
-    return fit.fit()
+            search.accumulate(motion, narrow)
+    return search.fit()

@@ -42,7 +42,7 @@ to 35 % in ten kelvin)."""
 _UNKNOWN_TEMPERATURE = 0.2
 """Relative change of friction where no temperatures were recorded."""
 _DRIFT = 0.2
-"""Relative change of friction within a recording, assumed: half of that in ten kelvin."""
+"""Relative change of friction within a block of time, assumed: half of that in ten kelvin."""
 _FIXED_ERRORS, _LOADED_ERRORS = 9, 3
 """Error terms, without the constant: those that do not depend on the payload, and the others."""
 _JOINT_SIZE = 0.05
@@ -154,7 +154,7 @@ class PayloadColumns:
 
         Args:
             friction_change: relative deviation of friction from the model's [n].
-            duration: over which friction drifts [s].
+            duration: of the last block of time, in which friction drifts [s].
         """
         drift = _DRIFT / max(duration, 1.0)
         one = np.ones(self.dof)

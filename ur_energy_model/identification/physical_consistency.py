@@ -25,7 +25,6 @@ from ur_energy_model.model.setup import (
 )
 from ur_energy_model.typing import Array
 
-_TENSOR_ENTRIES = np.arange(COUNT)[TENSOR]
 _PSEUDO = 4
 """Order of the pseudo-inertia matrix."""
 _MARGIN = 1e-6
@@ -70,21 +69,29 @@ def nearest_possible(
     with optional_import():
         import clarabel
 
-    size = len(nominal)
+    size, group = len(nominal), len(nominal) // links
     # Unknowns are deviations from nominal in units of spread, so that all are of order one.
     scaled = combination * spread
     quadratic = scaled.T @ information @ scaled + np.eye(size)
     linear = -scaled.T @ information @ (base_values - combination @ nominal)
-    matrix, offset, positive = _constraints(nominal, spread, links)
+    # b - A x is in the cones: drives not negative, then the pseudo-inertia of every link.
+    place = np.arange(size).reshape(links, group)
+    drive = place[:, COUNT:].ravel()
+    rows, offsets = [-np.diag(spread)[drive]], [nominal[drive]]
+    floor = _vectorise(_MARGIN * np.eye(_PSEUDO))
+    for own in place[:, :COUNT]:
+        rows.append(np.zeros((len(floor), size)))
+        rows[-1][:, own] = -_VECTORISED * spread[own]
+        offsets.append(_VECTORISED @ nominal[own] - floor)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     solver = clarabel.DefaultSolver(
         sparse.csc_matrix(np.triu(quadratic)),
         linear,
-        matrix,
-        offset,
+        sparse.csc_matrix(np.vstack(rows)),
+        np.concatenate(offsets),
         [
-            *([clarabel.NonnegativeConeT(positive)] if positive else []),
+            *([clarabel.NonnegativeConeT(len(drive))] if len(drive) else []),
             *[clarabel.PSDTriangleConeT(_PSEUDO)] * links,
         ],
         settings,
@@ -116,48 +123,20 @@ def nearest_possible_tensors(
     Raises:
         IdentificationError: the solver finds no solution.
     """
-    n, moving = robot.dof, np.flatnonzero(~robot.fixed)
-    nominal = np.concatenate(
-        [
-            inertial_parameters(
-                robot.mass[k], robot.center_of_mass[k], entries_of(robot.inertia[k])
-            )
-            for k in moving
-        ]
+    moving = ~robot.fixed
+    bodies = zip(
+        robot.mass[moving], robot.center_of_mass[moving], robot.inertia[moving], strict=True
     )
-    picks = np.concatenate([COUNT * link + _TENSOR_ENTRIES for link in range(n)])
-    combination = np.zeros((6 * n, COUNT * n))
-    combination[np.arange(6 * n), picks] = 1.0
-    free = np.full(COUNT * n, _KEPT)
-    free[picks] = _PLAUSIBLE * spread
-    found = nearest_possible(
-        information, combination, combination @ nominal + deviations, nominal, free, n
-    )
-    change = (found - nominal)[picks].reshape(n, 6)
-    return np.array(
-        [
-            possible_inertia(robot.inertia[k] + tensor_of(entries))
-            for k, entries in zip(moving, change, strict=True)
-        ]
-    )
-
-
-def _constraints(nominal: Array, spread: Array, links: int) -> tuple[sparse.csc_matrix, Array, int]:
-    """A and b of: b - A x in the cones, x the scaled deviations; size of the positive cone."""
-    size = len(nominal)
-    group = size // links
-    drive = np.array([j * group + k for j in range(links) for k in range(COUNT, group)], dtype=int)
-    positive = np.zeros((len(drive), size))
-    positive[np.arange(len(drive)), drive] = -spread[drive]
-    rows, offsets = [positive], [nominal[drive]]
-    for link in range(links):
-        own = slice(link * group, link * group + COUNT)
-        block = np.zeros((len(_TRIANGLE[0]), size))
-        block[:, own] = -_VECTORISED * spread[own]
-        floor = _vectorise(_MARGIN * np.eye(_PSEUDO))
-        rows.append(block)
-        offsets.append(_VECTORISED @ nominal[own] - floor)
-    return sparse.csc_matrix(np.vstack(rows)), np.concatenate(offsets), len(drive)
+    nominal = np.array([inertial_parameters(m, c, entries_of(tensor)) for m, c, tensor in bodies])
+    n, free = len(nominal), np.full(nominal.shape, _KEPT)
+    free[:, TENSOR] = _PLAUSIBLE * spread.reshape(n, 6)
+    picks = np.arange(COUNT * n).reshape(n, COUNT)[:, TENSOR].ravel()
+    combination = np.eye(COUNT * n)[picks]
+    measured = nominal[:, TENSOR].ravel() + deviations
+    found = nearest_possible(information, combination, measured, nominal.ravel(), free.ravel(), n)
+    change = (found - nominal.ravel())[picks].reshape(n, 6)
+    pairs = zip(robot.inertia[moving], change, strict=True)
+    return np.array([possible_inertia(tensor + tensor_of(entries)) for tensor, entries in pairs])
 
 
 def _basis() -> Array:

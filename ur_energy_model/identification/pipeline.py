@@ -40,7 +40,7 @@ from ur_energy_model.identification.power_structures import expected_resistance
 from ur_energy_model.identification.quality import MOTION_WORDS
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.reflected_inertia import InertiaEstimate
-from ur_energy_model.identification.setup_prior import SetupPrior
+from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import JointEstimate, with_load_error
 from ur_energy_model.many_bags import BagExecutor, BagResult
 from ur_energy_model.model.energy_model import EnergyModel

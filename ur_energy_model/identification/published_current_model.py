@@ -19,7 +19,7 @@ from ur_energy_model.identification.comparison import (
     compare_target_torque,
     recorded_motions,
 )
-from ur_energy_model.identification.dynamics import RecordingDynamics
+from ur_energy_model.identification.dynamics import RecordingDynamics, payload_runs
 from ur_energy_model.identification.error_statistics import ErrorStatistics
 from ur_energy_model.identification.evaluation import read_for_comparison
 from ur_energy_model.identification.filtered_motion import usable_samples
@@ -28,7 +28,6 @@ from ur_energy_model.identification.least_squares import (
     solve_normal_equations,
 )
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.setup_prior import payload_runs
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.bag.reader import iterate_bag

@@ -18,7 +18,7 @@ from ur_energy_model.identification.parts import KeptTime
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.power_structures import power_rows
 from ur_energy_model.identification.quality import Quality
-from ur_energy_model.identification.target_moment_data import TARGET_RATE
+from ur_energy_model.identification.target_moment import TARGET_RATE
 from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps

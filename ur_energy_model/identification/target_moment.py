@@ -1,0 +1,608 @@
+"""target_moment as a product of known columns and few unknowns: its data, and their solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.sparse import coo_matrix, csc_matrix, diags
+from scipy.sparse.linalg import splu
+
+from ur_energy_model.identification.filtered_motion import resampled_runs, usable_samples
+from ur_energy_model.identification.least_squares import (
+    BlockedGram,
+    gram_matrices_by_joint,
+    score_scatter,
+)
+from ur_energy_model.identification.physical_consistency import (
+    nearest_possible_tensors,
+    possible_inertia,
+)
+from ur_energy_model.low_pass import low_pass
+from ur_energy_model.model import setup
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import LinkTensors
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import (
+    Payload,
+    Setup,
+    entries_of,
+    inertial_parameters,
+    inertial_slopes,
+    tensor_of,
+)
+from ur_energy_model.telemetry.samples import Telemetry, time_blocks
+from ur_energy_model.typing import Array, Mask
+
+# The controller's torque as columns.
+#
+# target_moment is the controller's own frictionless inverse dynamics (Clochiatti et al. 2024, eq.
+# 2 and 7). In the mounting's gravity g, with a payload of ten parameters p on the flange and
+# reflected motor inertias J it is, sample by sample,
+#
+# torque = bare(q, qd, qdd) + G(q) g + Y(q, qd, qdd) p + sum_k g_k Y_k(q) p[:4] + J qdd
+#
+# bilinear in g and p. With the products g_k p as separate unknowns it is linear, so any number of
+# samples reduces to one Gram matrix per joint, on which any setup is evaluated cheaply.
+
+_BODY = setup.COUNT
+_STATIC = setup.FIRST_MOMENT.stop
+"""Parameters of a payload that gravity acts on: mass and first moments."""
+
+
+@dataclass(frozen=True)
+class TorqueColumns:
+    """Columns of the joint torques of one arm in any setup.
+
+    Args:
+        robot: the arm, n joints.
+        tensors: add the six tensor entries of every moving link as unknowns (deviations from the
+            robot file).
+    """
+
+    robot: RobotDescription
+    tensors: bool = False
+
+    @property
+    def common(self) -> int:
+        """Number of unknowns that all setups share: reflected inertias, and tensors if asked."""
+        return self.robot.dof * (7 if self.tensors else 1)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return 1 + 3 + _BODY + 3 * _STATIC + self.common
+
+    @cached_property
+    def _dynamics(self) -> ArmDynamics:
+        """The arm without gravity."""
+        return ArmDynamics(self.robot, Setup(gravity=np.zeros(3)))
+
+    def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Columns [samples, n, width] for joint positions, velocities, accelerations [samples, n].
+
+        Multiplied with `coefficients` they give joint torques in N m.
+        """
+        n, arm = self.robot.dof, self._dynamics
+        regressor = arm.regressor(q, qd, qdd)
+        parts = [
+            (regressor @ arm.parameters())[:, :, None],
+            arm.gravity_regressor(q),
+            regressor[:, :, -_BODY:],
+            arm.flange_weight_regressor(q).reshape(len(q), n, 3 * _STATIC),
+            np.eye(n)[None] * qdd[:, None, :],
+        ]
+        if self.tensors:
+            own = regressor.reshape(len(q), n, n, _BODY)[..., setup.TENSOR]
+            parts.append(own.reshape(len(q), n, 6 * n))
+        return np.concatenate(parts, axis=2)
+
+    def coefficients(self, gravity: Array, payload: Array, common: Array) -> Array:
+        """Coefficients [width] of the columns for one setup.
+
+        Args:
+            gravity: in the base frame [3], m/s^2.
+            payload: ten parameters about the flange origin (see `inertial_parameters`).
+            common: reflected inertias, joint side [n], kg m^2, and with `tensors` the deviations of
+                the link tensors [6 n], kg m^2.
+        """
+        products = np.outer(gravity, payload[:_STATIC]).ravel()
+        return np.concatenate([np.ones(1), gravity, payload, products, common])
+
+    def slopes(self, gravity: Array, payload: Array, changes: Array) -> Array:
+        """Change of `coefficients` with common unknowns, gravity and payload [width, unknowns].
+
+        `changes` are those of the payload's parameters with each of its unknowns [10, k].
+        """
+        common, first = self.common, self.width - self.common
+        out = np.zeros((self.width, common + 3 + changes.shape[1]))
+        out[first:, :common] = np.eye(common)
+        at_gravity, at_payload = slice(common, common + 3), slice(common + 3, None)
+        out[1:4, at_gravity] = np.eye(3)
+        out[4 : 4 + _BODY, at_payload] = changes
+        out[4 + _BODY : first, at_gravity] = np.kron(np.eye(3), payload[:_STATIC, None])
+        out[4 + _BODY : first, at_payload] = np.kron(gravity[:, None], changes[:_STATIC])
+        return out
+
+
+# Gram matrices of target_moment, gathered from the stretches that share one setup.
+
+
+@dataclass(frozen=True)
+class SetupPrior:
+    """Stated mounting and payload: the prior of the estimate, and the reference for warnings.
+
+    Attributes:
+        setup: mounting and payload.
+        source: "configured" (by the user), "rtde" (payload fields of the recording) or "default".
+    """
+
+    setup: Setup
+    source: str
+
+
+Columns = Callable[[Array, Array, Array], Array]
+TARGET_RATE = 50.0
+"""Samples per second used of noise-free targets [Hz]; more add nothing."""
+POSITION_DELAY = 0.002
+"""target_moment is computed from the target position of about one tick earlier [s].
+
+Measured on recordings of a UR3e and two UR5e at 25, 50 and 500 Hz: the torque residual is
+proportional to speed times stiffness of gravity, and vanishes with 2.3 to 2.6 ms.
+"""
+_BLOCK = 2.0
+"""Duration of a block of time [s]."""
+_GROUP = 20
+"""Blocks whose columns are computed together: columns of few samples cost more each."""
+_STEP = 0.001
+_GRID_RATE = 100.0
+_ACCELERATION_BANDWIDTH = 15.0
+_BANDWIDTH = 2.5
+"""Common filter of both sides [Hz]: arm motion lies below it, mostly noise above."""
+_EDGE = 0.4
+"""Dropped at either end of a filtered stretch [s]."""
+_STEADY = 0.01
+"""Joints that travel less do not identify an inertia [rad]."""
+_TORQUE, _ONE = -4, -1
+"""Columns of the torque, before its two derivatives, and of the constant."""
+
+
+@dataclass
+class TorqueInformation:
+    """Gram matrices of the stretches that share one setup, per block of time.
+
+    Torques and columns are linear in a small remaining delay h [s],
+
+    torque + h torque_slope + h^2/2 torque_curve = (columns + h column_slopes) @ coefficients,
+
+    and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per second
+    (squared).
+
+    Attributes:
+        source: bag or file.
+        stated: mounting and payload as stated.
+        kind: of the reference motion, "target" (recorded targets) or "actual" (filtered
+            measurement).
+        nominal_delay: of target_moment, already compensated [s]; h is the remainder.
+        samples: number of samples.
+        grams: Gram matrices [n, k, k] of the rows, per block of time.
+    """
+
+    source: str
+    stated: SetupPrior
+    kind: str = "target"
+    nominal_delay: float = 0.0
+    samples: int = 0
+    grams: BlockedGram = field(default_factory=BlockedGram)
+    _low: Array | float = np.inf
+    _high: Array | float = -np.inf
+
+    def accumulate(self, telemetry: Telemetry, columns: Columns) -> None:
+        """Add the usable samples of a part in blocks of two seconds.
+
+        Freedrive, stretches with brakes applied and samples that are not finite are left out.
+
+        Raises:
+            MissingFieldError: without target_moment, or without any position and speed.
+        """
+        telemetry.require("target_moment", purpose="estimating setup and motor inertia")
+        telemetry = telemetry.distinct()
+        targets = all(name in telemetry for name in ("target_q", "target_qd", "target_qdd"))
+        if not targets:
+            telemetry.require("actual_q", "actual_qd", purpose="estimating setup and motor inertia")
+        blocks = (
+            _target_blocks(telemetry, columns) if targets else _actual_blocks(telemetry, columns)
+        )
+        for rows, position in blocks:
+            if not len(rows):
+                continue
+            self.grams.accumulate(gram_matrices_by_joint(rows), _BLOCK)
+            self.kind = "target" if targets else "actual"
+            self.nominal_delay = POSITION_DELAY if targets else 0.0
+            self.samples += len(rows)
+            self._low = np.minimum(self._low, position.min(axis=0))
+            self._high = np.maximum(self._high, position.max(axis=0))
+
+    @cached_property
+    def gram(self) -> Array:
+        """Sum over all blocks [n, k, k], once all parts are added."""
+        return np.asarray(self.grams.blocks.sum(axis=0))
+
+    @property
+    def torque_spread(self) -> Array:
+        """Sum of squared deviations of the torque from its mean [n], (N m)^2."""
+        total = self.gram[:, _TORQUE, _TORQUE] - self.gram[:, _TORQUE, _ONE] ** 2 / self.samples
+        return np.asarray(np.maximum(total, 0.0))
+
+    @property
+    def moved(self) -> Mask:
+        """Joints [n] that moved."""
+        return np.asarray(self._high - self._low > _STEADY)
+
+
+def _target_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Array, Array]]:
+    """Rows and positions [samples, n] of recorded targets, block by block."""
+    names = ("target_q", "target_qd", "target_qdd", "target_moment")
+    keep = np.flatnonzero(usable_samples(telemetry, *names))
+    if keep.size == 0:
+        return
+    tick = np.floor(telemetry.time[keep] * TARGET_RATE)
+    keep = keep[np.concatenate([[True], np.diff(tick) != 0])]
+    blocks = list(time_blocks(telemetry.time[keep], _BLOCK, telemetry.time[keep[0]]))
+    for first in range(0, len(blocks), _GROUP):
+        group = blocks[first : first + _GROUP]
+        used = keep[group[0].start : group[-1].stop]
+        q, qd, qdd, torque = (telemetry[name][used] for name in names)
+        now, late, early = (
+            columns(q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd)
+            for delay in (POSITION_DELAY, POSITION_DELAY + _STEP, POSITION_DELAY - _STEP)
+        )
+        none = np.zeros_like(torque)
+        rows = _rows(now, (late - early) / (2 * _STEP), torque, none, none)
+        for block in group:
+            part = slice(block.start - group[0].start, block.stop - group[0].start)
+            yield rows[part], q[part]
+
+
+def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Array, Array]]:
+    """Rows and positions [samples, n] of filtered measured motion, block by block."""
+    names = ("actual_q", "actual_qd", "target_moment")
+    rate = _GRID_RATE / 2
+    edge = int(_EDGE * rate)
+    for run in resampled_runs(
+        telemetry,
+        names,
+        usable_samples(telemetry, *names),
+        rate=_GRID_RATE,
+        bandwidth=_ACCELERATION_BANDWIDTH,
+        shortest=4 * _EDGE,
+    ):
+        q, qd, qdd = run["actual_q"][::2], run["actual_qd"][::2], run.derivative("actual_qd")[::2]
+        torque = low_pass(run["target_moment"][::2], 1 / rate, _BANDWIDTH)
+        slope = np.gradient(torque, 1 / rate, axis=0)
+        curve = np.gradient(slope, 1 / rate, axis=0)
+        values = low_pass(columns(q, qd, qdd), 1 / rate, _BANDWIDTH)
+        rows = _rows(values, np.zeros_like(values), torque, slope, curve)
+        time = run.time[::2][edge:-edge]
+        for part in time_blocks(time, _BLOCK, time[0]):
+            inside = slice(part.start + edge, part.stop + edge)
+            yield rows[inside], q[inside]
+
+
+def _rows(columns: Array, slopes: Array, torque: Array, slope: Array, curve: Array) -> Array:
+    torques = np.stack([torque, slope, curve, np.ones_like(torque)], axis=2)
+    return np.concatenate([columns, slopes, torques], axis=2)
+
+
+# Nonlinear least squares: setups of recordings and reflected inertias of the arm.
+#
+# Unknowns: n reflected inertias (and 6 n deviations of link tensors) common to all recordings, and
+# per setup gravity, payload and the remaining delay of target_moment. All priors are weak: they
+# determine only what the motion does not show. Standard deviations are cluster-robust: blocks of
+# time count as independent, not samples, because the residuals are persistent model errors.
+
+GRAVITY, MASS, CENTER, TENSOR, DELAY = slice(0, 3), 3, slice(4, 7), slice(7, 13), 13
+"""Gravity in the base frame [m/s^2]; mass [kg], centre [m] and tensor about it [kg m^2] of the
+payload in the flange frame; delay of target_moment beyond the nominal one [s]."""
+COUNT = 14
+"""Unknowns of a setup."""
+GRAVITY_STD = 3.0
+"""Prior of each component of gravity [m/s^2]: users often forget to state the mounting."""
+MASS_STD = 2.0
+"""Prior of the payload [kg]."""
+_PRIOR_STD = np.repeat([GRAVITY_STD, MASS_STD, 0.3, 1e-3, 0.003], [3, 1, 3, 6, 1])
+_LEAST_MASS = 0.002
+"""Lighter payloads count as none [kg]."""
+_MAGNITUDE_STD = 0.02
+"""Prior of the magnitude of gravity [m/s^2]."""
+_INERTIA_STD, _UNKNOWN_INERTIA_STD = 0.2, 10.0
+"""Of reflected inertias, relative; and where the robot file has none [kg m^2]."""
+_LINK_TENSOR_STD = 0.05
+"""Of tensor entries, per mass of the link [m^2]."""
+_FIXED_STD = 1e-6
+_BORROWED_STD = 0.1
+"""Prior of each component of a borrowed gravity [m/s^2]."""
+_NOISE_FLOOR = 1e-3
+_ROUNDS = 4
+_FEW = 8
+"""Setups up to which scipy's dense least squares is used: its time grows with their third power
+(100 setups: minutes), that of sparse normal equations in proportion (a few seconds)."""
+_STEPS, _CONVERGED = 50, 1e-8
+"""Most steps of the latter, and the relative reduction of the squares at which they end."""
+
+
+@dataclass(frozen=True)
+class ArmSolution:
+    """Solution for an arm with n joints and its s setups.
+
+    Attributes:
+        reflected_inertia: joint side [n], kg m^2.
+        std, std_given_tensors: standard deviations [n]; the latter for link tensors held fixed.
+        link_tensors: of the moving links, None unless requested.
+        moved: joints that moved in some recording [n].
+        setups, setups_std: unknowns of the setups and their standard deviations [s, COUNT].
+        squares: sums of squared torque residuals [s, n], (N m)^2.
+    """
+
+    reflected_inertia: Array
+    std: Array
+    std_given_tensors: Array
+    link_tensors: LinkTensors | None
+    moved: Mask
+    setups: Array
+    setups_std: Array
+    squares: Array
+
+
+class TargetMomentSolver:
+    """Solves for the setups and inertias of one arm.
+
+    The vector of unknowns starts with the common ones; COUNT unknowns of each setup follow.
+    Unknowns of different setups never occur in one residual, so the information matrix is an arrow:
+    blocks of the setups on the diagonal, bordered by the common unknowns. It is assembled from one
+    block per setup (common and own unknowns), and its sparse factors fill in along the border
+    alone.
+
+    Args:
+        columns: of the arm's torque.
+        data: one entry per setup, each with samples.
+    """
+
+    def __init__(self, columns: TorqueColumns, data: Sequence[TorqueInformation]) -> None:
+        self.columns, self.robot, self.data = columns, columns.robot, data
+        n, common = self.robot.dof, columns.common
+        self._tensors = slice(n, common)
+        starts = range(common, common + COUNT * len(data), COUNT)
+        self._own = [slice(start, start + COUNT) for start in starts]
+        self._concerned = [np.r_[0:common, own] for own in self._own]
+        self.moved = np.any([entry.moved for entry in data], axis=0)
+        self.noise = np.ones((len(data), n))
+        inertia = np.nan_to_num(self.robot.reflected_inertia)
+        spread = np.where(inertia > 0, _INERTIA_STD * inertia, _UNKNOWN_INERTIA_STD)
+        means, spreads = [inertia], [np.where(self.moved, spread, _FIXED_STD)]
+        if columns.tensors:
+            mass = self.robot.mass[~self.robot.fixed]
+            means.append(np.zeros(6 * len(mass)))
+            spreads.append(np.repeat(np.maximum(_LINK_TENSOR_STD * mass, _FIXED_STD), 6))
+        for entry in data:
+            stated, payload = entry.stated.setup, entry.stated.setup.payload
+            body = (payload.mass, *payload.center_of_mass, *entries_of(payload.inertia))
+            means.append(np.array([*stated.gravity, *body, 0.0]))
+            spreads.append(_PRIOR_STD)
+        self.mean, self.spread = np.concatenate(means), np.concatenate(spreads)
+
+    def solve(self) -> ArmSolution:
+        """Least squares with iterated noise levels.
+
+        Setups that do not determine the mounting borrow it from one that does: an arm is rarely
+        remounted between recordings of one identification.
+        """
+        unknowns, std = self._fit(self.mean)
+        worst = np.array([std[own][GRAVITY].max() for own in self._own])
+        best = self._own[int(np.argmin(worst))]
+        unsure = np.flatnonzero(worst > 0.1 * GRAVITY_STD).tolist()
+        if worst.min() <= 0.1 * GRAVITY_STD and unsure:
+            for index in unsure:
+                self.mean[self._own[index]][GRAVITY] = unknowns[best][GRAVITY]
+                self.spread[self._own[index]][GRAVITY] = _BORROWED_STD
+            unknowns, std = self._fit(unknowns)
+        n, common, where = self.robot.dof, self.columns.common, self._tensors
+        tensors, inertia_std = None, std[:n]
+        if self.columns.tensors:  # the possible tensors nearest to those found; then the rest
+            information = self._assembled(unknowns, self._information)
+            covariance = splu(information).solve(np.eye(len(unknowns))[:, where])[where]
+            deviations = np.asarray(np.linalg.inv(covariance)), unknowns[where]
+            values = nearest_possible_tensors(*deviations, self.robot, self.spread[where])
+            spreads = np.array([tensor_of(entries) for entries in std[where].reshape(-1, 6)])
+            tensors = LinkTensors(values, spreads)
+            change = values - self.robot.inertia[~self.robot.fixed]
+            self.mean[where] = np.concatenate([entries_of(tensor) for tensor in change])
+            self.spread[where] = _FIXED_STD
+            start = unknowns.copy()
+            start[where] = self.mean[where]
+            unknowns, std = self._fit(start)
+        return ArmSolution(
+            reflected_inertia=unknowns[:n],
+            std=inertia_std,
+            std_given_tensors=std[:n],
+            link_tensors=tensors,
+            moved=self.moved,
+            setups=unknowns[common:].reshape(-1, COUNT),
+            setups_std=std[common:].reshape(-1, COUNT),
+            squares=self._squares(unknowns),
+        )
+
+    def _fit(self, start: Array) -> tuple[Array, Array]:
+        """Unknowns and their standard deviations."""
+        masses = [own.start + MASS for own in self._own]
+        lower = np.full(len(self.mean), -np.inf)
+        lower[masses] = 0.0
+        unknowns = start.copy()
+        unknowns[masses] = np.maximum(unknowns[masses], 0.5)  # a massless body has no centre
+        samples = np.array([[entry.samples] for entry in self.data])
+        for _ in range(_ROUNDS):
+            roots = [_root(self._weighted(index)) for index in range(len(self.data))]
+            if len(roots) > _FEW:
+                unknowns = self._descend(unknowns, lower, roots)
+            else:
+                unknowns = least_squares(
+                    self._residual,
+                    unknowns,
+                    self._jacobian,
+                    x_scale=self.spread,
+                    bounds=(lower, np.inf),
+                    args=(roots,),
+                ).x
+            self.noise = np.maximum(np.sqrt(self._squares(unknowns) / samples), _NOISE_FLOOR)
+        # Roots of the diagonal of bread @ scatter @ bread, setup by setup to save memory.
+        factors = splu(self._assembled(unknowns, self._information))
+        scatter = self._assembled(unknowns, self._scatter)
+        variance = np.empty(len(unknowns))
+        for rows in (slice(0, self.columns.common), *self._own):
+            unit = np.zeros((len(unknowns), rows.stop - rows.start))
+            unit[rows] = np.eye(rows.stop - rows.start)
+            bread = factors.solve(unit)
+            variance[rows] = np.einsum("ij,ij->j", bread, scatter @ bread)
+        return unknowns, np.asarray(np.sqrt(variance))
+
+    def _descend(self, unknowns: Array, lower: Array, roots: Sequence[Array]) -> Array:
+        """Levenberg-Marquardt steps, each in time proportional to the number of setups."""
+        cost, damping = float(np.square(self._residual(unknowns, roots)).sum()), 1e-4
+        for _ in range(_STEPS):
+            information = self._assembled(unknowns, self._information)
+            gradient = self._gradient(unknowns)
+            held = (unknowns <= lower) & (gradient > 0)
+            gain = 0.0
+            while gain <= 0.0 and damping < 1e6:
+                brake = np.where(held, 1e12, damping) * information.diagonal()
+                step = splu((information + diags(brake)).tocsc()).solve(-gradient)
+                trial = np.maximum(unknowns + np.where(held, 0.0, step), lower)
+                gain = cost - float(np.square(self._residual(trial, roots)).sum())
+                damping *= 0.1 if gain > 0.0 else 10.0
+            if gain <= 0.0:
+                break
+            unknowns, cost = trial, cost - gain
+            if gain < _CONVERGED * cost:
+                break
+        return unknowns
+
+    def _weighted(self, index: int) -> Array:
+        """Gram matrix of one setup over all joints, each weighted with its noise [k, k].
+
+        The coefficients of the columns are common to the joints, so their matrices add up.
+        """
+        weights = self.noise[index] ** -2.0
+        return np.asarray(np.einsum("j,jik->ik", weights, self.data[index].gram))
+
+    def _body(self, unknowns: Array, index: int) -> tuple[Array, Array]:
+        """Unknowns of one setup, and the ten parameters of its payload."""
+        own = unknowns[self._own[index]]
+        return own, inertial_parameters(own[MASS], own[CENTER], own[TENSOR])
+
+    def _coefficients(self, unknowns: Array, index: int) -> Array:
+        """Coefficients of one setup's Gram matrix whose product is the residual."""
+        own, payload = self._body(unknowns, index)
+        common, delay = unknowns[: self.columns.common], own[DELAY]
+        torque = self.columns.coefficients(own[GRAVITY], payload, common)
+        recorded = (-1.0, -delay, -0.5 * delay**2, 0.0)
+        return np.concatenate([torque, delay * torque, recorded])
+
+    def _slopes(self, unknowns: Array, index: int) -> Array:
+        """Change of `_coefficients` with each unknown concerned [coefficients, unknowns]."""
+        own, payload = self._body(unknowns, index)
+        width, delay, at_delay = self.columns.width, own[DELAY], self.columns.common + DELAY
+        changes = inertial_slopes(own[MASS], own[CENTER])
+        slopes = self.columns.slopes(own[GRAVITY], payload, changes)
+        out = np.zeros((2 * width + 4, self.columns.common + COUNT))
+        out[:width, :at_delay] = slopes
+        out[width : 2 * width, :at_delay] = delay * slopes
+        out[width : 2 * width, at_delay] = self._coefficients(unknowns, index)[:width]
+        out[2 * width + 1 : 2 * width + 3, at_delay] = -1.0, -delay
+        return out
+
+    def _magnitude(self, unknowns: Array, index: int) -> tuple[float, Array]:
+        """Residual of the magnitude of one setup's gravity, and its change with gravity [3]."""
+        own = self._own[index]
+        gravity, expected = unknowns[own][GRAVITY], np.linalg.norm(self.mean[own][GRAVITY])
+        magnitude = np.linalg.norm(gravity)
+        excess = float(magnitude - expected) / _MAGNITUDE_STD
+        return excess, gravity / magnitude / _MAGNITUDE_STD
+
+    def _residual(self, unknowns: Array, roots: Sequence[Array]) -> Array:
+        parts = []
+        for index, root in enumerate(roots):
+            parts.append(root @ self._coefficients(unknowns, index))
+            parts.append(np.array([self._magnitude(unknowns, index)[0]]))
+        return np.concatenate([*parts, (unknowns - self.mean) / self.spread])
+
+    def _jacobian(self, unknowns: Array, roots: Sequence[Array]) -> Array:
+        """Change of `_residual` with each unknown [residuals, unknowns]."""
+        parts = []
+        for index, root in enumerate(roots):
+            part = np.zeros((len(root) + 1, len(unknowns)))
+            part[:-1, self._concerned[index]] = root @ self._slopes(unknowns, index)
+            part[-1, self._own[index]][GRAVITY] = self._magnitude(unknowns, index)[1]
+            parts.append(part)
+        return np.concatenate([*parts, np.diag(1.0 / self.spread)])
+
+    def _gradient(self, unknowns: Array) -> Array:
+        """Gradient of half the sum of squares, prior included [unknowns]."""
+        out = (unknowns - self.mean) / self.spread**2
+        for index, (own, concerned) in enumerate(zip(self._own, self._concerned, strict=True)):
+            now = self._weighted(index) @ self._coefficients(unknowns, index)
+            out[concerned] += now @ self._slopes(unknowns, index)
+            excess, unit = self._magnitude(unknowns, index)
+            out[own][GRAVITY] += excess * unit
+        return np.asarray(out)
+
+    def _squares(self, unknowns: Array) -> Array:
+        """Sums of squared torque residuals of the setups per joint [s, n], (N m)^2."""
+        out = []
+        for index, entry in enumerate(self.data):
+            values = self._coefficients(unknowns, index)
+            out.append(np.einsum("i,jik,k->j", values, entry.gram, values))
+        return np.asarray(np.maximum(out, 0.0))
+
+    def _information(self, unknowns: Array, index: int) -> Array:
+        """Information that one setup's torque has about the unknowns concerned."""
+        slopes = self._slopes(unknowns, index)
+        return np.asarray(slopes.T @ self._weighted(index) @ slopes)
+
+    def _scatter(self, unknowns: Array, index: int) -> Array:
+        """Scatter of one setup's scores over blocks of time."""
+        weights, grams = self.noise[index] ** -2.0, self.data[index].grams.blocks
+        scores = np.einsum("j,bjik->bik", weights, grams) @ self._coefficients(unknowns, index)
+        return score_scatter(scores @ self._slopes(unknowns, index))
+
+    def _assembled(self, unknowns: Array, block: Callable[[Array, int], Array]) -> csc_matrix:
+        """Sum of the priors' information and of one block for each setup [unknowns, unknowns]."""
+        blocks, at = [], slice(self.columns.common, self.columns.common + 3)
+        for index in range(len(self.data)):
+            own, (_, unit) = block(unknowns, index), self._magnitude(unknowns, index)
+            own[at, at] += np.outer(unit, unit)
+            blocks.append(own)
+        entries, places = np.array(blocks), np.array(self._concerned)
+        rows = np.broadcast_to(places[:, :, None], entries.shape).ravel()
+        columns = np.broadcast_to(places[:, None], entries.shape).ravel()
+        size = len(unknowns)
+        whole = coo_matrix((entries.ravel(), (rows, columns)), (size, size))
+        return csc_matrix(whole + diags(self.spread**-2.0))
+
+
+def setup_from(unknowns: Array, mass_std: float) -> Setup:
+    """Mounting and physically possible payload; none where the mass does not differ from zero."""
+    mass = float(unknowns[MASS])
+    if mass < max(_LEAST_MASS, 2 * mass_std):
+        return Setup(unknowns[GRAVITY].copy())
+    tensor = possible_inertia(tensor_of(unknowns[TENSOR]))
+    return Setup(unknowns[GRAVITY].copy(), Payload(mass, unknowns[CENTER].copy(), tensor))
+
+
+def _root(gram: Array) -> Array:
+    """R [rank, k] with R' R = gram [k, k], which may be singular."""
+    values, vectors = np.linalg.eigh(gram)
+    seen = values > 1e-16 * values[-1]
+    return np.asarray(np.sqrt(values[seen])[:, None] * vectors[:, seen].T)
