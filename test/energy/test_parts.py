@@ -33,10 +33,9 @@ from ur_energy_model.energy.topics import (
 )
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.layout import energy_table
-from ur_energy_model.sinks import prometheus_metrics as metrics
 from ur_energy_model.sinks.live_arm import joint_rows, part_rows
 from ur_energy_model.sinks.opcua_nodes import MAIN, SUM, metering_points
-from ur_energy_model.sinks.prometheus import ArmMetrics
+from ur_energy_model.sinks.prometheus_metrics import ArmMetrics
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
@@ -172,7 +171,10 @@ def of_interval(values: dict[str, object]) -> tuple[float, float]:
 
 def of_prometheus(reading: ArmReading) -> tuple[float, float]:
     values = ArmMetrics().values(reading)
-    return sum(values[metrics.PART_ENERGY].values()), values[metrics.TOTAL_ENERGY][("arm",)]
+    parts, total = (
+        values[f"ur_energy_{name}"] for name in ("part_energy_joules", "total_energy_joules_total")
+    )
+    return sum(parts.values()), total["arm",]
 
 
 def of_opcua(reading: ArmReading) -> tuple[float, float]:

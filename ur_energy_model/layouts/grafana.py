@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import yaml
 
-from ur_energy_model.sinks import prometheus_metrics as metrics
 from ur_energy_model.sinks.options import PROMETHEUS_PORT
-from ur_energy_model.sinks.prometheus_metrics import Metric
-
-# The panels of the dashboard of Grafana: what each shows, as queries of the metrics.
+from ur_energy_model.sinks.prometheus_metrics import INFO, METRICS
 
 COLUMNS = 24
 """Width of Grafana's grid."""
+_STACKED = {"fillOpacity": 40, "lineWidth": 1, "stacking": {"group": "A", "mode": "normal"}}
+_LINES = {"fillOpacity": 0, "lineWidth": 1, "showPoints": "never"}
+_BARS = {"drawStyle": "bars", "fillOpacity": 80, "lineWidth": 0}
 
 
 @dataclass(frozen=True)
@@ -41,126 +42,94 @@ class Panel:
     width: int = COLUMNS // 2
     height: int = 8
     over_range: bool = False
-    custom: dict[str, Any] = field(default_factory=dict)
+    custom: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""
 
 
-_STACKED = {"fillOpacity": 40, "lineWidth": 1, "stacking": {"group": "A", "mode": "normal"}}
-_LINES = {"fillOpacity": 0, "lineWidth": 1, "showPoints": "never"}
-_BARS = {"drawStyle": "bars", "fillOpacity": 80, "lineWidth": 0}
-
-
-def _of(metric: Metric) -> str:
+def _of(name: str) -> str:
     """The series of a metric of the chosen arms."""
-    return f'{metric.name}{{arm=~"$arm"}}'
+    return f'{METRICS[f"ur_energy_{name}"].name}{{arm=~"$arm"}}'
 
 
-def _gain(metric: Metric, span: str = "$__range") -> str:
-    return f"increase({_of(metric)}[{span}])"
+def _gain(name: str, span: str = "$__range") -> str:
+    return f"increase({_of(name)}[{span}])"
 
 
 def _figure(title: str, unit: str, expression: str, *, over_range: bool = False) -> Panel:
     """A small panel with one number for each arm."""
-    queries = ((expression, "{{arm}}"),)
-    return Panel(title, "stat", unit, queries, COLUMNS // 6, 4, over_range)
+    return Panel(title, "stat", unit, ((expression, _ARM),), COLUMNS // 6, 4, over_range)
 
 
-def panels() -> tuple[Panel, ...]:
-    """The panels, in reading order."""
-    joint, arm, state = "{{arm}} {{joint}}", "{{arm}}", "{{arm}} {{state}}"
-    mechanical, electrical = _gain(metrics.JOINT_MECHANICAL_ENERGY), _gain(metrics.JOINT_ENERGY)
-    return (
-        _figure("Power", "watt", _of(metrics.TOTAL_POWER)),
-        _figure("Power at the bus", "watt", _of(metrics.BUS_POWER)),
-        _figure("Energy in this time", "joule", _gain(metrics.TOTAL_ENERGY), over_range=True),
-        _figure("Last cycle", "joule", _of(metrics.CYCLE_ENERGY)),
-        _figure("Connected", "bool_yes_no", _of(metrics.CONNECTED)),
-        _figure("Samples lost in this time", "short", _gain(metrics.SAMPLES_LOST), over_range=True),
-        Panel(
-            "Power of the arm: model and measured bus",
-            "timeseries",
-            "watt",
-            (
-                (_of(metrics.TOTAL_POWER), "{{arm}} model"),
-                (_of(metrics.BUS_POWER), "{{arm}} bus"),
-                (_of(metrics.STANDBY_POWER), "{{arm}} standby"),
-            ),
-            custom=_LINES,
+_ARM, _JOINT, _STATE = "{{arm}}", "{{arm}} {{joint}}", "{{arm}} {{state}}"
+_MECHANICAL, _ELECTRICAL = (
+    _gain(f"joint_{kind}energy_joules_total") for kind in ("mechanical_", "")
+)
+_line = partial(Panel, kind="timeseries", custom=_LINES)
+_range = partial(Panel, kind="bargauge", width=8, over_range=True)
+PANELS = (
+    _figure("Power", "watt", _of("total_power_watts")),
+    _figure("Power at the bus", "watt", _of("bus_power_watts")),
+    _figure("Energy in this time", "joule", _gain("total_energy_joules_total"), over_range=True),
+    _figure("Last cycle", "joule", _of("cycle_energy_joules")),
+    _figure("Connected", "bool_yes_no", _of("connected")),
+    _figure("Samples lost in this time", "short", _gain("samples_lost_total"), over_range=True),
+    _line(
+        "Power of the arm: model and measured bus",
+        unit="watt",
+        queries=(
+            (_of("total_power_watts"), "{{arm}} model"),
+            (_of("bus_power_watts"), "{{arm}} bus"),
+            (_of("standby_power_watts"), "{{arm}} standby"),
         ),
-        Panel(
-            "Power of the joints",
-            "timeseries",
-            "watt",
-            ((_of(metrics.JOINT_POWER), joint),),
-            custom=_LINES,
-            description="A joint with negative power gives energy back to the rest of the arm.",
-        ),
-        Panel(
-            "Energy per hour",
-            "timeseries",
-            "joule",
-            ((_gain(metrics.TOTAL_ENERGY, "1h"), arm),),
-            custom=_BARS,
-            description="Gain of the last hour at each moment.",
-        ),
-        Panel(
-            "Mean power by state",
-            "timeseries",
-            "watt",
-            ((f"rate({_of(metrics.STATE_ENERGY)}[$__rate_interval])", state),),
-            custom=_STACKED,
-        ),
-        Panel(
-            "Energy of the joints in this time",
-            "bargauge",
-            "joule",
-            ((_gain(metrics.JOINT_ENERGY), joint),),
-            width=8,
-            over_range=True,
-        ),
-        Panel(
-            "Time by state",
-            "bargauge",
-            "s",
-            ((_gain(metrics.STATE_TIME), state),),
-            width=8,
-            over_range=True,
-        ),
-        Panel(
-            "Efficiency of the joints in this time",
-            "bargauge",
-            "percentunit",
-            ((f"{mechanical} / ({electrical} > 0)", joint),),
-            width=8,
-            over_range=True,
-            description="Mechanical over electrical energy.",
-        ),
-        Panel(
-            "Temperature of the joints",
-            "timeseries",
-            "celsius",
-            ((_of(metrics.JOINT_TEMPERATURE), joint),),
-            width=8,
-            custom=_LINES,
-        ),
-        Panel(
-            "Model minus measured bus power",
-            "timeseries",
-            "watt",
-            ((f"avg_over_time({_of(metrics.RESIDUAL_POWER)}[1m])", arm),),
-            width=8,
-            custom=_LINES,
-            description="Mean of a minute. A drift means that the arm is no longer as modelled.",
-        ),
-        Panel(
-            "Energy of the cycles",
-            "timeseries",
-            "joule",
-            ((_of(metrics.CYCLE_ENERGY), arm),),
-            width=8,
-            custom=_LINES,
-        ),
-    )
+    ),
+    _line(
+        "Power of the joints",
+        unit="watt",
+        queries=((_of("joint_power_watts"), _JOINT),),
+        description="A joint with negative power gives energy back to the rest of the arm.",
+    ),
+    _line(
+        "Energy per hour",
+        unit="joule",
+        queries=((_gain("total_energy_joules_total", "1h"), _ARM),),
+        custom=_BARS,
+        description="Gain of the last hour at each moment.",
+    ),
+    _line(
+        "Mean power by state",
+        unit="watt",
+        queries=((f"rate({_of('state_energy_joules_total')}[$__rate_interval])", _STATE),),
+        custom=_STACKED,
+    ),
+    _range("Energy of the joints in this time", unit="joule", queries=((_ELECTRICAL, _JOINT),)),
+    _range("Time by state", unit="s", queries=((_gain("state_seconds_total"), _STATE),)),
+    _range(
+        "Efficiency of the joints in this time",
+        unit="percentunit",
+        queries=((f"{_MECHANICAL} / ({_ELECTRICAL} > 0)", _JOINT),),
+        description="Mechanical over electrical energy.",
+    ),
+    _line(
+        "Temperature of the joints",
+        unit="celsius",
+        queries=((_of("joint_temperature_celsius"), _JOINT),),
+        width=8,
+    ),
+    _line(
+        "Model minus measured bus power",
+        unit="watt",
+        queries=((f"avg_over_time({_of('residual_power_watts')}[1m])", _ARM),),
+        width=8,
+        description="Mean of a minute. A drift means that the arm is no longer as modelled.",
+    ),
+    _line(
+        "Energy of the cycles",
+        unit="joule",
+        queries=((_of("cycle_energy_joules"), _ARM),),
+        width=8,
+    ),
+)
+"""The panels, in reading order."""
 
 
 SCHEMA = 39
@@ -171,6 +140,26 @@ SCRAPE_SECONDS = 5
 
 def grafana_dashboard() -> str:
     """The dashboard, to be imported or provisioned."""
+    arms = f"label_values({INFO}, arm)"
+    choice_of_source = {
+        "label": "Prometheus",
+        "name": "datasource",
+        "query": "prometheus",
+        "type": "datasource",
+    }
+    choice_of_arm = {
+        "allValue": ".*",
+        "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
+        "datasource": SOURCE,
+        "definition": arms,
+        "includeAll": True,
+        "label": "arm",
+        "multi": True,
+        "name": "arm",
+        "query": {"query": arms, "refId": "arms"},
+        "refresh": 2,
+        "type": "query",
+    }
     dashboard = {
         "annotations": {"list": []},
         "description": "Power and energy of robot arms, as ur_energy and its nodes serve them.",
@@ -178,11 +167,11 @@ def grafana_dashboard() -> str:
         "graphTooltip": 1,
         "id": None,
         "links": [],
-        "panels": list(_placed(panels())),
+        "panels": list(_placed()),
         "refresh": f"{SCRAPE_SECONDS}s",
         "schemaVersion": SCHEMA,
         "tags": ["energy", "robot"],
-        "templating": {"list": [_choice_of_source(), _choice_of_arm()]},
+        "templating": {"list": [choice_of_source, choice_of_arm]},
         "time": {"from": "now-15m", "to": "now"},
         "timepicker": {},
         "timezone": "",
@@ -204,10 +193,10 @@ def scrape_configuration() -> str:
     return head + yaml.safe_dump(content, sort_keys=False)
 
 
-def _placed(each: Sequence[Panel]) -> Iterator[dict[str, Any]]:
+def _placed() -> Iterator[dict[str, Any]]:
     """Panels from left to right, in rows."""
     x = y = tallest = 0
-    for number, panel in enumerate(each, start=1):
+    for number, panel in enumerate(PANELS, start=1):
         if x + panel.width > COLUMNS:
             x, y, tallest = 0, y + tallest, 0
         yield _panel(panel, number, {"h": panel.height, "w": panel.width, "x": x, "y": y})
@@ -242,30 +231,4 @@ def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
         ],
         "title": panel.title,
         "type": panel.kind,
-    }
-
-
-def _choice_of_source() -> dict[str, Any]:
-    return {
-        "label": "Prometheus",
-        "name": "datasource",
-        "query": "prometheus",
-        "type": "datasource",
-    }
-
-
-def _choice_of_arm() -> dict[str, Any]:
-    query = f"label_values({metrics.INFO.name}, arm)"
-    return {
-        "allValue": ".*",
-        "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
-        "datasource": SOURCE,
-        "definition": query,
-        "includeAll": True,
-        "label": "arm",
-        "multi": True,
-        "name": "arm",
-        "query": {"query": query, "refId": "arms"},
-        "refresh": 2,
-        "type": "query",
     }

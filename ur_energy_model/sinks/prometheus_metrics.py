@@ -1,101 +1,171 @@
-"""The metrics: name, kind, labels and HELP of each; the collector and dashboards use this table.
+"""The metrics: name, labels, HELP and values of each; the page and dashboards use this table.
 
 Names follow Prometheus' conventions: base units, the unit as suffix, and `_total` for counters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from ur_energy_model.energy.topics import PARTS
+
+if TYPE_CHECKING:
+    from ur_energy_model.energy.live import Snapshot
+    from ur_energy_model.energy.powers import Channels
+    from ur_energy_model.sinks.sink import ArmReading
+    from ur_energy_model.typing import Array
+
+Values: TypeAlias = Mapping[tuple[str, ...], float]
+"""Values of one metric by its labels; none where they are unknown."""
 
 
-class Kind(Enum):
-    """What a metric may do: a counter never decreases."""
+class ArmMetrics:
+    """The values of one arm; keeps what outlives a reading: losses, cycles and the last one."""
 
-    COUNTER = "counter"
-    GAUGE = "gauge"
+    def __init__(self) -> None:
+        self._view = _View()
+
+    def values(self, reading: ArmReading) -> dict[str, Values]:
+        """Values by name of the metric; those that are unknown are left out."""
+        view, snapshot = self._view, reading.snapshot
+        view.reading, view.snapshot, view.columns = reading, snapshot, snapshot.channels
+        # An estimate of losses that was too large takes none back.
+        view.lost = max(view.lost, reading.link.lost)
+        for cycle in reading.cycles:
+            view.cycles = max(view.cycles, cycle.number)
+            view.last_cycle = cycle.reading.net[view.columns.arm["total"]], cycle.duration
+        found = {name: metric.values(view) for name, metric in METRICS.items()}
+        return {
+            name: {(reading.arm, *labels): float(value) for labels, value in values.items()}
+            for name, values in found.items()
+            if values
+        }
+
+
+class _View:
+    """What the table reads: values by the labels behind that of the arm."""
+
+    reading: ArmReading
+    snapshot: Snapshot
+    columns: Channels
+    lost = cycles = 0
+    last_cycle: tuple[float, float] | None = None
+
+    def joints(self, values: Array | None) -> Values:
+        rows = () if values is None else zip(self.reading.joints, values, strict=True)
+        return {(joint,): value for joint, value in rows}
+
+    def part(self, array: Array, part: str) -> Values:
+        return self.joints(array[self.columns.per_joint[part]])
+
+    def channel(self, array: Array, channel: str) -> Values:
+        known = channel != "bus" or self.snapshot.bus_measured
+        return {(): array[self.columns.arm[channel]]} if known else {}
+
+    def states(self, array: Array, part: int) -> Values:
+        values = self.columns.by_state(array, part)
+        return {(state.name.lower(),): value for state, value in values.items()}
+
+    def part_energies(self) -> Values:
+        net = self.snapshot.lifetime.net
+        found = dict(self.part(net, "electrical_power"))
+        return found | {(name,): net[self.columns.arm[each]] for name, each in PARTS.items()}
+
+    def residual(self) -> Values:
+        power, arm = self.snapshot.power, self.columns.arm
+        measured = self.snapshot.bus_measured
+        return {(): power[arm["total"]] - power[arm["bus"]]} if measured else {}
+
+    def cycle(self, place: int) -> Values:
+        return {} if self.last_cycle is None else {(): self.last_cycle[place]}
+
+    def info(self) -> Values:
+        robot = self.reading.robot
+        return {("" if robot is None else robot.name, self.reading.model): 1.0}
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric.
-
-    Attributes:
-        name: with its unit, and `_total` for counters.
-        kind: counter or gauge.
-        labels: names of its labels.
-        help: what it states, for users.
-    """
+    """One metric: name, names of the labels, HELP, and its values of a reading."""
 
     name: str
-    kind: Kind
     labels: tuple[str, ...]
     help: str
+    values: Callable[[_View], Values]
+
+    @property
+    def is_counter(self) -> bool:
+        """Whether it never decreases."""
+        return self.name.endswith("_total")
 
 
-METRICS: list[Metric] = []
-"""All metrics, in the order of the page."""
 _ARM, _JOINT, _STATE, _PART = ("arm",), ("arm", "joint"), ("arm", "state"), ("arm", "part")
 _HIGHEST = (
     "since the state file was made: the highest value so far, so that it never decreases; what is "
     "given back is deducted from later gains"
 )
+# fmt: off
+_TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[_View], Values]], ...] = (
+    ("joint_power_watts", _JOINT, "Electrical power of the joint.",
+     lambda m: m.part(m.snapshot.power, "electrical_power")),
+    ("joint_energy_joules_total", _JOINT, f"Electrical energy of the joint {_HIGHEST}.",
+     lambda m: m.part(m.snapshot.highest, "electrical_power")),
+    ("joint_mechanical_energy_joules_total", _JOINT,
+     f"Mechanical energy of the joint {_HIGHEST}.",
+     lambda m: m.part(m.snapshot.highest, "mechanical_power")),
+    ("joint_temperature_celsius", _JOINT, "Temperature of the joint.",
+     lambda m: m.joints(m.snapshot.temperature)),
+    ("total_power_watts", _ARM, "Power of the whole arm, standby and drivers included.",
+     lambda m: m.channel(m.snapshot.power, "total")),
+    ("total_power_std_watts", _ARM, "Standard uncertainty of the power of the whole arm.",
+     lambda m: {(): m.columns.deviations(m.snapshot.power)[1]}),
+    ("total_energy_joules_total", _ARM, f"Energy of the whole arm {_HIGHEST}.",
+     lambda m: m.channel(m.snapshot.highest, "total")),
+    ("bus_power_watts", _ARM, "Measured bus voltage times current.",
+     lambda m: m.channel(m.snapshot.power, "bus")),
+    ("bus_energy_joules_total", _ARM, f"Measured energy of the bus {_HIGHEST}.",
+     lambda m: m.channel(m.snapshot.highest, "bus")),
+    ("standby_power_watts", _ARM, "Standby power.",
+     lambda m: m.channel(m.snapshot.power, "standby")),
+    ("drivers_power_watts", _ARM, "Power lost in the drivers.",
+     lambda m: m.channel(m.snapshot.power, "driver")),
+    ("regeneration_power_watts", _ARM, "What the supply cannot take back; joints, standby, drivers "
+     "and this sum to the total power.", lambda m: m.channel(m.snapshot.power, "regeneration")),
+    ("part_energy_joules", _PART, "Energy since the state file was made, what was given back "
+     "deducted, of each joint, standby, drivers and regeneration; they sum to "
+     "ur_energy_total_energy_joules_total.", _View.part_energies),
+    ("residual_power_watts", _ARM, "Model minus measured bus power.", _View.residual),
+    ("state_power_watts", _STATE, "Power of the whole arm while in this state, 0 in any other.",
+     lambda m: m.states(m.snapshot.power, m.columns.state_energy)),
+    ("state_energy_joules_total", _STATE, f"Energy of the whole arm in this state {_HIGHEST}.",
+     lambda m: m.states(m.snapshot.highest, m.columns.state_energy)),
+    ("state_seconds_total", _STATE, "Time in this state since the state file was made.",
+     lambda m: m.states(m.snapshot.highest, m.columns.state_time)),
+    ("cycles_total", _ARM, "Cycles completed since the estimator started.",
+     lambda m: {(): m.cycles}),
+    ("cycle_energy_joules", _ARM, "Energy of the last completed cycle.", lambda m: m.cycle(0)),
+    ("cycle_duration_seconds", _ARM, "Duration of the last completed cycle.", lambda m: m.cycle(1)),
+    ("samples_total", _ARM, "Samples used since the estimator started.",
+     lambda m: {(): m.snapshot.samples}),
+    ("samples_lost_total", _ARM, "Samples of the controller lost since the estimator started.",
+     lambda m: {(): m.lost}),
+    ("connected", _ARM, "1 while samples of the arm arrive, 0 otherwise.",
+     lambda m: {(): 1.0}),
+    ("info", ("arm", "robot", "model"), "Always 1; the labels describe the arm.",
+     _View.info),
+)
+# fmt: on
+METRICS: dict[str, Metric] = {
+    f"ur_energy_{name}": Metric(f"ur_energy_{name}", labels, words, values)
+    for name, labels, words, values in _TABLE
+}
+"""All metrics by name, in the order of the page."""
+INFO, CONNECTED = "ur_energy_info", "ur_energy_connected"
 
 
-def _counter(name: str, labels: tuple[str, ...], text: str) -> Metric:
-    METRICS.append(Metric(f"ur_energy_{name}_total", Kind.COUNTER, labels, text))
-    return METRICS[-1]
-
-
-def _gauge(name: str, labels: tuple[str, ...], text: str) -> Metric:
-    METRICS.append(Metric(f"ur_energy_{name}", Kind.GAUGE, labels, text))
-    return METRICS[-1]
-
-
-JOINT_POWER = _gauge("joint_power_watts", _JOINT, "Electrical power of the joint.")
-JOINT_ENERGY = _counter(
-    "joint_energy_joules", _JOINT, f"Electrical energy of the joint {_HIGHEST}."
-)
-JOINT_MECHANICAL_ENERGY = _counter(
-    "joint_mechanical_energy_joules", _JOINT, f"Mechanical energy of the joint {_HIGHEST}."
-)
-JOINT_TEMPERATURE = _gauge("joint_temperature_celsius", _JOINT, "Temperature of the joint.")
-TOTAL_POWER = _gauge(
-    "total_power_watts", _ARM, "Power of the whole arm, standby and drivers included."
-)
-TOTAL_POWER_STD = _gauge(
-    "total_power_std_watts", _ARM, "Standard uncertainty of the power of the whole arm."
-)
-TOTAL_ENERGY = _counter("total_energy_joules", _ARM, f"Energy of the whole arm {_HIGHEST}.")
-BUS_POWER = _gauge("bus_power_watts", _ARM, "Measured bus voltage times current.")
-BUS_ENERGY = _counter("bus_energy_joules", _ARM, f"Measured energy of the bus {_HIGHEST}.")
-STANDBY_POWER = _gauge("standby_power_watts", _ARM, "Standby power.")
-DRIVERS_POWER = _gauge("drivers_power_watts", _ARM, "Power lost in the drivers.")
-REGENERATION_POWER = _gauge(
-    "regeneration_power_watts",
-    _ARM,
-    "What the supply cannot take back; joints, standby, drivers and this sum to the total power.",
-)
-PART_ENERGY = _gauge(
-    "part_energy_joules",
-    _PART,
-    "Energy since the state file was made, what was given back deducted, of each joint, standby, "
-    "drivers and regeneration; they sum to ur_energy_total_energy_joules_total.",
-)
-RESIDUAL_POWER = _gauge("residual_power_watts", _ARM, "Model minus measured bus power.")
-STATE_POWER = _gauge(
-    "state_power_watts", _STATE, "Power of the whole arm while in this state, 0 in any other."
-)
-STATE_ENERGY = _counter(
-    "state_energy_joules", _STATE, f"Energy of the whole arm in this state {_HIGHEST}."
-)
-STATE_TIME = _counter("state_seconds", _STATE, "Time in this state since the state file was made.")
-CYCLES = _counter("cycles", _ARM, "Cycles completed since the estimator started.")
-CYCLE_ENERGY = _gauge("cycle_energy_joules", _ARM, "Energy of the last completed cycle.")
-CYCLE_DURATION = _gauge("cycle_duration_seconds", _ARM, "Duration of the last completed cycle.")
-SAMPLES = _counter("samples", _ARM, "Samples used since the estimator started.")
-SAMPLES_LOST = _counter(
-    "samples_lost", _ARM, "Samples of the controller lost since the estimator started."
-)
-CONNECTED = _gauge("connected", _ARM, "1 while samples of the arm arrive, 0 otherwise.")
-INFO = _gauge("info", ("arm", "robot", "model"), "Always 1; the labels describe the arm.")
+def without_present(values: Mapping[str, Values]) -> dict[str, Values]:
+    """What remains true when no samples arrive: counters, and that they do not arrive."""
+    kept = {name: each for name, each in values.items() if METRICS[name].is_counter or name == INFO}
+    return {**kept, CONNECTED: dict.fromkeys(values[CONNECTED], 0.0)}
