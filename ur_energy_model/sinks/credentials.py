@@ -32,7 +32,7 @@ _REMEDY = "correct the line; docs/mqtt_and_opcua.md shows the file"
 
 @dataclass(frozen=True)
 class MqttCredentials:
-    """How a broker is told who we are, and how we know the broker.
+    """What a broker asks for.
 
     Attributes:
         username, password: None for an anonymous connection.
@@ -49,11 +49,9 @@ class MqttCredentials:
 
 @dataclass(frozen=True)
 class OpcuaCredentials:
-    """Who may use the OPC UA server, and how clients know it.
+    """Passwords by user name of the OPC UA server, and files of its certificate and key.
 
-    Attributes:
-        users: passwords by user name.
-        certificate, key: of the server; None to make them at the first start.
+    Certificate and key are None to make them at the first start.
     """
 
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -83,53 +81,46 @@ def read_credentials(
     """
     variables = os.environ if environment is None else environment
     mqtt, opcua = dict[str, Any](), OpcuaCredentials()
+
+    def existing(tree: YamlTree) -> Path:
+        file = (path or Path()).parent / user_path(text(tree))
+        if not file.is_file():
+            raise tree.refuse(f"{file} is not a file")
+        return file
+
+    def of_mqtt(tree: YamlTree) -> dict[str, Any]:
+        with Record(tree) as keys:
+            return {
+                key: keys.read(key, text if key in _TEXTS else existing, None)
+                for key in ENVIRONMENT
+            }
+
+    def of_opcua(tree: YamlTree) -> OpcuaCredentials:
+        with Record(tree) as keys:
+            users = keys.read("users", passwords, {})
+            files = [keys.read(key, existing, None) for key in ("certificate", "key")]
+        if (files[0] is None) != (files[1] is None):
+            raise tree.refuse("certificate and key belong together")
+        return OpcuaCredentials(users, *files)
+
+    def passwords(tree: YamlTree) -> dict[str, str]:
+        with Record(tree) as keys:
+            return {name: text(child) for name, child in keys.remaining().items()}
+
     if path is not None:
         with Record(YamlTree.read(path, InputError, _REMEDY)) as keys:
-            mqtt = keys.read("mqtt", lambda node: _mqtt(node, path.parent), mqtt)
-            opcua = keys.read("opcua", lambda node: _opcua(node, path.parent), opcua)
+            mqtt = keys.read("mqtt", of_mqtt, mqtt)
+            opcua = keys.read("opcua", of_opcua, opcua)
     for key, variable in ENVIRONMENT.items():
-        if mqtt.get(key) is None and (value := variables.get(variable)):
+        if not mqtt.get(key) and (value := variables.get(variable)):
             mqtt[key] = value if key in _TEXTS else Path(value)
             if key not in _TEXTS and not mqtt[key].is_file():
                 raise InputError(variable, f"{value} is not a file", "check the path")
     if variables.get(OPCUA_USERNAME) and variables.get(OPCUA_PASSWORD):
         user = {variables[OPCUA_USERNAME]: variables[OPCUA_PASSWORD]}
         opcua = replace(opcua, users={**user, **opcua.users})
-    if "password" in mqtt and "username" not in mqtt:
+    if mqtt.get("password") and not mqtt.get("username"):
         raise InputError(path or ENVIRONMENT["password"], "has no username", "state both")
-    return Credentials(MqttCredentials(**mqtt), opcua)
-
-
-def _mqtt(tree: YamlTree, folder: Path) -> dict[str, Any]:
-    """Keys of `mqtt` that the file states."""
-    with Record(tree) as keys:
-        nodes = {key: node for key in ENVIRONMENT if (node := keys.get(key)) is not None}
-    return {
-        key: found
-        for key, node in nodes.items()
-        if (found := text(node) if key in _TEXTS else _existing(node, folder))
-    }
-
-
-def _opcua(tree: YamlTree, folder: Path) -> OpcuaCredentials:
-    with Record(tree) as keys:
-        users = keys.read("users", _passwords, {})
-        certificate, key = (
-            None if child is None else _existing(child, folder)
-            for child in (keys.get("certificate"), keys.get("key"))
-        )
-    if (certificate is None) != (key is None):
-        raise tree.refuse("certificate and key belong together")
-    return OpcuaCredentials(users, certificate, key)
-
-
-def _passwords(tree: YamlTree) -> dict[str, str]:
-    with Record(tree) as keys:
-        return {name: text(child) for name, child in keys.remaining().items()}
-
-
-def _existing(tree: YamlTree, folder: Path) -> Path:
-    path = folder / user_path(text(tree))
-    if not path.is_file():
-        raise tree.refuse(f"{path} is not a file")
-    return path
+    return Credentials(
+        MqttCredentials(**{key: mqtt.get(key) or None for key in ENVIRONMENT}), opcua
+    )

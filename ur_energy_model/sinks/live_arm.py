@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
@@ -81,12 +83,9 @@ def estimator_actions(
     return ArmActions(reset, read_interval)
 
 
-# LiveState: what a live view shows at one moment.
-
-
 @dataclass(frozen=True)
 class LiveState:
-    """Arm, connection and sinks at one moment.
+    """What a live view shows: arm, connection and sinks at one moment.
 
     Attributes:
         source: address of the controller, or the bag.
@@ -117,25 +116,17 @@ class LiveState:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong now, one line each."""
-        silence = self.silence
-        return (
-            *(() if silence is None else (f"no samples from {self.source}: {silence}",)),
-            *(() if self.disk_problem is None else (self.disk_problem,)),
-            *(() if self.arm_warning is None else (self.arm_warning,)),
-            *(
-                f"{sink.name}: {sink.problem}"
-                for sink in self.sinks
-                if sink.problem not in (None, NOT_OPEN)
-            ),
-        )
+        """What is wrong now, one line each, that of the connection first."""
+        silence = None
+        if self.silence is not None:
+            silence = f"no samples from {self.source}: {self.silence}"
+        failing = [each for each in self.sinks if each.problem not in (None, NOT_OPEN)]
+        sinks = (f"{sink.name}: {sink.problem}" for sink in failing)
+        found = (silence, self.disk_problem, self.arm_warning, *sinks)
+        return tuple(each for each in found if each is not None)
 
 
-# JointRow: what views and metrics state about one joint or another part of the arm.
-
-
-@dataclass(frozen=True)
-class JointRow:
+class JointRow(NamedTuple):
     """One joint, or another part of the arm, at one moment.
 
     Attributes:
@@ -150,55 +141,32 @@ class JointRow:
     name: str
     power: float
     energy: float
-    efficiency: float
-    temperature: float | None
+    efficiency: float = math.nan
+    temperature: float | None = None
 
 
 def joint_rows(reading: ArmReading) -> tuple[JointRow, ...]:
     """A row for each joint."""
-    snapshot = reading.snapshot
-    parts, net = snapshot.channels.per_joint, snapshot.since_reset.net
-    energy = net[parts["electrical_power"]]
-    temperatures = snapshot.temperature
-    known = [None] * len(energy) if temperatures is None else temperatures.tolist()
-    return tuple(
-        JointRow(*values)
-        for values in zip(
-            reading.joints,
-            snapshot.power[parts["electrical_power"]].tolist(),
-            energy.tolist(),
-            efficiency(net[parts["mechanical_power"]], energy).tolist(),
-            known,
-            strict=True,
-        )
+    snapshot, net = reading.snapshot, reading.snapshot.since_reset.net
+    electrical, mechanical = (
+        snapshot.channels.per_joint[f"{kind}_power"] for kind in ("electrical", "mechanical")
     )
+    ratio = efficiency(net[mechanical], net[electrical])
+    columns = [snapshot.power[electrical], net[electrical], ratio]
+    columns += [] if snapshot.temperature is None else [snapshot.temperature]
+    rows = zip(reading.joints, *(column.tolist() for column in columns), strict=True)
+    return tuple(JointRow(*row) for row in rows)
 
 
 def part_rows(reading: ArmReading) -> tuple[JointRow, ...]:
     """A row for standby, drivers and regeneration; with the joints they sum to the total."""
-    snapshot = reading.snapshot
-    return tuple(
-        JointRow(
-            name,
-            float(snapshot.power[snapshot.channels.arm[channel]]),
-            float(snapshot.since_reset.net[snapshot.channels.arm[channel]]),
-            float("nan"),
-            None,
-        )
-        for name, channel in PARTS.items()
-    )
-
-
-# SinkGroup: all sinks of one estimator, fed at one rate.
+    snapshot, net = reading.snapshot, reading.snapshot.since_reset.net
+    columns = ((name, snapshot.channels.arm[channel]) for name, channel in PARTS.items())
+    return tuple(JointRow(name, float(snapshot.power[k]), float(net[k])) for name, k in columns)
 
 
 class SinkGroup:
-    """Sinks that get the same readings.
-
-    Args:
-        sinks: already made.
-        rate: of readings [Hz].
-    """
+    """Sinks that get the same readings, at a rate [Hz]."""
 
     def __init__(self, sinks: Iterable[Sink], rate: float = SinkOptions.sink_rate) -> None:
         self.sinks = tuple(sinks)
@@ -243,7 +211,7 @@ class SinkGroup:
 class LiveArm:
     """Reads an arm in a thread of its own, counts its energy and feeds sinks and views.
 
-    The estimator is made with the first samples, which tell the arm. Everything may be called from
+    The estimator is made with the first samples, which name the arm. Everything may be called from
     any thread.
 
     Args:
@@ -297,49 +265,42 @@ class LiveArm:
 
     def save(self) -> None:
         """Write the counters to disk; samples do not wait for it."""
-        if self._estimator is None:
-            return
-        with self._lock:
-            save = self._estimator.prepare_save()
-        save()
+        if self._estimator is not None:
+            with self._lock:
+                save = self._estimator.prepare_save()
+            save()
 
     def state(self, viewer: str) -> LiveState:
-        """Arm, connection and sinks now.
-
-        Args:
-            viewer: name of the caller; mean powers are since its previous state.
-        """
-        estimator, reading, cycle = self._estimator, None, None
-        if estimator is not None:
-            with self._lock:
-                reading = self._reading(estimator, viewer)
-                cycle = estimator.cycles[-1] if estimator.cycles else None
-        return LiveState(
-            source=self._name,
-            reading=reading,
-            link=self.reader.link,
-            sinks=self._outlets.statuses,
-            cycle=cycle,
-            disk_problem=None if estimator is None else estimator.disk_problem,
-            arm_warning=None if estimator is None else estimator.arm_warning,
-        )
+        """Arm, connection and sinks now; mean powers are since the viewer's previous state."""
+        found = LiveState(self._name, None, self.reader.link, self._outlets.statuses)
+        if (estimator := self._estimator) is None:
+            return found
+        with self._lock:
+            return replace(
+                found,
+                reading=self._reading(viewer),
+                cycle=estimator.cycles[-1] if estimator.cycles else None,
+                disk_problem=estimator.disk_problem,
+                arm_warning=estimator.arm_warning,
+            )
 
     def _consume(self, batch: Telemetry) -> None:
-        estimator = self._estimator or self._on_arm_identified(batch)
+        if self._estimator is None:
+            self._estimator = self._identified(batch)
         with self._lock:
-            estimator.update(batch)
+            self._estimator.update(batch)
             self._last = batch
-            self._outlets.offer(float(batch.time[-1]), lambda: self._reading(estimator, "sinks"))
+            self._outlets.offer(float(batch.time[-1]), lambda: self._reading("sinks"))
 
     def _offer_last(self) -> None:
         """Offer what a recorded source ended with."""
-        if (estimator := self._estimator) is not None:
+        if self._estimator is not None:
             with self._lock:
-                self._outlets.offer_at_once(lambda: self._reading(estimator, "sinks"))
+                self._outlets.offer_at_once(lambda: self._reading("sinks"))
 
-    def _on_arm_identified(self, batch: Telemetry) -> LiveEstimator:
-        """Start estimating once the arm is identified."""
-        model, words = self._model_of(batch.info)
+    def _identified(self, batch: Telemetry) -> LiveEstimator:
+        """The estimator, once the arm is identified."""
+        model, self._words = self._model_of(batch.info)
         robot = load_robot(model.robot)
         if self._live and batch.info.robot not in (None, robot.name):
             raise WrongRobotError(
@@ -348,21 +309,15 @@ class LiveArm:
                 f"state a model of a {batch.info.robot}, or the address of the {robot.name}",
             )
         check_robot(batch.info.source, batch.info, robot)
-        estimator = LiveEstimator(model, robot, self._options, on_cycle=self._outlets.note_cycle)
-        self._words, self._last = words, batch
-        self._estimator = estimator
-        return estimator
+        self._last = batch
+        return LiveEstimator(model, robot, self._options, on_cycle=self._outlets.note_cycle)
 
-    def _reading(self, estimator: LiveEstimator, viewer: str) -> ArmReading | None:
-        joints, link = estimator.calculator.robot.joint_names, self.reader.link
-        return estimator_reading(estimator, viewer, self._last, link, self._words, joints)
+    def _reading(self, viewer: str) -> ArmReading | None:
+        known, link = self._known(), self.reader.link
+        joints = known.calculator.robot.joint_names
+        return estimator_reading(known, viewer, self._last, link, self._words, joints)
 
     def _known(self) -> LiveEstimator:
-        """The estimator.
-
-        Raises:
-            UrEnergyError: the arm is not known yet.
-        """
         if self._estimator is None:
             raise UrEnergyError("the arm is not known yet: no samples have arrived")
         return self._estimator

@@ -28,207 +28,12 @@ from ur_energy_model.sinks.sink import (
     SinkStatus,
     problem_words,
 )
-from ur_energy_model.sinks.sparkplug import (
-    Batch,
-    EdgeNode,
-    Message,
-    ReadingCompressor,
-    ReadingStore,
-    json_messages,
-)
+from ur_energy_model.sinks.sparkplug import Batch, EdgeNode, Message, ReadingStore, json_messages
 
-# Broker: where an MQTT broker is, from its URL.
-
+OPTION = "--mqtt"
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 """Default port by scheme (registered with IANA)."""
 _FORM = "state mqtt://HOST[:PORT] or mqtts://HOST[:PORT]"
-
-
-@dataclass(frozen=True)
-class Broker:
-    """An MQTT broker.
-
-    Attributes:
-        address: host name or IP address, and port.
-        tls: whether the connection is encrypted and the broker's certificate is checked.
-    """
-
-    address: Address
-    tls: bool
-
-    def __str__(self) -> str:
-        return f"mqtt{'s' if self.tls else ''}://{self.address}"
-
-
-def broker_of(option: str, url: str, *, allow_network: bool) -> Broker:
-    """The broker of a URL.
-
-    Args:
-        option: that states it, for messages.
-        url: mqtt://HOST[:PORT], or mqtts://HOST[:PORT] for TLS.
-        allow_network: whether readings and passwords may travel unencrypted to other machines.
-
-    Raises:
-        InputError: not such a URL, one with credentials, or an unencrypted one to another machine
-            without allow_network. The message never repeats a password.
-    """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise InputError(option, "the URL is not valid", _FORM) from None
-    if "@" in url:
-        raise InputError(
-            option,
-            "a URL must not hold a user name or password, which all users of this machine can read",
-            "put them into the file of --credentials or into UR_ENERGY_MQTT_USERNAME and "
-            "UR_ENERGY_MQTT_PASSWORD",
-        )
-    if parts.scheme not in PORTS or not host:
-        raise InputError(option, f"'{url}' is not the URL of an MQTT broker", _FORM)
-    if parts.path.strip("/") or parts.query or parts.fragment:
-        raise InputError(option, f"'{url}' has more than a host and a port", _FORM)
-    address = Address(host, PORTS[parts.scheme] if port is None else port)
-    tls = parts.scheme == "mqtts"
-    if not (tls or address.is_loopback or allow_network):
-        raise InputError(
-            option,
-            f"{address} is on another machine and the connection is not encrypted",
-            "use mqtts://, or permit it with --allow-network",
-        )
-    return Broker(address, tls)
-
-
-# Connection: one connection to an MQTT broker, driven by the thread that owns it.
-
-KEEP_ALIVE = 15
-"""Longest silence on the connection [s]; the broker publishes the will after 1.5 times that."""
-LONGEST_WAIT = 10.0
-"""Longest time for an answer of the broker [s]."""
-
-
-class Connection:
-    """A connection that is given up at the first problem.
-
-    Args:
-        broker: where it leads.
-        credentials: user, password and certificates.
-        will: last-will message.
-        topics: to subscribe to.
-        on_message: called with topic and payload of a message on them, and whether it was retained.
-
-    Raises:
-        OSError: the broker cannot be reached, or its certificate is refused.
-    """
-
-    def __init__(
-        self,
-        broker: Broker,
-        credentials: MqttCredentials,
-        will: Message,
-        topics: Sequence[str],
-        on_message: Callable[[str, bytes, bool], None],
-    ) -> None:
-        client = mqtt.Client(f"ur_energy_{uuid4().hex[:12]}", protocol=mqtt.MQTTv311)
-        if credentials.username is not None:
-            client.username_pw_set(credentials.username, credentials.password)
-        if broker.tls:
-            client.tls_set_context(_context(credentials))
-        client.will_set(will.topic, will.payload, will.qos)
-        client.on_connect, client.on_unsubscribe = self._connected, self._answered
-        client.on_message = lambda _client, _data, message: on_message(
-            message.topic, message.payload, message.retain
-        )
-        self._client, self._topics = client, topics
-        self._refusal: str | None = None
-        self._open = False
-        self._waiting_for: int | None = None
-        self._asked = time.monotonic()
-        client.connect(broker.address.host, broker.address.port, KEEP_ALIVE)
-        # A reading and the question behind it are two small packets, which must not wait.
-        client.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._until(lambda: self._open)
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the broker has everything that was published before the last `ask`."""
-        return self._waiting_for is None
-
-    def work(self, longest: float) -> None:
-        """Send and receive; returns after the next event, or after this time [s].
-
-        Raises:
-            ConnectionError: the connection is lost, or the broker does not answer.
-        """
-        try:
-            code = self._client.loop(timeout=longest)
-        except (struct.error, ValueError, IndexError):  # of paho, which expects MQTT packets
-            raise ConnectionError("what answers there is no MQTT broker") from None
-        if self._refusal is not None:
-            raise ConnectionRefusedError(self._refusal)
-        if code != mqtt.MQTT_ERR_SUCCESS:
-            raise ConnectionError(mqtt.error_string(code))
-        waiting = self._waiting_for is not None or not self._open
-        if waiting and time.monotonic() > self._asked + LONGEST_WAIT:
-            raise ConnectionError("the broker does not answer")
-
-    def publish(self, messages: Iterable[Message]) -> None:
-        """Publish messages in this order."""
-        for message in messages:
-            info = self._client.publish(message.topic, message.payload, message.qos)
-            if info.rc != mqtt.MQTT_ERR_SUCCESS:
-                raise ConnectionError(mqtt.error_string(info.rc))
-
-    def ask(self) -> None:
-        """Ask the broker for an answer that comes after all that was published.
-
-        Sparkplug data have QoS 0, which the broker does not acknowledge. It answers an UNSUBSCRIBE
-        also for a topic without subscription (MQTT 3.1.1, 3.10.4), after all earlier packets.
-        """
-        code, number = self._client.unsubscribe(f"{self._topics[0]}/none")
-        if code != mqtt.MQTT_ERR_SUCCESS:
-            raise ConnectionError(mqtt.error_string(code))
-        self._waiting_for, self._asked = number, time.monotonic()
-
-    def close(self) -> None:
-        """Flush the queue and close in order: the broker then drops the will."""
-        self.ask()
-        self._until(lambda: self.is_answered)
-        self._client.disconnect()
-
-    def abandon(self) -> None:
-        """Close at once: the broker publishes the will, unless `close` was called."""
-        client = self._client
-        client.on_connect = client.on_unsubscribe = client.on_message = None  # no cycles of objects
-        sock = client.socket()
-        if sock is not None:
-            sock.close()
-
-    def _until(self, condition: Callable[[], bool]) -> None:
-        while not condition():
-            self.work(0.1)
-
-    def _connected(self, client: mqtt.Client, _data: Any, _flags: Any, code: int) -> None:
-        if code != 0:
-            self._refusal = mqtt.connack_string(code)
-            return
-        client.subscribe([(topic, 1) for topic in self._topics])
-        self._open = True
-
-    def _answered(self, _client: mqtt.Client, _data: Any, number: int) -> None:
-        if number == self._waiting_for:
-            self._waiting_for = None
-
-
-def _context(credentials: MqttCredentials) -> ssl.SSLContext:
-    """TLS that checks the broker's certificate and its name."""
-    context = ssl.create_default_context(cafile=credentials.ca)
-    if credentials.certificate is not None:
-        context.load_cert_chain(credentials.certificate, credentials.key)
-    return context
-
-
-OPTION = "--mqtt"
 BATCH = 50
 """Most readings that are on the way at once."""
 POLL = 0.05
@@ -239,6 +44,10 @@ BIRTH_PAUSE = 1.0
 """Shortest time between two births of the node, however many commands ask for them [s]."""
 SILENCE = 5.0
 """Time without readings after which an arm is dead to hosts [s]."""
+KEEP_ALIVE = 15
+"""Longest silence on the connection [s]; the broker publishes the will after 1.5 times that."""
+LONGEST_WAIT = 10.0
+"""Longest time for an answer of the broker [s]."""
 
 
 def mqtt_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> MqttSink:
@@ -246,14 +55,11 @@ def mqtt_sink(url: str, options: SinkOptions, actions: ArmActions | None = None)
 
     Raises:
         InputError: the URL, the credentials or the names of group and node cannot be used.
-        MissingPackageError: paho-mqtt or pysparkplug is not installed.
     """
-    return MqttSink(
-        broker_of(OPTION, url, allow_network=options.allow_network),
-        EdgeNode(options.mqtt_group, options.mqtt_node),
-        read_credentials(options.credentials).mqtt,
-        with_json=options.mqtt_json,
-    )
+    broker = broker_of(url, allow_network=options.allow_network)
+    node = EdgeNode(options.mqtt_group, options.mqtt_node)
+    credentials = read_credentials(options.credentials).mqtt
+    return MqttSink(broker, node, credentials, with_json=options.mqtt_json)
 
 
 class MqttSink:
@@ -268,22 +74,14 @@ class MqttSink:
         node: makes the Sparkplug messages.
         credentials: of the connection.
         with_json: also publish plain JSON.
-        store: of readings that wait.
     """
 
     def __init__(
-        self,
-        broker: Broker,
-        node: EdgeNode,
-        credentials: MqttCredentials,
-        *,
-        with_json: bool = False,
-        store: ReadingStore | None = None,
+        self, broker: Broker, node: EdgeNode, credentials: MqttCredentials, *, with_json: bool
     ) -> None:
         self._broker, self._node, self._credentials = broker, node, credentials
         self._with_json = with_json
-        self._store = ReadingStore() if store is None else store
-        self._compress = ReadingCompressor()
+        self._store = ReadingStore()
         self._seen: dict[str, float] = {}
         self._rebirth, self._born = False, float("-inf")
         self._problem: str | None = NOT_OPEN
@@ -295,20 +93,18 @@ class MqttSink:
     @property
     def status(self) -> SinkStatus:
         """State, at any time."""
-        store = self._store
-        return SinkStatus(
-            str(self._broker), self._problem, store.delivered, store.dropped, len(store)
-        )
+        store, name = self._store, str(self._broker)
+        return SinkStatus(name, self._problem, store.delivered, store.dropped, len(store))
 
     def offer(self, reading: ArmReading) -> None:
         """Store a reading, or note that the arm cannot be reached."""
         if self._closing.is_set():
             return
-        if not (reading.link.connected and reading.link.problem is None):
+        if not reading.is_live:
             self._seen[reading.arm] = float("-inf")
             return
         try:
-            self._store.add(self._compress(reading))
+            self._store.add(reading)
         except Exception as error:  # the estimator's thread must never see it
             self._store.dropped += 1
             self._problem = f"a reading cannot be used: {error!r}"
@@ -335,20 +131,28 @@ class MqttSink:
             pause = min(2.0 * pause, LONGEST_PAUSE)
 
     def _serve(self) -> None:
-        """One connection, until it is lost or the sink is closed."""
-        node = self._node
+        """One connection, until it is lost or the sink is closed and nothing waits."""
+        node, store = self._node, self._store
+
+        def on_message(topic: str, payload: bytes, retained: bool) -> None:
+            self._rebirth |= node.needs_birth(topic, payload, retained=retained)
+
         will = node.will(_now())
-        connection = Connection(self._broker, self._credentials, will, node.topics, self._receive)
+        connection = Connection(self._broker, self._credentials, will, node.topics, on_message)
         try:
             self._bear(connection)
             self._problem = None
             sent: Batch | None = None
-            while not self._is_done():
+            while not self._closing.is_set() or (len(store) and time.monotonic() < self._deadline):
                 connection.work(POLL)
-                self._tell_of_arms(connection)
+                if self._rebirth and time.monotonic() - self._born >= BIRTH_PAUSE:
+                    self._bear(connection)
+                limit = time.monotonic() - SILENCE
+                for arm in [arm for arm, seen in self._seen.copy().items() if seen < limit]:
+                    connection.publish(node.device_death(arm, _now()))
                 if connection.is_answered:
                     if sent is not None:
-                        self._store.confirm(sent)
+                        store.confirm(sent)
                     sent = self._send(connection)
             connection.publish([node.death(_now())])
             connection.close()
@@ -359,20 +163,6 @@ class MqttSink:
         """Publish all births."""
         self._rebirth, self._born = False, time.monotonic()
         connection.publish(self._node.birth(_now(), self._store.newest))
-
-    def _is_done(self) -> bool:
-        if not self._closing.is_set():
-            return False
-        return not len(self._store) or time.monotonic() > self._deadline
-
-    def _tell_of_arms(self, connection: Connection) -> None:
-        """Births that hosts need, and deaths of arms."""
-        if self._rebirth and time.monotonic() - self._born >= BIRTH_PAUSE:
-            self._bear(connection)
-        limit = time.monotonic() - SILENCE
-        for arm, seen in tuple(self._seen.items()):
-            if seen < limit:
-                connection.publish(self._node.device_death(arm, _now()))
 
     def _send(self, connection: Connection) -> Batch | None:
         """Send the oldest readings; returns them, None if there are none."""
@@ -385,10 +175,164 @@ class MqttSink:
         connection.ask()
         return batch
 
-    def _receive(self, topic: str, payload: bytes, retained: bool) -> None:
-        self._rebirth |= self._node.needs_birth(topic, payload, retained=retained)
-
 
 def _now() -> int:
     """Time [ms since 1970, UTC]."""
     return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Host name or IP address and port of a broker, and whether it is reached by TLS."""
+
+    address: Address
+    tls: bool
+
+    def __str__(self) -> str:
+        return f"mqtt{'s' if self.tls else ''}://{self.address}"
+
+
+def broker_of(url: str, *, allow_network: bool) -> Broker:
+    """The broker of a URL: mqtt://HOST[:PORT], or mqtts://HOST[:PORT] for TLS.
+
+    Raises:
+        InputError: not such a URL, one with credentials, or an unencrypted one to another machine
+            without allow_network. The message never repeats a password.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise InputError(OPTION, "the URL is not valid", _FORM) from None
+    if "@" in url:
+        raise InputError(
+            OPTION,
+            "a URL must not hold a user name or password, which all users of this machine can read",
+            "put them into the file of --credentials or into UR_ENERGY_MQTT_USERNAME and "
+            "UR_ENERGY_MQTT_PASSWORD",
+        )
+    if parts.scheme not in PORTS or not host:
+        raise InputError(OPTION, f"'{url}' is not the URL of an MQTT broker", _FORM)
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise InputError(OPTION, f"'{url}' has more than a host and a port", _FORM)
+    address = Address(host, PORTS[parts.scheme] if port is None else port)
+    tls = parts.scheme == "mqtts"
+    if not (tls or address.is_loopback or allow_network):
+        problem = f"{address} is on another machine and the connection is not encrypted"
+        raise InputError(OPTION, problem, "use mqtts://, or permit it with --allow-network")
+    return Broker(address, tls)
+
+
+class Connection:
+    """A connection to a broker, driven by the thread that owns it, given up at the first problem.
+
+    Args:
+        broker: where it leads; its certificate and its name are checked.
+        credentials: user, password and certificates.
+        will: last-will message.
+        topics: to subscribe to.
+        on_message: called with topic and payload of a message on them, and whether it was retained.
+
+    Raises:
+        OSError: the broker cannot be reached, or its certificate is refused.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        credentials: MqttCredentials,
+        will: Message,
+        topics: Sequence[str],
+        on_message: Callable[[str, bytes, bool], None],
+    ) -> None:
+        client = mqtt.Client(f"ur_energy_{uuid4().hex[:12]}", protocol=mqtt.MQTTv311)
+        if credentials.username is not None:
+            client.username_pw_set(credentials.username, credentials.password)
+        if broker.tls:
+            context = ssl.create_default_context(cafile=credentials.ca)
+            if credentials.certificate is not None:
+                context.load_cert_chain(credentials.certificate, credentials.key)
+            client.tls_set_context(context)
+        client.will_set(*will)
+        client.on_connect, client.on_unsubscribe = self._connected, self._answered
+        client.on_message = lambda _client, _data, message: on_message(
+            message.topic, message.payload, message.retain
+        )
+        self._client, self._topics = client, topics
+        self._refusal: str | None = None
+        self._open = False
+        self._waiting_for: int | None = None
+        self._asked = time.monotonic()
+        client.connect(broker.address.host, broker.address.port, KEEP_ALIVE)
+        # A reading and the question behind it are two small packets, which must not wait.
+        client.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while not self._open:
+            self.work(0.1)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the broker has everything that was published before the last `ask`."""
+        return self._waiting_for is None
+
+    def work(self, longest: float) -> None:
+        """Send and receive; returns after the next event, or after this time [s].
+
+        Raises:
+            ConnectionError: the connection is lost, or the broker does not answer.
+        """
+        try:
+            code = self._client.loop(timeout=longest)
+        except (struct.error, ValueError, IndexError):  # of paho, which expects MQTT packets
+            raise ConnectionError("what answers there is no MQTT broker") from None
+        if self._refusal is not None:
+            raise ConnectionRefusedError(self._refusal)
+        _check(code)
+        waiting = not (self.is_answered and self._open)
+        if waiting and time.monotonic() > self._asked + LONGEST_WAIT:
+            raise ConnectionError("the broker does not answer")
+
+    def publish(self, messages: Iterable[Message]) -> None:
+        """Publish messages in this order."""
+        for message in messages:
+            _check(self._client.publish(*message).rc)
+
+    def ask(self) -> None:
+        """Ask the broker for an answer that comes after all that was published.
+
+        Sparkplug data have QoS 0, which the broker does not acknowledge. It answers an UNSUBSCRIBE
+        also for a topic without subscription (MQTT 3.1.1, 3.10.4), after all earlier packets.
+        """
+        code, number = self._client.unsubscribe(f"{self._topics[0]}/none")
+        _check(code)
+        self._waiting_for, self._asked = number, time.monotonic()
+
+    def close(self) -> None:
+        """Flush the queue and close in order: the broker then drops the will."""
+        self.ask()
+        while not self.is_answered:
+            self.work(0.1)
+        self._client.disconnect()
+
+    def abandon(self) -> None:
+        """Close at once: the broker publishes the will, unless `close` was called."""
+        client = self._client
+        client.on_connect = client.on_unsubscribe = client.on_message = None  # no cycles of objects
+        sock = client.socket()
+        if sock is not None:
+            sock.close()
+
+    def _connected(self, client: mqtt.Client, _data: Any, _flags: Any, code: int) -> None:
+        if code != 0:
+            self._refusal = mqtt.connack_string(code)
+            return
+        client.subscribe([(topic, 1) for topic in self._topics])
+        self._open = True
+
+    def _answered(self, _client: mqtt.Client, _data: Any, number: int) -> None:
+        if number == self._waiting_for:
+            self._waiting_for = None
+
+
+def _check(code: int) -> None:
+    if code != mqtt.MQTT_ERR_SUCCESS:
+        raise ConnectionError(mqtt.error_string(code))

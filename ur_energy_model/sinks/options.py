@@ -69,13 +69,14 @@ class SinkKind:
 
     Attributes:
         option: of SinkOptions, with an address, URL or file for each sink.
-        factory: module and function that makes a sink from that text, the options and the actions;
-            imported when it is used, since its package may not be installed.
+        module, factory: of this room, and its function that makes a sink from that text, the
+            options and the actions; imported when used, as its package may not be installed.
         port: default port of a kind that listens, None for one that does not.
     """
 
     option: str
-    factory: tuple[str, str]
+    module: str
+    factory: str
     port: int | None = None
 
     @property
@@ -90,13 +91,12 @@ class SinkKind:
 
 FOXGLOVE_PORT, PROMETHEUS_PORT, OPCUA_PORT = 8765, 9464, 4840
 """Default ports: Foxglove's own, of OpenTelemetry's Prometheus exporters, IANA's of OPC UA."""
-_ROOM = "ur_energy_model.sinks"
 SINKS = (
-    SinkKind("foxglove", (f"{_ROOM}.foxglove", "foxglove_sink"), FOXGLOVE_PORT),
-    SinkKind("mcap", (f"{_ROOM}.foxglove_messages", "mcap_sink")),
-    SinkKind("prometheus", (f"{_ROOM}.prometheus", "prometheus_sink"), PROMETHEUS_PORT),
-    SinkKind("mqtt", (f"{_ROOM}.mqtt", "mqtt_sink")),
-    SinkKind("opcua", (f"{_ROOM}.opcua", "opcua_sink"), OPCUA_PORT),
+    SinkKind("foxglove", "foxglove", "foxglove_sink", FOXGLOVE_PORT),
+    SinkKind("mcap", "foxglove_messages", "mcap_sink"),
+    SinkKind("prometheus", "prometheus", "prometheus_sink", PROMETHEUS_PORT),
+    SinkKind("mqtt", "mqtt", "mqtt_sink"),
+    SinkKind("opcua", "opcua", "opcua_sink", OPCUA_PORT),
 )
 """Every kind; a new one is a line here, its options above, and a module of its own."""
 
@@ -117,23 +117,16 @@ def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple
         for kind in SINKS:
             for text in kind.stated(options):
                 with optional_import("sinks"):
-                    make = getattr(import_module(kind.factory[0]), kind.factory[1])
+                    module = import_module(f"ur_energy_model.sinks.{kind.module}")
+                make = getattr(module, kind.factory)
                 sinks.append(opened.enter_context(closing(make(text, options, actions))))
         opened.pop_all()
     return tuple(sinks)
 
 
-# Addresses on which sinks listen: loopback unless the user opens them.
-
-
 @dataclass(frozen=True)
 class Address:
-    """Where a server listens.
-
-    Attributes:
-        host: IPv4 or IPv6 address, or localhost.
-        port: 0 for a free one.
-    """
+    """Where a server listens: IPv4 or IPv6 address or localhost, and port, 0 for a free one."""
 
     host: str
     port: int
@@ -162,50 +155,12 @@ class Address:
         return f"{host}:{self.port}"
 
 
-def listening_address(
-    option: str, text: str, *, port: int, allow_network: bool, host: str = "127.0.0.1"
-) -> Address:
-    """The address that a user states for a server.
-
-    Args:
-        option: that states it, for messages.
-        text: ADDRESS:PORT, :PORT, ADDRESS or nothing.
-        port: default.
-        allow_network: whether addresses other than loopback may be used.
-        host: default.
-
-    Raises:
-        InputError: no such address or port, or not a loopback one without allow_network.
-    """
-    name, colon, digits = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        name, digits = text, ""
-    name = name.removeprefix("[").removesuffix("]") or host
-    if digits and not (digits.isdecimal() and int(digits) <= 65535):
-        raise InputError(option, f"'{text}' has no valid port", "state ADDRESS:PORT, 0 to 65535")
-    if name != "localhost":
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            raise InputError(
-                option, f"'{name}' is not an IP address", "state ADDRESS:PORT"
-            ) from None
-    address = Address(name, int(digits) if digits else port)
-    if not (address.is_loopback or allow_network):
-        raise InputError(
-            option,
-            f"{address} can be reached from other machines",
-            "use 127.0.0.1, or permit it with --allow-network",
-        )
-    return address
-
-
 def server_address(kind: SinkKind | str, text: str, options: SinkOptions) -> Address:
-    """Where a sink listens, with the default port of its kind.
+    """Where a sink listens: loopback unless the user allows more.
 
     Args:
-        kind: of SINKS, or its option.
-        text: as `listening_address` has it, or a URL.
+        kind: of SINKS, or its option; the port is its default where the text has none.
+        text: ADDRESS:PORT, ADDRESS, :PORT or nothing, or a URL with them.
         options: with allow_network.
 
     Raises:
@@ -215,4 +170,20 @@ def server_address(kind: SinkKind | str, text: str, options: SinkOptions) -> Add
         kind = next(each for each in SINKS if each.option == kind)
     assert kind.port is not None
     place = text.rpartition("://")[2].partition("/")[0]
-    return listening_address(kind.flag, place, port=kind.port, allow_network=options.allow_network)
+    name, colon, digits = place.rpartition(":")
+    if not colon or place.endswith("]"):
+        name, digits = place, ""
+    name = name.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if digits and not (digits.isdecimal() and int(digits) <= 65535):
+        remedy = "state ADDRESS:PORT, 0 to 65535"
+        raise InputError(kind.flag, f"'{place}' has no valid port", remedy)
+    try:
+        ipaddress.ip_address("127.0.0.1" if name == "localhost" else name)
+    except ValueError:
+        problem = f"'{name}' is not an IP address"
+        raise InputError(kind.flag, problem, "state ADDRESS:PORT") from None
+    address = Address(name, int(digits) if digits else kind.port)
+    if not (address.is_loopback or options.allow_network):
+        problem = f"{address} can be reached from other machines"
+        raise InputError(kind.flag, problem, "use 127.0.0.1, or permit it with --allow-network")
+    return address

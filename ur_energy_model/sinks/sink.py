@@ -17,8 +17,6 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Array
 
-# ArmReading: what every sink gets of an arm at one moment.
-
 
 @dataclass(frozen=True)
 class ArmReading:
@@ -50,9 +48,42 @@ class ArmReading:
         """Values of the energy topics by name, the same as the ROS topics'; W and J."""
         return {**total_numbers(self.snapshot), **other_numbers(self.snapshot, self.joints)}
 
+    @property
+    def state(self) -> str:
+        """State of the arm, such as "moving"."""
+        return self.snapshot.state.name.lower()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether samples of the arm arrive."""
+        return self.link.connected and self.link.problem is None
+
+    def energy_of(self, cycle: Cycle) -> float:
+        """Energy of the whole arm in a cycle [J]."""
+        return float(cycle.reading.net[self.snapshot.channels.arm["total"]])
+
+
+@dataclass(frozen=True)
+class ArmActions:
+    """Actions on one arm; called from threads of sinks, so each must take the estimator's lock.
+
+    Attributes:
+        reset: sets the counters since reset to zero; its argument is the reason.
+        read_interval: energies since the last call, as ~/read_interval returns them.
+    """
+
+    reset: Callable[[str], None]
+    read_interval: Callable[[], Mapping[str, object]]
+
 
 NOT_OPEN = "not open yet"
 """Problem of a sink that was made a moment ago."""
+MOST_WAITING = 50
+"""Readings that wait; the oldest is dropped for a new one."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Pause before a failed sink is opened again, doubled with every failure [s]."""
+LAST_CHANCE = 1.0
+"""Longest time for readings that wait when the sink is closed [s]."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +93,8 @@ class SinkStatus:
     Attributes:
         name: such as "foxglove 127.0.0.1:8765".
         problem: why readings do not arrive now, None while they do.
-        delivered: number of readings delivered.
-        dropped: number of readings left out because the sink was too slow or away.
-        waiting: number of readings that wait.
+        delivered, dropped, waiting: numbers of readings; dropped ones were left out because the
+            sink was too slow or away.
         clients: number of connected clients, None where a sink does not know.
     """
 
@@ -93,62 +123,21 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None:
-        """Deliver what waits, for a short time at most, and release everything."""
+        """Deliver what waits, for LAST_CHANCE at most, and release everything."""
         ...
-
-
-def problem_words(error: Exception) -> str:
-    """Why a sink failed, for users: in the system's words, or as in the message of a library."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error) or type(error).__name__
-    if isinstance(error, UrEnergyError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else repr(error)
-
-
-# ArmActions: what sinks may ask of the estimator, such as a reset of the counters.
-
-
-@dataclass(frozen=True)
-class ArmActions:
-    """Actions on one arm; called from threads of sinks, so each must take the estimator's lock.
-
-    Attributes:
-        reset: sets the counters since reset to zero; its argument is the reason.
-        read_interval: energies since the last call, as ~/read_interval returns them
-            (energy_topics.statuses.interval_energies).
-    """
-
-    reset: Callable[[str], None]
-    read_interval: Callable[[], Mapping[str, object]]
-
-
-# QueuedSink: delivers readings in a thread of its own, and tries again after problems.
-
-MOST_WAITING = 50
-"""Readings that wait; the oldest is dropped for a new one."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-"""Pause before a failed sink is opened again, doubled with every failure [s]."""
-LAST_CHANCE = 1.0
-"""Longest time for readings that wait when the sink is closed [s]."""
 
 
 class Delivery(Protocol):
-    """What a sink does with readings, in the sink's thread.
+    """What a QueuedSink does with readings, in its thread.
 
-    Any exception means: close, and open again after a pause. `name` and `clients` may be read from
-    other threads.
+    Any exception means: close, and open again after a pause. `name` (kind and address) and
+    `clients` (number of connections, None if unknown) may be read from other threads.
     """
 
     @property
-    def name(self) -> str:
-        """Kind and address, for users."""
-        ...
-
+    def name(self) -> str: ...  # noqa: D102
     @property
-    def clients(self) -> int | None:
-        """Number of connected clients, None if unknown."""
-        ...
+    def clients(self) -> int | None: ...  # noqa: D102
 
     def open(self) -> None:
         """Connect, or begin to listen."""
@@ -164,12 +153,7 @@ class Delivery(Protocol):
 
 
 class QueuedSink:
-    """A Sink that owns a thread, a bounded queue and a Delivery.
-
-    Args:
-        delivery: what is done with each reading.
-        most_waiting: length of the queue.
-    """
+    """A Sink that owns a thread, a queue of at most `most_waiting` readings, and a Delivery."""
 
     def __init__(self, delivery: Delivery, *, most_waiting: int = MOST_WAITING) -> None:
         self._delivery = delivery
@@ -186,16 +170,10 @@ class QueuedSink:
     @property
     def status(self) -> SinkStatus:
         """State, at any time."""
-        delivery = self._delivery
-        clients = None if self._problem is not None else delivery.clients
-        return SinkStatus(
-            delivery.name,
-            self._problem,
-            self._delivered,
-            self._dropped,
-            len(self._waiting),
-            clients,
-        )
+        name, problem = self._delivery.name, self._problem
+        clients = None if problem is not None else self._delivery.clients
+        waiting = len(self._waiting)
+        return SinkStatus(name, problem, self._delivered, self._dropped, waiting, clients)
 
     def offer(self, reading: ArmReading) -> None:
         """Take a reading; the oldest that waits is dropped if the queue is full."""
@@ -209,7 +187,7 @@ class QueuedSink:
             self._changed.notify()
 
     def close(self) -> None:
-        """Deliver what waits, for LAST_CHANCE at most, and release everything.
+        """Deliver what waits and release everything.
 
         A delivery that hangs is left behind: its thread ends with the process.
         """
@@ -229,8 +207,10 @@ class QueuedSink:
                 self._deliver_all()
             except Exception as error:  # a library of another project may raise anything
                 self._problem = problem_words(error)
-            finally:
-                self._release()
+            try:
+                self._delivery.close()
+            except Exception as error:
+                self._problem = self._problem or problem_words(error)
             pause = FIRST_PAUSE if self._delivered > delivered else pause
             with self._changed:
                 if self._changed.wait_for(lambda: self._closing, pause):
@@ -254,8 +234,11 @@ class QueuedSink:
                 raise
             self._delivered += 1
 
-    def _release(self) -> None:
-        try:
-            self._delivery.close()
-        except Exception as error:
-            self._problem = self._problem or problem_words(error)
+
+def problem_words(error: Exception) -> str:
+    """Why a sink failed, for users: in the system's words, or as in the message of a library."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error) or type(error).__name__
+    if isinstance(error, UrEnergyError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else repr(error)

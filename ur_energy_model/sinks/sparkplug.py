@@ -7,12 +7,12 @@ import math
 import threading
 from array import array
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import groupby, islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pysparkplug import (
     DataType,
@@ -26,26 +26,25 @@ from pysparkplug import (
     NDeath,
     Topic,
 )
+
+# The public NCmd refuses a metric without datatype, which a command need not have (6.4.6).
 from pysparkplug._protobuf import Payload
 
-from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks.sink import ArmReading
 
-# StoredReading: what a reading needs to be published later, in few bytes.
+# Readings until the broker has them: in few bytes each, and bounded.
 
-NANOSECONDS = 1_000_000
-"""In one millisecond."""
-
-
+MOST_STORED = 36_000
+"""Readings kept while the broker is away: an hour at 10 a second, 15 MB."""
 StoredCycle: TypeAlias = tuple[int, float, float, float, str | None]
 """A completed cycle: its number, energy [J], duration [s], largest total power [W], program."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReading:
-    """One reading of one arm.
+    """What is published of a reading.
 
     Attributes:
         arm: its name.
@@ -66,92 +65,7 @@ class StoredReading:
     cycle: StoredCycle | None = None
 
 
-class ReadingCompressor:
-    """Makes StoredReadings that share the tuple of their names, and the last cycle of their arm."""
-
-    def __init__(self) -> None:
-        self._names: tuple[str, ...] = ()
-        self._cycles: dict[str, StoredCycle] = {}
-        self._states = {state: state.name.lower() for state in ArmState}
-
-    def __call__(self, reading: ArmReading) -> StoredReading:
-        """The part of a reading that is published."""
-        numbers = reading.numbers()
-        names = tuple(numbers)
-        if names != self._names:
-            self._names = names
-        total = reading.snapshot.channels.arm["total"]
-        for cycle in reading.cycles[-1:]:
-            self._cycles[reading.arm] = (
-                cycle.number,
-                float(cycle.reading.net[total]),
-                cycle.duration,
-                cycle.peak_power,
-                cycle.program,
-            )
-        return StoredReading(
-            reading.arm,
-            reading.stamp // NANOSECONDS,
-            self._names,
-            array("d", numbers.values()),
-            self._states[reading.snapshot.state],
-            reading.link.lost,
-            self._cycles.get(reading.arm),
-        )
-
-
-# Metrics of an arm by name: those of the ROS topics, and a few about state and cycles.
-
-Value = float | int | str | None
-"""None where a number is unknown."""
-
-OTHERS: dict[str, str] = {
-    "state": "state of the arm: off, braked, standstill, moving, protective_stop",
-    "samples_lost": "samples lost so far on the way from the controller",
-    "energy/cycle/number": "number of the cycle that ended last",
-    "energy/cycle/energy": "energy of the whole arm in that cycle [J]",
-    "energy/cycle/duration": "its duration [s]",
-    "energy/cycle/peak_power": "largest power of the whole arm in it [W]",
-    "energy/cycle/program": "name of the program that was loaded",
-}
-"""Descriptions of the metrics that are no ROS topics of numbers."""
-INTEGERS = ("samples_lost", "energy/cycle/number")
-TEXTS = ("state", "energy/cycle/program")
-"""Metrics that are not floating-point numbers."""
-NO_CYCLE: dict[str, Value] = {name: None for name in OTHERS if name.startswith("energy/cycle/")}
-
-
-def values_of(reading: StoredReading) -> dict[str, Value]:
-    """All metrics of a reading."""
-    values: dict[str, Value] = {
-        name: value if math.isfinite(value) else None
-        for name, value in zip(reading.names, reading.values, strict=True)
-    }
-    values["state"] = reading.state
-    values["samples_lost"] = reading.lost
-    values |= NO_CYCLE
-    if reading.cycle is not None:
-        values.update(zip(NO_CYCLE, reading.cycle, strict=True))
-    return values
-
-
-@lru_cache(maxsize=256)
-def description_of(name: str) -> str:
-    """What a metric is, with its unit."""
-    if name in OTHERS:
-        return OTHERS[name]
-    joint = name.removeprefix("energy/").rpartition("/")[0]
-    return next(topic.description for topic in number_topics([joint]) if topic.name == name)
-
-
-# ReadingStore: readings that the broker does not have yet, bounded.
-
-MOST_STORED = 36_000
-"""Readings kept while the broker is away: an hour at 10 a second, 15 MB."""
-
-
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """Readings to send.
 
     Attributes:
@@ -172,6 +86,11 @@ class ReadingStore:
 
     Args:
         most: length at which the oldest is dropped for a new one.
+
+    Attributes:
+        newest: reading of each arm, also once the broker has it.
+        delivered, dropped: number of readings that the broker has, and of those that were lost
+            because the store was full.
     """
 
     def __init__(self, most: int = MOST_STORED) -> None:
@@ -179,23 +98,38 @@ class ReadingStore:
         self._readings: deque[StoredReading] = deque()
         self._lock = threading.Lock()
         self._removed = 0
+        self._names: tuple[str, ...] = ()
         self.newest: dict[str, StoredReading] = {}
-        """The newest reading of each arm, also once the broker has it."""
         self.delivered = self.dropped = 0
-        """Number of readings that the broker has, and of those lost because the store was full."""
 
     def __len__(self) -> int:
         return len(self._readings)
 
-    def add(self, reading: StoredReading) -> None:
+    def add(self, reading: ArmReading) -> None:
         """Keep a reading; the oldest is dropped if the store is full."""
+        numbers, before = reading.numbers(), self.newest.get(reading.arm)
+        if (names := tuple(numbers)) != self._names:
+            self._names = names
+        cycle = None if before is None else before.cycle
+        for each in reading.cycles[-1:]:
+            energy = reading.energy_of(each)
+            cycle = each.number, energy, each.duration, each.peak_power, each.program
+        stored = StoredReading(
+            reading.arm,
+            reading.stamp // 1_000_000,
+            self._names,
+            array("d", numbers.values()),
+            reading.state,
+            reading.link.lost,
+            cycle,
+        )
         with self._lock:
             if len(self._readings) >= self._most:
                 self._readings.popleft()
                 self._removed += 1
                 self.dropped += 1
-            self._readings.append(reading)
-            self.newest[reading.arm] = reading
+            self._readings.append(stored)
+            self.newest[reading.arm] = stored
 
     def oldest(self, most: int) -> Batch:
         """The oldest readings, at most this number."""
@@ -212,8 +146,48 @@ class ReadingStore:
                 self.delivered += 1
 
 
-# The public NCmd refuses a metric without datatype, which a command need not have (6.4.6).
+# Metrics of an arm by name: those of the ROS topics, and a few about state and cycles.
 
+Value: TypeAlias = float | int | str | None
+"""None where a number is unknown."""
+OTHERS: dict[str, tuple[DataType, str]] = {
+    "state": (
+        DataType.STRING,
+        "state of the arm: off, braked, standstill, moving, protective_stop",
+    ),
+    "samples_lost": (
+        DataType.INT64,
+        "samples lost so far on the way from the controller",
+    ),
+    "energy/cycle/number": (DataType.INT64, "number of the cycle that ended last"),
+    "energy/cycle/energy": (DataType.DOUBLE, "energy of the whole arm in that cycle [J]"),
+    "energy/cycle/duration": (DataType.DOUBLE, "its duration [s]"),
+    "energy/cycle/peak_power": (DataType.DOUBLE, "largest power of the whole arm in it [W]"),
+    "energy/cycle/program": (DataType.STRING, "name of the program that was loaded"),
+}
+"""Types and descriptions of the metrics that are no ROS topics of numbers."""
+
+
+def values_of(reading: StoredReading) -> dict[str, Value]:
+    """All metrics of a reading."""
+    numbers = zip(reading.names, reading.values, strict=True)
+    values: dict[str, Value] = {
+        name: value if math.isfinite(value) else None for name, value in numbers
+    }
+    cycle = reading.cycle or (None,) * 5
+    return values | dict(zip(OTHERS, (reading.state, reading.lost, *cycle), strict=True))
+
+
+@lru_cache(maxsize=256)
+def description_of(name: str) -> str:
+    """What a metric is, with its unit."""
+    if name in OTHERS:
+        return OTHERS[name][1]
+    joint = name.removeprefix("energy/").rpartition("/")[0]
+    return next(topic.description for topic in number_topics([joint]) if topic.name == name)
+
+
+# The messages.
 
 REBIRTH = "Node Control/Rebirth"
 STATES = "spBv1.0/STATE/"
@@ -221,21 +195,10 @@ STATES = "spBv1.0/STATE/"
 _LONGEST_STATE, _MOST_HOSTS = 1000, 64
 SEQUENCE = 256
 """seq and bdSeq count from 0 to 255."""
-_TYPES = {
-    **dict.fromkeys(INTEGERS, DataType.INT64),
-    **dict.fromkeys(TEXTS, DataType.STRING),
-}
-"""Of metrics that are not Double."""
 
 
-@dataclass(frozen=True)
-class Message:
-    """A message to publish; retain is never set.
-
-    Attributes:
-        topic, payload: as published.
-        qos: 0, or 1 for an NDEATH.
-    """
+class Message(NamedTuple):
+    """A message to publish, never retained; qos is 1 for an NDEATH."""
 
     topic: str
     payload: bytes
@@ -244,23 +207,19 @@ class Message:
 
 @dataclass
 class _Device:
-    """What hosts know of an arm in the present session.
+    """What hosts have got of an arm in the present session."""
 
-    Attributes:
-        born: stamp of the reading in the DBIRTH [ms]; it is not published again.
-        values: as published last.
-    """
-
-    born: int
-    values: dict[str, Value]
+    born: int  # stamp of the reading in the DBIRTH [ms], which is not published again
+    values: dict[str, Value]  # as published last
 
 
 class EdgeNode:
     """Makes messages in the order in which they must be published.
 
+    `now` is always the time of sending [ms since 1970].
+
     Args:
-        group: group ID of the topics.
-        node: edge node ID of the topics.
+        group, node: IDs in the topics.
 
     Raises:
         InputError: an ID is empty or contains /, + or #.
@@ -269,9 +228,8 @@ class EdgeNode:
     def __init__(self, group: str, node: str) -> None:
         for option, name in (("mqtt_group", group), ("mqtt_node", node)):
             if not name or set(name) & set("/+#\0"):
-                raise InputError(
-                    option, f"'{name}' cannot be a part of a topic", "use a name without / + #"
-                )
+                problem = f"'{name}' cannot be a part of a topic"
+                raise InputError(option, problem, "use a name without / + #")
         self.group, self.node = group, node
         self._births = -1
         self._sequence = 0
@@ -285,11 +243,7 @@ class EdgeNode:
         return self._topic(MessageType.NCMD), f"{STATES}+"
 
     def will(self, now: int) -> Message:
-        """NDEATH, the last will of the next connection, which gets the next bdSeq.
-
-        Args:
-            now: time of sending [ms since 1970]; so in all methods.
-        """
+        """NDEATH, the last will of the next connection, which gets the next bdSeq."""
         self._births = (self._births + 1) % SEQUENCE
         self._devices.clear()
         return self.death(now)
@@ -300,45 +254,41 @@ class EdgeNode:
         return Message(self._topic(MessageType.NDEATH), payload.encode(), qos=1)
 
     def birth(self, now: int, newest: Mapping[str, StoredReading]) -> list[Message]:
-        """NBIRTH, and a DBIRTH of every arm that is alive.
-
-        Args:
-            now: time [ms].
-            newest: reading of each arm.
-        """
+        """NBIRTH, and a DBIRTH of every arm that is alive, with its newest reading."""
         self._sequence = SEQUENCE - 1
-        payload = NBirth(
-            now,
-            self._next(),
-            (
-                self._birth_sequence(now),
-                Metric(now, REBIRTH, DataType.BOOLEAN, value=False),
-            ),
-        )
-        out = [Message(self._topic(MessageType.NBIRTH), payload.encode())]
-        return out + [self._device_birth(newest[arm], now) for arm in self._devices]
+        rebirth = Metric(now, REBIRTH, DataType.BOOLEAN, value=False)
+        payload = NBirth(now, self._next(), (self._birth_sequence(now), rebirth))
+        node = Message(self._topic(MessageType.NBIRTH), payload.encode())
+        return [node, *(self._device_birth(newest[arm], now) for arm in self._devices)]
 
     def data(self, batch: Batch, now: int) -> list[Message]:
-        """DDATA of readings, and a DBIRTH where hosts do not know an arm or one of its metrics.
+        """DDATA of readings, and a DBIRTH where hosts lack an arm or one of its metrics.
 
         All but the newest reading of an arm are historical. The DBIRTH holds the newest, which is
         not published again.
         """
         out = []
-        for arm, group in groupby(batch.readings, lambda reading: reading.arm):
-            readings, last = list(group), batch.newest[arm]
-            device = self._devices.get(arm)
+        for arm, readings in groupby(batch.readings, lambda reading: reading.arm):
+            last, device = batch.newest[arm], self._devices.get(arm)
             if device is None or not device.values.keys() >= values_of(last).keys():
                 out.append(self._device_birth(last, now))
                 device = self._devices[arm]
-            metrics = _metrics(device, readings, last)
+            metrics: list[Metric] = []
+            for reading in readings:
+                if reading.stamp == device.born:
+                    continue
+                values, historical = values_of(reading), reading is not last
+                if not historical:  # what has changed only
+                    before, device.values = device.values, {**device.values, **values}
+                    values = {name: v for name, v in values.items() if before[name] != v}
+                metrics += _metrics(values, reading.stamp, historical=historical)
             if metrics:
-                payload = DData(now, self._next(), metrics)
+                payload = DData(now, self._next(), tuple(metrics))
                 out.append(Message(self._topic(MessageType.DDATA, arm), payload.encode()))
         return out
 
     def device_death(self, arm: str, now: int) -> list[Message]:
-        """DDEATH of an arm that hosts believe alive; nothing for another one."""
+        """DDEATH of an arm that is alive to hosts; nothing for another one."""
         if self._devices.pop(arm, None) is None:
             return []
         payload = DDeath(now, self._next())
@@ -369,14 +319,10 @@ class EdgeNode:
         return not retained
 
     def _device_birth(self, reading: StoredReading, now: int) -> Message:
-        """DBIRTH with the values of a reading."""
         values = values_of(reading)
         self._devices[reading.arm] = _Device(reading.stamp, values)
-        metrics = tuple(
-            _metric(name, value, reading.stamp, metadata=Metadata(description=description_of(name)))
-            for name, value in values.items()
-        )
-        payload = DBirth(now, self._next(), metrics)
+        metrics = _metrics(values, reading.stamp, described=True)
+        payload = DBirth(now, self._next(), tuple(metrics))
         return Message(self._topic(MessageType.DBIRTH, reading.arm), payload.encode())
 
     def _birth_sequence(self, now: int) -> Metric:
@@ -391,45 +337,27 @@ class EdgeNode:
 
 
 def _metrics(
-    device: _Device, readings: Sequence[StoredReading], newest: StoredReading
-) -> tuple[Metric, ...]:
-    """Metrics of readings of one arm: what changed of the newest, everything of older ones."""
-    out = []
-    for reading in readings:
-        if reading.stamp == device.born:
-            continue
-        values, historical = values_of(reading), reading is not newest
-        if not historical:
-            changed = {name: v for name, v in values.items() if device.values[name] != v}
-            device.values.update(values)
-            values = changed
-        out += [_metric(name, value, reading.stamp, historical) for name, value in values.items()]
-    return tuple(out)
-
-
-def _metric(
-    name: str,
-    value: Value,
-    stamp: int,
-    historical: bool = False,
-    metadata: Metadata | None = None,
-) -> Metric:
-    return Metric(
-        stamp,
-        name,
-        _TYPES.get(name, DataType.DOUBLE),
-        metadata=metadata,
-        value=value,
-        is_historical=historical,
-        is_null=value is None,
-    )
-
-
-# Readings as plain JSON, for clients that do not read Sparkplug payloads.
+    values: Mapping[str, Value], stamp: int, *, historical: bool = False, described: bool = False
+) -> list[Metric]:
+    return [
+        Metric(
+            stamp,
+            name,
+            OTHERS[name][0] if name in OTHERS else DataType.DOUBLE,
+            metadata=Metadata(description=description_of(name)) if described else None,
+            value=value,
+            is_historical=historical,
+            is_null=value is None,
+        )
+        for name, value in values.items()
+    ]
 
 
 def json_messages(group: str, node: str, batch: Batch) -> list[Message]:
-    """One message per reading on GROUP/NODE/ARM/energy; numbers that are unknown are null."""
+    """Readings for clients that do not read Sparkplug payloads, on GROUP/NODE/ARM/energy.
+
+    One message a reading; numbers that are unknown are null.
+    """
     out = []
     for reading in batch.readings:
         time = datetime.fromtimestamp(reading.stamp / 1000.0, timezone.utc)

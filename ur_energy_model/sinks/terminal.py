@@ -539,7 +539,7 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
             "unaccounted_s": snapshot.since_reset.unaccounted,
             "values": reading.numbers(),
             "total_energy_std": channels.deviations(net)[1],
-            "joints": [asdict(row) for row in joint_rows(reading)],
+            "joints": [row._asdict() for row in joint_rows(reading)],
             "reset_time": snapshot.reset_time,
         }
         cycle = state.cycle
