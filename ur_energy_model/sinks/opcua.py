@@ -11,7 +11,7 @@ import time
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from asyncua import Server, ua
@@ -32,13 +32,188 @@ from ur_energy_model.sinks.opcua_nodes import AddressSpace, MachineNodes
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink, Sink
 
-# Who may do what on the OPC UA server: anonymous clients read, users also write and call.
+OPTION = "--opcua"
+_FORM = "state opc.tcp://ADDRESS[:PORT][/PATH]"
+DAYS = 3650
+"""Validity of a certificate that is made here."""
+LONGEST_START, LONGEST_WRITE = 60.0, 10.0
+"""Longest times for the start and for a reading [s]; a loop that takes longer hangs."""
+MOST_CLIENTS = 20
+"""Connections that are accepted at once."""
+SILENCE = 5.0
+"""Time without readings after which the values of an arm are marked as old [s]."""
 
-_FORBIDDEN = (
-    ua.ObjectIds.WriteRequest_Encoding_DefaultBinary,
-    ua.ObjectIds.CallRequest_Encoding_DefaultBinary,
-)
-"""Requests that anonymous clients may not make."""
+
+def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> Sink:
+    """The sink of a server.
+
+    Args:
+        url: opc.tcp://ADDRESS[:PORT][/PATH].
+        options: credentials and allow_network.
+        actions: what clients may ask of the estimator, None for nothing.
+
+    Raises:
+        InputError: the URL or the credentials cannot be used, or other machines would reach a
+            server without users.
+    """
+    if "@" in url:
+        raise InputError(
+            OPTION,
+            "a URL must not hold a user name or password, which all users of this machine can read",
+            "put users into the file of --credentials",
+        )
+    parts = urlsplit(url)
+    if parts.scheme != "opc.tcp" or not parts.netloc or parts.query or parts.fragment:
+        raise InputError(OPTION, f"'{url}' is not the URL of an OPC UA server", _FORM)
+    address = server_address("opcua", parts.netloc, options)
+    credentials = read_credentials(options.credentials).opcua
+    if not (address.is_loopback or credentials.users):
+        raise InputError(
+            OPTION,
+            f"{address} can be reached from other machines, and there are no users",
+            "state opcua: users: in the file of --credentials",
+        )
+    # Without a handler, its warnings about clients would appear between the lines of the terminal.
+    logging.getLogger("asyncua").addHandler(logging.NullHandler())
+    path, certificate = parts.path if parts.path != "/" else "", server_certificate(credentials)
+    return QueuedSink(OpcuaDelivery(address, path, credentials.users, certificate, actions))
+
+
+class OpcuaDelivery:
+    """A server, in a thread with an event loop of its own; see sink.Delivery.
+
+    Args:
+        address: where it listens; on loopback anonymous clients may read, also unencrypted.
+        path: of its URL.
+        users: passwords by name.
+        certificate: files of the server's certificate and key.
+        actions: what clients may ask of the estimator, None for nothing.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        path: str,
+        users: Mapping[str, str],
+        certificate: tuple[Path, Path],
+        actions: ArmActions | None,
+    ) -> None:
+        self.name = f"opc.tcp://{address}{path}"
+        self._address, self._users, self._certificate = address, users, certificate
+        self._actions = actions
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._server: Server | None = None
+        self._space: AddressSpace
+        self._machines: dict[str, MachineNodes] = {}
+        self._seen: dict[str, float] = {}
+
+    @property
+    def clients(self) -> int | None:
+        """Number of connections."""
+        server = self._server
+        return None if server is None or server.bserver is None else len(server.bserver.clients)
+
+    def open(self) -> None:
+        """Start the server; a port in use is found before the types are loaded."""
+        self._address.listener().close()
+        loop = self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=loop.run_forever, name=f"{self.name} loop", daemon=True
+        )
+        self._thread.start()
+        self._run(self._start(), LONGEST_START)
+
+    def deliver(self, reading: ArmReading) -> None:
+        """Write the values of a reading, or mark them as old where the arm is lost."""
+        self._run(self._take(reading), LONGEST_WRITE)
+
+    def close(self) -> None:
+        """Stop the server and its thread."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        try:
+            with suppress(Exception):  # it may not have started
+                self._run(self._stop(), LONGEST_WRITE)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(LONGEST_WRITE)
+            if not thread.is_alive():
+                loop.close()
+            self._loop = self._thread = self._server = None
+            self._machines.clear()
+            self._seen.clear()
+
+    def _run(self, work: Coroutine[Any, Any, None], longest: float) -> None:
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(longest)
+
+    async def _start(self) -> None:
+        is_local = self._address.is_loopback
+        server = Server(user_manager=Users(self._users, anonymous=is_local))
+        await server.init()
+        await server.set_application_uri(application_uri())
+        server.set_server_name("ur_energy")
+        server.application_type = ua.ApplicationType.Server
+        server.iserver.max_connections = MOST_CLIENTS
+        server.set_endpoint(self.name)
+        certificate, key = self._certificate
+        await server.load_certificate(certificate)
+        await server.load_private_key(key)
+        policies = [
+            ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
+            ua.SecurityPolicyType.Basic256Sha256_Sign,
+        ]
+        tokens = [ua.UserNameIdentityToken]
+        if is_local:
+            policies.append(ua.SecurityPolicyType.NoSecurity)
+            tokens.append(ua.AnonymousIdentityToken)
+        rules = SimpleRoleRuleset()  # anonymous clients do only what changes nothing
+        allowed = rules._permission_dict
+        allowed[UserRole.Anonymous] = allowed[UserRole.User] - {
+            ua.NodeId(ua.ObjectIds.WriteRequest_Encoding_DefaultBinary),
+            ua.NodeId(ua.ObjectIds.CallRequest_Encoding_DefaultBinary),
+        }
+        server.set_security_policy(policies, rules)
+        server.set_identity_tokens(tokens)
+        self._space = AddressSpace(server)
+        await self._space.add_types()
+        await server.start()
+        self._server = server
+        self._watch = asyncio.create_task(self._watch_arms())
+
+    async def _stop(self) -> None:
+        try:
+            if self._server is not None:
+                await self._server.stop()
+        finally:  # our own, and tasks of subscriptions that the library leaves behind
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+    async def _take(self, reading: ArmReading) -> None:
+        machine = self._machines.get(reading.arm)
+        if machine is None:
+            machine = MachineNodes(self._space, reading.arm)
+            await machine.add(reading, self._actions)
+            self._machines[reading.arm] = machine
+        await machine.write(reading)
+        if reading.is_live:
+            self._seen[reading.arm] = time.monotonic()
+        else:
+            self._seen.pop(reading.arm, None)
+            await machine.lose()
+
+    async def _watch_arms(self) -> None:
+        """Mark the values of arms that send nothing."""
+        while True:
+            await asyncio.sleep(1.0)
+            limit = time.monotonic() - SILENCE
+            for arm in [arm for arm, seen in self._seen.items() if seen < limit]:
+                del self._seen[arm]
+                await self._machines[arm].lose()
 
 
 class Users:
@@ -69,22 +244,6 @@ class Users:
         return User(UserRole.User, username) if right and expected is not None else None
 
 
-class ReadingForAnonymous(SimpleRoleRuleset):
-    """Users do what asyncua allows them; anonymous clients only what changes nothing."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        allowed = self._permission_dict[UserRole.User]
-        forbidden = {ua.NodeId(number) for number in _FORBIDDEN}
-        self._permission_dict[UserRole.Anonymous] = allowed - forbidden
-
-
-# The server's certificate: the user's, or one of its own that is made at the first start.
-
-DAYS = 3650
-"""Validity of a certificate that is made here."""
-
-
 def application_uri() -> str:
     """Name of the server among all applications; the certificate has it too (OPC 10000-6, 6.2)."""
     return f"urn:{socket.gethostname()}:ur_energy_model"
@@ -101,231 +260,29 @@ def server_certificate(credentials: OpcuaCredentials) -> tuple[Path, Path]:
     """
     if credentials.certificate is not None and credentials.key is not None:
         return credentials.certificate, credentials.key
-    folder = xdg_folder("XDG_STATE_HOME", "~/.local/state") / "opcua"
-    certificate, key = folder / "certificate.der", folder / "key.pem"
-    if not (certificate.is_file() and key.is_file()):
-        try:
-            _make(certificate, key)
-        except OSError as error:
-            raise InputError(
-                OPTION,
-                f"no certificate can be made in {folder} ({error.strerror})",
-                "state certificate and key of opcua in the file of --credentials",
-            ) from error
-    return certificate, key
-
-
-def _make(certificate_file: Path, key_file: Path) -> None:
-    host = socket.gethostname()
+    folder, host = xdg_folder("XDG_STATE_HOME", "~/.local/state") / "opcua", socket.gethostname()
+    certificate_file, key_file = folder / "certificate.der", folder / "key.pem"
+    if certificate_file.is_file() and key_file.is_file():
+        return certificate_file, key_file
     key = generate_private_key()
+    names = x509.UniformResourceIdentifier(application_uri()), x509.DNSName(host)
     certificate = generate_self_signed_app_certificate(
         key,
         f"ur_energy on {host}"[:64],
         {},
-        [
-            x509.UniformResourceIdentifier(application_uri()),
-            x509.DNSName(host),
-            x509.DNSName("localhost"),
-        ],
+        [*names, x509.DNSName("localhost")],
         [ExtendedKeyUsageOID.SERVER_AUTH],
         DAYS,
     )
-    key_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with new_file(key_file, "wb") as file:
-        file.write(dump_private_key_as_pem(key))
-    key_file.chmod(0o600)
-    with new_file(certificate_file, "wb") as file:
-        file.write(certificate.public_bytes(Encoding.DER))
-
-
-# OpcuaDelivery: an OPC UA server in a thread with an event loop of its own.
-
-LONGEST_START, LONGEST_WRITE = 60.0, 10.0
-"""Longest times for the start and for a reading [s]; a loop that takes longer hangs."""
-MOST_CLIENTS = 20
-"""Connections that are accepted at once."""
-SILENCE = 5.0
-"""Time without readings after which the values of an arm are marked as old [s]."""
-SIGNED = [
-    ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
-    ua.SecurityPolicyType.Basic256Sha256_Sign,
-]
-T = TypeVar("T")
-
-
-class OpcuaDelivery:
-    """A Delivery that is a server.
-
-    Args:
-        address: where it listens; on loopback anonymous clients may read, also unencrypted.
-        path: of its URL.
-        users: passwords by name.
-        certificate: files of the server's certificate and key.
-        actions: what clients may ask of the estimator, None for nothing.
-    """
-
-    def __init__(
-        self,
-        address: Address,
-        path: str,
-        users: Mapping[str, str],
-        certificate: tuple[Path, Path],
-        actions: ArmActions | None,
-    ) -> None:
-        self.name = f"opc.tcp://{address}{path}"
-        self._address, self._users, self._certificate = address, users, certificate
-        self._actions = actions
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._server: Server | None = None
-        self._space: AddressSpace | None = None
-        self._machines: dict[str, MachineNodes] = {}
-        self._seen: dict[str, float] = {}
-        self._watch: asyncio.Task[None] | None = None
-
-    @property
-    def clients(self) -> int | None:
-        """Number of connections."""
-        server = self._server
-        if server is None or server.bserver is None:
-            return None
-        return len(server.bserver.clients)
-
-    def open(self) -> None:
-        """Start the server; a port in use is found before the types are loaded."""
-        self._address.listener().close()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name=f"{self.name} loop", daemon=True
-        )
-        self._thread.start()
-        self._run(self._start(), LONGEST_START)
-
-    def deliver(self, reading: ArmReading) -> None:
-        """Write the values of a reading, or mark them as old where the arm is lost."""
-        self._run(self._take(reading), LONGEST_WRITE)
-
-    def close(self) -> None:
-        """Stop the server and its thread."""
-        loop, thread = self._loop, self._thread
-        if loop is None or thread is None:
-            return
-        try:
-            with suppress(Exception):  # it may not have started
-                self._run(self._stop(), LONGEST_WRITE)
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(LONGEST_WRITE)
-            if not thread.is_alive():
-                loop.close()
-            self._loop = self._thread = self._server = None
-            self._machines.clear()
-            self._seen.clear()
-
-    def _run(self, work: Coroutine[Any, Any, T], longest: float) -> T:
-        assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(longest)
-
-    async def _start(self) -> None:
-        server = Server(user_manager=Users(self._users, anonymous=self._address.is_loopback))
-        await server.init()
-        await server.set_application_uri(application_uri())
-        server.set_server_name("ur_energy")
-        server.application_type = ua.ApplicationType.Server
-        server.iserver.max_connections = MOST_CLIENTS
-        server.set_endpoint(self.name)
-        certificate, key = self._certificate
-        await server.load_certificate(certificate)
-        await server.load_private_key(key)
-        policies, tokens = list(SIGNED), [ua.UserNameIdentityToken]
-        if self._address.is_loopback:
-            policies.append(ua.SecurityPolicyType.NoSecurity)
-            tokens.append(ua.AnonymousIdentityToken)
-        server.set_security_policy(policies, ReadingForAnonymous())
-        server.set_identity_tokens(tokens)
-        self._space = AddressSpace(server)
-        await self._space.add_types()
-        await server.start()
-        self._server = server
-        self._watch = asyncio.create_task(self._watch_arms())
-
-    async def _stop(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-        try:
-            if self._server is not None:
-                await self._server.stop()
-        finally:  # the library leaves tasks of subscriptions behind
-            left = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
-
-    async def _take(self, reading: ArmReading) -> None:
-        assert self._space is not None
-        machine = self._machines.get(reading.arm)
-        if machine is None:
-            machine = MachineNodes(self._space, reading.arm)
-            await machine.add(reading, self._actions)
-            self._machines[reading.arm] = machine
-        await machine.write(reading)
-        if reading.link.connected and reading.link.problem is None:
-            self._seen[reading.arm] = time.monotonic()
-        else:
-            self._seen.pop(reading.arm, None)
-            await machine.lose()
-
-    async def _watch_arms(self) -> None:
-        """Mark the values of arms that send nothing."""
-        while True:
-            await asyncio.sleep(1.0)
-            limit = time.monotonic() - SILENCE
-            for arm in [arm for arm, seen in self._seen.items() if seen < limit]:
-                del self._seen[arm]
-                await self._machines[arm].lose()
-
-
-OPTION = "--opcua"
-_FORM = "state opc.tcp://ADDRESS[:PORT][/PATH]"
-
-
-def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> Sink:
-    """The sink of a server.
-
-    Args:
-        url: opc.tcp://ADDRESS[:PORT][/PATH].
-        options: credentials and allow_network.
-        actions: what clients may ask of the estimator, None for nothing.
-
-    Raises:
-        InputError: the URL or the credentials cannot be used, or other machines would reach a
-            server without users.
-        MissingPackageError: asyncua is not installed.
-    """
-    address, path = _address(url, options)
-    credentials = read_credentials(options.credentials).opcua
-    if not (address.is_loopback or credentials.users):
-        raise InputError(
-            OPTION,
-            f"{address} can be reached from other machines, and there are no users",
-            "state opcua: users: in the file of --credentials",
-        )
-    # Without a handler, its warnings about clients would appear between the lines of the terminal.
-    logging.getLogger("asyncua").addHandler(logging.NullHandler())
-    certificate = server_certificate(credentials)
-    return QueuedSink(OpcuaDelivery(address, path, credentials.users, certificate, actions))
-
-
-def _address(url: str, options: SinkOptions) -> tuple[Address, str]:
-    """Where the server listens, and the path of its URL."""
-    if "@" in url:
-        raise InputError(
-            OPTION,
-            "a URL must not hold a user name or password, which all users of this machine can read",
-            "put users into the file of --credentials",
-        )
-    parts = urlsplit(url)
-    if parts.scheme != "opc.tcp" or not parts.netloc or parts.query or parts.fragment:
-        raise InputError(OPTION, f"'{url}' is not the URL of an OPC UA server", _FORM)
-    address = server_address("opcua", parts.netloc, options)
-    return address, "" if parts.path == "/" else parts.path
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with new_file(key_file, "wb") as file:
+            file.write(dump_private_key_as_pem(key))
+        key_file.chmod(0o600)
+        with new_file(certificate_file, "wb") as file:
+            file.write(certificate.public_bytes(Encoding.DER))
+    except OSError as error:
+        problem = f"no certificate can be made in {folder} ({error.strerror})"
+        remedy = "state certificate and key of opcua in the file of --credentials"
+        raise InputError(OPTION, problem, remedy) from error
+    return certificate_file, key_file

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from asyncua import Server, ua
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.powers import Channels
 from ur_energy_model.files import config_file
 from ur_energy_model.sinks.sink import ArmActions, ArmReading
 from ur_energy_model.typing import Array
@@ -45,32 +43,21 @@ ELECTRICITY = 1
 """Resource of every measurement."""
 RESOURCES = ("Not specified", "Electricity")
 """Those that occur here."""
-UNITS_URI = "http://www.opcfoundation.org/UA/units/un/cefact"
+Node: TypeAlias = "str | tuple[str, int] | int"
+"""Identifier in OWN, a namespace and number, or a number in OPC UA itself."""
 
 
-@dataclass(frozen=True)
-class Unit:
-    """A unit of measurement.
-
-    Attributes:
-        code: in UN/CEFACT Recommendation 20.
-        symbol, name: as displayed.
-    """
-
-    code: str
-    symbol: str
-    name: str
-
-    @property
-    def number(self) -> int:
-        """UnitId: the characters of the code as one number (OPC 10000-8, 5.6.3)."""
-        return int.from_bytes(self.code.encode(), "big")
+def _unit(code: str, symbol: str, name: str) -> ua.Variant:
+    """EUInformation; `code` is that of UN/CEFACT Recommendation 20 (OPC 10000-8, 5.6.3)."""
+    uri, number = "http://www.opcfoundation.org/UA/units/un/cefact", code.encode()
+    texts = ua.LocalizedText(symbol), ua.LocalizedText(name)
+    return ua.Variant(ua.EUInformation(uri, int.from_bytes(number, "big"), *texts))
 
 
-WATT = Unit("WTT", "W", "watt")
-WATT_HOUR = Unit("WHR", "W·h", "watt hour")
-JOULE = Unit("JOU", "J", "joule")
-SECOND = Unit("SEC", "s", "second [unit of time]")
+WATT = _unit("WTT", "W", "watt")
+WATT_HOUR = _unit("WHR", "W·h", "watt hour")
+JOULE = _unit("JOU", "J", "joule")
+SECOND = _unit("SEC", "s", "second [unit of time]")
 
 # Metering points of an arm, with the measurement identifiers of OPC 34100.
 
@@ -84,40 +71,39 @@ ACCURACY_CLASSES: tuple[float, ...] = (
 UNKNOWN_CLASS = 0
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(NamedTuple):
     """A measurement that OPC 34100 numbers.
 
     Attributes:
         name: BrowseName.
         number: MeasurementID.
-        unit: of the values.
-        is_double: Double if true, Float otherwise.
-        is_statistic: whether a reset sets it to zero.
+        unit: of the values, EUInformation.
+        kind: type of the values.
+        by: reference from its point; a statistic is set to zero by a reset.
     """
 
     name: str
     number: int
-    unit: Unit
-    is_double: bool = True
-    is_statistic: bool = True
+    unit: ua.Variant = WATT_HOUR
+    kind: ua.VariantType = ua.VariantType.Double
+    by: Node = HAS_STATISTIC_COMPONENT
+
+    def __hash__(self) -> int:
+        return self.number
 
 
-POWER = Quantity("DcActivePower", 1032, WATT, is_double=False, is_statistic=False)
-IMPORT = Quantity("DcEnergyTotalImportHp", 1023, WATT_HOUR)
-EXPORT = Quantity("DcEnergyTotalExportHp", 1026, WATT_HOUR)
-SUM = Quantity("DcEnergyTotalSumHp", 1029, WATT_HOUR)
+POWER = Quantity("DcActivePower", 1032, WATT, ua.VariantType.Float, ua.ObjectIds.HasComponent)
+IMPORT = Quantity("DcEnergyTotalImportHp", 1023)
+EXPORT = Quantity("DcEnergyTotalExportHp", 1026)
+SUM = Quantity("DcEnergyTotalSumHp", 1029)
 QUANTITIES = (POWER, IMPORT, EXPORT, SUM)
 """Of the arm's 48 V supply: consumed, fed back and their difference, since the last reset."""
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """A value of one metering point.
+class Measurement(NamedTuple):
+    """A value of one metering point, W or Wh.
 
-    Attributes:
-        value: W or Wh.
-        uncertainty: half width of its 95 % interval, in the same unit; NaN where unknown.
+    `uncertainty` is the half width of its 95 % interval, in the same unit; NaN where unknown.
     """
 
     value: float
@@ -139,64 +125,55 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement
     The uncertainties of import and export are that of their difference: the model does not tell
     them apart.
     """
-    snapshot = reading.snapshot
-    columns, energy = snapshot.channels, snapshot.since_reset
-    power_std, energy_std = _deviations(columns, snapshot.power), _deviations(columns, energy.net)
+    columns, energy = reading.snapshot.channels, reading.snapshot.since_reset
     channels = {MAIN: "total", STANDBY: "standby", DRIVERS: "driver", REGENERATION: "regeneration"}
+    if reading.snapshot.bus_measured:
+        channels[BUS] = "bus"
     positions = {point: columns.arm[channel] for point, channel in channels.items()}
-    if snapshot.bus_measured:
-        positions[BUS] = columns.arm["bus"]
     first = columns.per_joint["electrical_power"].start
     positions |= {joint: first + i for i, joint in enumerate(reading.joints)}
-    joints = dict(zip(reading.joints, columns.joints, strict=True))
-    consumed, fed_back = energy.consumed, energy.regenerated
-    out = {}
-    for point, column in positions.items():
-        name = joints.get(point, point)
-        wide = CONFIDENCE * energy_std.get(name, math.nan) / JOULES_PER_WATT_HOUR
-        out[point] = {
-            POWER: Measurement(
-                float(snapshot.power[column]), CONFIDENCE * power_std.get(name, math.nan)
-            ),
-            **{
-                quantity: Measurement(float(values[column]) / JOULES_PER_WATT_HOUR, wide)
-                for quantity, values in ((IMPORT, consumed), (EXPORT, fed_back), (SUM, energy.net))
-            },
+
+    def half_widths(values: Array) -> dict[str, float]:
+        joints, total = columns.deviations(values)
+        known = dict(zip(reading.joints, joints.tolist(), strict=True))
+        known |= {MAIN: total, STANDBY: columns.deviation_of_standby(values)}
+        return {point: CONFIDENCE * known.get(point, math.nan) for point in positions}
+
+    def measured(values: Array, half: Mapping[str, float], unit: float) -> dict[str, Measurement]:
+        return {
+            point: Measurement(float(values[column]) / unit, half[point] / unit)
+            for point, column in positions.items()
         }
-    return out
 
-
-def _deviations(columns: Channels, values: Array) -> dict[str, float]:
-    """Standard deviations of MAIN, STANDBY and the joints, by name in the channels."""
-    joints, total = columns.deviations(values)
-    return {
-        MAIN: total,
-        STANDBY: columns.deviation_of_standby(values),
-        **dict(zip(columns.joints, joints.tolist(), strict=True)),
+    of_energy, hour = half_widths(energy.net), JOULES_PER_WATT_HOUR
+    power = reading.snapshot.power
+    found = {
+        POWER: measured(power, half_widths(power), 1.0),
+        IMPORT: measured(energy.consumed, of_energy, hour),
+        EXPORT: measured(energy.regenerated, of_energy, hour),
+        SUM: measured(energy.net, of_energy, hour),
     }
+    return {point: {quantity: found[quantity][point] for quantity in found} for point in positions}
 
 
-# Values under the names of the ROS topics, for clients that want numbers and no model.
+def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant | None]]:
+    """Values and units under the names of the ROS topics, for clients that want no model.
 
-STATE, LOST = "state", "samples_lost"
-CYCLE = "energy/cycle/"
-
-
-def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, Unit | None]]:
-    """Values and units by name; those of cycles only where one has ended."""
-    out: dict[str, tuple[float | str, Unit | None]] = {
+    Those of cycles only where one has ended.
+    """
+    out: dict[str, tuple[float | str, ua.Variant | None]] = {
         name: (value, WATT if name.endswith("/power") else JOULE)
         for name, value in reading.numbers().items()
     }
-    out[STATE] = reading.snapshot.state.name.lower(), None
-    out[LOST] = reading.link.lost, None
+    out |= {"state": (reading.state, None), "samples_lost": (reading.link.lost, None)}
     for cycle in reading.cycles[-1:]:
-        energy = float(cycle.reading.net[reading.snapshot.channels.arm["total"]])
-        out[f"{CYCLE}number"] = cycle.number, None
-        out[f"{CYCLE}energy"] = energy, JOULE
-        out[f"{CYCLE}duration"] = cycle.duration, SECOND
-        out[f"{CYCLE}peak_power"] = cycle.peak_power, WATT
-        out[f"{CYCLE}program"] = cycle.program or "", None
+        out |= {
+            "energy/cycle/number": (cycle.number, None),
+            "energy/cycle/energy": (reading.energy_of(cycle), JOULE),
+            "energy/cycle/duration": (cycle.duration, SECOND),
+            "energy/cycle/peak_power": (cycle.peak_power, WATT),
+            "energy/cycle/program": (cycle.program or "", None),
+        }
     return out
 
 
@@ -204,8 +181,6 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, Unit | Non
 
 IDS = ua.ObjectIds
 _KINDS = {float: ua.VariantType.Double, int: ua.VariantType.Int64, str: ua.VariantType.String}
-NOTHING = ua.Variant(None, ua.VariantType.DateTime)
-EMPTY_TEXT = ua.Variant(ua.LocalizedText(""))
 _PERCENT = [f"{limit:g} %" for limit in ACCURACY_CLASSES]
 CLASS_TEXTS = ("unknown", *_PERCENT, f"more than {_PERCENT[-1]}")
 
@@ -215,13 +190,7 @@ def variant(value: float | str) -> ua.Variant:
     return ua.Variant(value, _KINDS[type(value)])
 
 
-def unit_variant(unit: Unit) -> ua.Variant:
-    """EUInformation of a unit."""
-    text = ua.LocalizedText(unit.symbol), ua.LocalizedText(unit.name)
-    return ua.Variant(ua.EUInformation(UNITS_URI, unit.number, *text))
-
-
-def enum_variant(names: tuple[str, ...], descriptions: tuple[str, ...] = ()) -> ua.Variant:
+def _enum_values(names: tuple[str, ...], descriptions: tuple[str, ...] = ()) -> ua.Variant:
     """EnumValues, numbered from 0."""
     texts = descriptions or ("",) * len(names)
     values = [
@@ -231,19 +200,13 @@ def enum_variant(names: tuple[str, ...], descriptions: tuple[str, ...] = ()) -> 
     return ua.Variant(values, ua.VariantType.ExtensionObject)
 
 
-RESOURCE_VALUES = enum_variant(RESOURCES)
-CLASSES = enum_variant(tuple(f"ACCURACY_CLASS_{k}" for k in range(16)), CLASS_TEXTS)
+RESOURCE_VALUES = _enum_values(RESOURCES)
+CLASSES = _enum_values(tuple(f"ACCURACY_CLASS_{k}" for k in range(16)), CLASS_TEXTS)
 """EnumValues of the accuracy domain "percent of the actual reading"."""
-Node: TypeAlias = "ua.NodeId | tuple[str, int] | int"
-"""A node, its namespace and number, or its number in OPC UA itself."""
 
 
 class AddressSpace:
-    """Adds nodes to a server.
-
-    Args:
-        server: initialised, not started.
-    """
+    """Adds nodes to a server that is initialised and not started."""
 
     def __init__(self, server: Server) -> None:
         self.server, self._session = server, server.iserver.isession
@@ -260,98 +223,62 @@ class AddressSpace:
                 await self.server.write_attribute_value(self.id(node), ua.DataValue(values))
 
     def id(self, node: Node) -> ua.NodeId:
-        """Identifier of a node."""
-        if isinstance(node, ua.NodeId):
-            return node
+        """Identifier of a node; a text is that of a node in the namespace OWN."""
+        if isinstance(node, str):
+            return ua.NodeId(node, self.spaces[OWN])
         uri, number = (BASE, node) if isinstance(node, int) else node
         return ua.NodeId(number, self.spaces[uri])
 
-    async def object(
-        self, parent: Node, node: ua.NodeId, name: tuple[str, str], kind: Node, by: Node
-    ) -> ua.NodeId:
-        """Add an object.
-
-        Args:
-            parent: node above it.
-            node: its identifier.
-            name: browse name, and the namespace of it.
-            kind: type definition.
-            by: reference from the parent.
-        """
-        attributes = ua.ObjectAttributes()
-        return await self._add(parent, node, name, ua.NodeClass.Object, attributes, kind, by)
-
-    async def variable(
+    async def add(
         self,
         parent: Node,
-        node: ua.NodeId,
-        name: tuple[str, str],
-        value: ua.Variant,
-        kind: Node = IDS.PropertyType,
-        *,
+        node: str,
+        uri: str,
+        kind: Node,
         by: Node | None = None,
-        writable: bool = False,
+        *,
+        name: str = "",
+        value: ua.Variant | None = None,
         data_type: int | None = None,
-    ) -> ua.NodeId:
-        """Add a variable, by default a property.
+        writable: bool = False,
+    ) -> str:
+        """Add an object, or with a value a variable; returns its identifier.
 
         Args:
             parent: node above it.
-            node: its identifier.
-            name: browse name, and the namespace of it.
-            value: first value.
+            node: its identifier in the namespace OWN.
+            uri: namespace of its browse name.
             kind: type definition.
             by: reference from the parent, default HasProperty or HasComponent.
+            name: browse name, default the end of the identifier.
+            value: first value of a variable.
+            data_type: of a variable, default that of the value.
             writable: whether users may change it.
-            data_type: default that of the value.
         """
-        access = ua.AccessLevel.CurrentRead.mask
-        access |= ua.AccessLevel.CurrentWrite.mask if writable else 0
-        is_array = isinstance(value.Value, list)
-        attributes = ua.VariableAttributes(
-            Value=value,
-            DataType=ua.NodeId(int(value.VariantType) if data_type is None else data_type),
-            ValueRank=ua.ValueRank.OneDimension if is_array else ua.ValueRank.Scalar,
-            ArrayDimensions=[0] if is_array else None,
-            AccessLevel=access,
-            UserAccessLevel=access,
-        )
+        name = name or node.rpartition("/")[2]
+        text = ua.LocalizedText(name)
+        node_class, attributes = ua.NodeClass.Object, ua.ObjectAttributes(DisplayName=text)
+        if value is not None:
+            is_array = isinstance(value.Value, list)
+            access = ua.AccessLevel.CurrentRead.mask
+            access |= ua.AccessLevel.CurrentWrite.mask if writable else 0
+            node_class = ua.NodeClass.Variable
+            attributes = ua.VariableAttributes(
+                DisplayName=text,
+                Value=value,
+                DataType=ua.NodeId(int(value.VariantType) if data_type is None else data_type),
+                ValueRank=ua.ValueRank.OneDimension if is_array else ua.ValueRank.Scalar,
+                ArrayDimensions=[0] if is_array else None,
+                AccessLevel=access,
+                UserAccessLevel=access,
+            )
         if by is None:
             by = IDS.HasProperty if kind == IDS.PropertyType else IDS.HasComponent
-        return await self._add(parent, node, name, ua.NodeClass.Variable, attributes, kind, by)
-
-    async def refer(self, source: ua.NodeId, by: Node, target: ua.NodeId) -> None:
-        """Add a reference between two nodes, in both directions."""
-        items = [
-            ua.AddReferencesItem(
-                SourceNodeId=start,
-                ReferenceTypeId=self.id(by),
-                IsForward=forward,
-                TargetNodeId=end,
-                TargetNodeClass=ua.NodeClass.Unspecified,
-            )
-            for start, forward, end in ((source, True, target), (target, False, source))
-        ]
-        for result in await self._session.add_references(items):
-            result.check()
-
-    async def _add(
-        self,
-        parent: Node,
-        node: ua.NodeId,
-        name: tuple[str, str],
-        node_class: ua.NodeClass,
-        attributes: Any,
-        kind: Node,
-        by: Node,
-    ) -> ua.NodeId:
-        text, uri = name
-        attributes.DisplayName = ua.LocalizedText(text)
         item = ua.AddNodesItem(
             ParentNodeId=self.id(parent),
             ReferenceTypeId=self.id(by),
-            RequestedNewNodeId=node,
-            BrowseName=ua.QualifiedName(text, self.spaces[uri]),
+            RequestedNewNodeId=self.id(node),
+            BrowseName=ua.QualifiedName(name, self.spaces[uri]),
             NodeClass=node_class,
             NodeAttributes=attributes,
             TypeDefinition=self.id(kind),
@@ -359,6 +286,21 @@ class AddressSpace:
         (result,) = await self._session.add_nodes([item])
         result.StatusCode.check()
         return node
+
+    async def refer(self, source: Node, by: Node, target: Node) -> None:
+        """Add a reference between two nodes, in both directions."""
+        items = [
+            ua.AddReferencesItem(
+                SourceNodeId=self.id(start),
+                ReferenceTypeId=self.id(by),
+                IsForward=forward,
+                TargetNodeId=self.id(end),
+                TargetNodeClass=ua.NodeClass.Unspecified,
+            )
+            for start, forward, end in ((source, True, target), (target, False, source))
+        ]
+        for result in await self._session.add_references(items):
+            result.check()
 
 
 # Methods of a machine: reset of the counters, and energies since the last call.
@@ -373,58 +315,43 @@ _INTERVAL = {
 }
 
 
-def reset(actions: ArmActions) -> Callable[..., list[ua.Variant]]:
-    """ResetEnergy(Reason): sets the counters since reset to zero; the lifetime ones continue."""
+async def add_methods(space: AddressSpace, machine: str, actions: ArmActions) -> None:
+    """Add the methods to a machine, and ResetStatistics to its main metering point.
 
-    def call(_parent: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+    ResetEnergy(Reason) and ResetStatistics set the counters since reset to zero; the lifetime ones
+    continue. ReadInterval has the energies since the last call of any client, sink or service.
+    """
+
+    def reset(_parent: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         reason = str(arguments[0].Value or "") if arguments else ""
         actions.reset(reason[:LONGEST_REASON] or "OPC UA client")
         return []
 
-    return call
+    def read_interval(_parent: ua.NodeId, *_: ua.Variant) -> list[ua.Variant]:
+        found: dict[str, Any] = dict(actions.read_interval())
+        numbers = [found.get(key) for key in _INTERVAL]
+        return [
+            *(variant(math.nan if number is None else float(number)) for number in numbers),
+            variant(json.dumps(found)),
+        ]
 
+    def argument(name: str, kind: ua.VariantType, words: str) -> ua.Argument:
+        data_type, rank = ua.NodeId(int(kind)), ua.ValueRank.Scalar
+        description = ua.LocalizedText(words)
+        return ua.Argument(Name=name, DataType=data_type, ValueRank=rank, Description=description)
 
-def read_interval(actions: ArmActions) -> Callable[..., list[ua.Variant]]:
-    """ReadInterval: energies since the last call of any client, sink or service."""
-
-    def call(_parent: ua.NodeId, *_: ua.Variant) -> list[ua.Variant]:
-        found = dict(actions.read_interval())
-        numbers = [ua.Variant(_number(found.get(key)), ua.VariantType.Double) for key in _INTERVAL]
-        return [*numbers, ua.Variant(json.dumps(found), ua.VariantType.String)]
-
-    return call
-
-
-async def add_methods(
-    space: AddressSpace, machine: ua.NodeId, main: ua.NodeId, actions: ArmActions
-) -> None:
-    """Add the methods to a machine, and ResetStatistics to its main metering point."""
-    own, name = space.spaces[OWN], machine.Identifier
     text, double = ua.VariantType.String, ua.VariantType.Double
-    reason = _argument("Reason", text, "kept with the counters")
-    outputs = [_argument(key, double, words) for key, words in _INTERVAL.items()]
-    outputs.append(_argument("json", text, "all of it, with the joints"))
-    for parent, method, uri, call, inputs, results in (
-        (machine, "ResetEnergy", OWN, reset(actions), [reason], []),
-        (machine, "ReadInterval", OWN, read_interval(actions), [], outputs),
-        (main, f"{MAIN}/ResetStatistics", IA, reset(actions), [], []),
+    reason = argument("Reason", text, "kept with the counters")
+    outputs = [argument(key, double, words) for key, words in _INTERVAL.items()]
+    outputs.append(argument("json", text, "all of it, with the joints"))
+    for parent, name, uri, call, inputs, results in (
+        (machine, "ResetEnergy", OWN, reset, [reason], []),
+        (machine, "ReadInterval", OWN, read_interval, [], outputs),
+        (f"{machine}/{MAIN}", "ResetStatistics", IA, reset, [], []),
     ):
-        browse_name = ua.QualifiedName(method.rpartition("/")[2], space.spaces[uri])
-        node = ua.NodeId(f"{name}/{method}", own)
-        await space.server.get_node(parent).add_method(node, browse_name, call, inputs, results)
-
-
-def _argument(name: str, kind: ua.VariantType, description: str) -> ua.Argument:
-    return ua.Argument(
-        Name=name,
-        DataType=ua.NodeId(int(kind)),
-        ValueRank=ua.ValueRank.Scalar,
-        Description=ua.LocalizedText(description),
-    )
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
+        browse_name = ua.QualifiedName(name, space.spaces[uri])
+        node = space.server.get_node(space.id(parent))
+        await node.add_method(space.id(f"{parent}/{name}"), browse_name, call, inputs, results)
 
 
 # MachineNodes: one arm.
@@ -453,8 +380,8 @@ class MachineNodes:
 
     def __init__(self, space: AddressSpace, arm: str) -> None:
         self._space, self._arm = space, arm
-        self._made: dict[str, tuple[ua.NodeId, ua.VariantType]] = {}
-        """Variables that readings change, and the types of their values, by key."""
+        self._kinds: dict[str, ua.VariantType] = {}
+        """Types of the values of all variables, by key."""
         self._points: set[str] = set()
         self._written: dict[str, object] = {}
         self._status = ua.StatusCodes.Good
@@ -466,24 +393,33 @@ class MachineNodes:
             reading: the first one.
             actions: what clients may ask of the estimator, None for nothing.
         """
-        space, folder = self._space, IDS.FolderType
-        machine = ua.NodeId(self._arm, space.spaces[OWN])
-        name = self._arm, OWN
-        await space.object(MACHINES, machine, name, IDS.BaseObjectType, IDS.Organizes)
-        await self._add_identification(machine, reading)
+        machine, add = self._arm, self._space.add
+        await add(MACHINES, machine, OWN, IDS.BaseObjectType, IDS.Organizes, name=machine)
+        nameplate = f"{machine}/Identification"
+        await add(machine, nameplate, DI, MACHINE_IDENTIFICATION_TYPE, IDS.HasAddIn)
+        serial = reading.snapshot.serial or "unknown"
+        model = "" if reading.robot is None else reading.robot.name
+        for name, value in {  # OPC 40001-1
+            "Manufacturer": ua.Variant(ua.LocalizedText("Universal Robots")),
+            "Model": ua.Variant(ua.LocalizedText(model)),
+            "SerialNumber": variant(serial),
+            "ProductInstanceUri": variant(f"urn:universal-robots:{serial}"),
+        }.items():
+            await self._variable("Identification", name, DI, value)
         parent = machine
-        for text, uri in FOLDERS:
+        for name, uri in FOLDERS:
             by = IDS.HasComponent if parent is machine else IDS.Organizes
-            parent = await space.object(parent, self._id(text), (text, uri), folder, by)
+            parent = await add(parent, f"{machine}/{name}", uri, IDS.FolderType, by)
         await self._add_points(metering_points(reading))
-        await space.object(machine, self._id(PLAIN), (PLAIN, OWN), folder, IDS.HasComponent)
+        await add(machine, f"{machine}/{PLAIN}", OWN, IDS.FolderType)
         if actions is not None:
-            await add_methods(space, machine, self._id(MAIN), actions)
+            await add_methods(self._space, machine, actions)
 
     async def write(self, reading: ArmReading) -> None:
         """Write what has changed."""
-        points, values = metering_points(reading), dict[str, object]()
+        points = metering_points(reading)
         await self._add_points(points)
+        values: dict[str, object] = {START: datetime.fromisoformat(reading.snapshot.reset_time)}
         for point, measurements in points.items():
             for quantity, measurement in measurements.items():
                 key, number = f"{point}/{quantity.name}", measurement.accuracy_class
@@ -494,10 +430,9 @@ class MachineNodes:
                 values[f"{key}/Resource"] = ELECTRICITY
                 values[f"{key}/Resource/ValueAsText"] = RESOURCES[ELECTRICITY]
         for name, (value, unit) in plain_values(reading).items():
-            if name not in self._made:
+            if name not in self._kinds:
                 await self._add_plain(name, value, unit)
             values[name] = value
-        values[START] = datetime.fromisoformat(reading.snapshot.reset_time)
         everything, self._status = self._status != ua.StatusCodes.Good, ua.StatusCodes.Good
         changed = {
             key: value
@@ -514,97 +449,71 @@ class MachineNodes:
             await self._write(self._written, datetime.now(timezone.utc))
 
     async def _write(self, values: Mapping[str, Any], time: datetime) -> None:
+        status = ua.StatusCode(self._status)
         for key, value in values.items():
-            node, kind = self._made[key]
+            kind = self._kinds[key]
             typed = ua.LocalizedText(value) if kind == ua.VariantType.LocalizedText else value
-            data = ua.DataValue(
-                ua.Variant(typed, kind), ua.StatusCode(self._status), SourceTimestamp=time
-            )
+            data = ua.DataValue(ua.Variant(typed, kind), status, SourceTimestamp=time)
+            node = self._space.id(f"{self._arm}/{key}")
             await self._space.server.write_attribute_value(node, data)
 
-    def _id(self, key: str) -> ua.NodeId:
-        return ua.NodeId(f"{self._arm}/{key}", self._space.spaces[OWN])
-
-    async def _changing(
+    async def _variable(
         self,
-        parent: ua.NodeId,
-        key: str,
+        above: str,
+        name: str,
         uri: str,
         value: ua.Variant,
         kind: Node = IDS.PropertyType,
         by: Node | None = None,
-        name: str = "",
-    ) -> ua.NodeId:
-        """Add a variable that readings change; its browse name is the end of its key."""
-        name = name or key.rpartition("/")[2]
-        node = await self._space.variable(parent, self._id(key), (name, uri), value, kind, by=by)
-        self._made[key] = (node, value.VariantType)
-        return node
-
-    async def _constant(
-        self, parent: ua.NodeId, key: str, uri: str, value: ua.Variant, data_type: int | None = None
-    ) -> None:
-        """Add a property; its browse name is the end of its key."""
-        name = key.rpartition("/")[2], uri
-        await self._space.variable(parent, self._id(key), name, value, data_type=data_type)
-
-    async def _add_identification(self, machine: ua.NodeId, reading: ArmReading) -> None:
-        """The nameplate of OPC 40001-1."""
-        serial = reading.snapshot.serial or "unknown"
-        model = "" if reading.robot is None else reading.robot.name
-        text = "Identification"
-        kind, by = MACHINE_IDENTIFICATION_TYPE, IDS.HasAddIn
-        parent = await self._space.object(machine, self._id(text), (text, DI), kind, by)
-        for name, value in {
-            "Manufacturer": ua.Variant(ua.LocalizedText("Universal Robots")),
-            "Model": ua.Variant(ua.LocalizedText(model)),
-            "SerialNumber": variant(serial),
-            "ProductInstanceUri": variant(f"urn:universal-robots:{serial}"),
-        }.items():
-            await self._constant(parent, f"{text}/{name}", DI, value)
+        **named: Any,
+    ) -> str:
+        """Add a variable, by default a property, below the node of a key; returns its key."""
+        key = f"{above}/{name}"
+        parent = f"{self._arm}/{above}"
+        await self._space.add(parent, f"{self._arm}/{key}", uri, kind, by, value=value, **named)
+        self._kinds[key] = value.VariantType
+        return key
 
     async def _add_points(self, points: Mapping[str, Mapping[Quantity, Measurement]]) -> None:
         """Add the metering points that are new, as objects of OPC 34100, MAIN first."""
-        space = self._space
+        space, machine = self._space, self._arm
         for point in [point for point in points if point not in self._points]:
             self._points.add(point)
-            name = point, MACHINERY_ENERGY if point == MAIN else OWN
-            folder = self._id(FOLDERS[-1][0])
-            node = await space.object(
-                folder, self._id(point), name, MEASUREMENT_TYPE, IDS.Organizes
-            )
-            tag = self._id(f"{point}/ApplicationTag")
-            await space.variable(node, tag, ("ApplicationTag", ECM), variant(""), writable=True)
+            folder, node = f"{machine}/{FOLDERS[-1][0]}", f"{machine}/{point}"
+            uri = MACHINERY_ENERGY if point == MAIN else OWN
+            await space.add(folder, node, uri, MEASUREMENT_TYPE, IDS.Organizes)
+            await self._variable(point, "ApplicationTag", ECM, variant(""), writable=True)
             if point == MAIN:
-                await self._changing(node, START, IA, NOTHING)
+                nothing = ua.Variant(None, ua.VariantType.DateTime)
+                await space.add(node, f"{machine}/{START}", IA, IDS.PropertyType, value=nothing)
+                self._kinds[START] = nothing.VariantType
             elif point != BUS:  # which measures the energy of MAIN once more
-                await space.refer(self._id(MAIN), CONTAINS, node)
+                await space.refer(f"{machine}/{MAIN}", CONTAINS, node)
             for quantity in points[point]:
-                await self._add_measurement(node, f"{point}/{quantity.name}", quantity)
+                await self._add_measurement(point, quantity)
 
-    async def _add_measurement(self, point: ua.NodeId, key: str, quantity: Quantity) -> None:
-        kind = ua.VariantType.Double if quantity.is_double else ua.VariantType.Float
-        by: Node = HAS_STATISTIC_COMPONENT if quantity.is_statistic else IDS.HasComponent
-        node = await self._changing(point, key, ECM, ua.Variant(0.0, kind), VALUE_TYPE, by)
+    async def _add_measurement(self, point: str, quantity: Quantity) -> None:
+        zero, add = ua.Variant(0.0, quantity.kind), self._variable
+        key = await add(point, quantity.name, ECM, zero, VALUE_TYPE, quantity.by)
         domain = ua.Variant(self._space.id(PERCENT_OF_READING), ua.VariantType.NodeId)
         number = ua.Variant(quantity.number, ua.VariantType.UInt16)
-        unit = unit_variant(quantity.unit)
-        await self._constant(node, f"{key}/AccuracyDomain", ECM, domain)
-        await self._constant(node, f"{key}/MeasurementID", ECM, number)
-        await self._constant(node, f"{key}/EngineeringUnits", BASE, unit, IDS.EUInformation)
-        await self._changing(node, f"{key}/Uncertainty", OWN, variant(0.0))
+        await add(key, "AccuracyDomain", ECM, domain)
+        await add(key, "MeasurementID", ECM, number)
+        await add(key, "EngineeringUnits", BASE, quantity.unit, data_type=IDS.EUInformation)
+        await add(key, "Uncertainty", OWN, variant(0.0))
         for name, names in (("AccuracyClass", CLASSES), ("Resource", RESOURCE_VALUES)):
-            zero = ua.Variant(0, ua.VariantType.UInt32)
-            own, states = f"{key}/{name}", IDS.MultiStateValueDiscreteType
-            child = await self._changing(node, own, ECM, zero, states)
-            await self._constant(child, f"{own}/EnumValues", BASE, names, IDS.EnumValueType)
-            await self._changing(child, f"{own}/ValueAsText", BASE, EMPTY_TEXT)
+            none = ua.Variant(0, ua.VariantType.UInt32)
+            child = await add(key, name, ECM, none, IDS.MultiStateValueDiscreteType)
+            await add(child, "EnumValues", BASE, names, data_type=IDS.EnumValueType)
+            await add(child, "ValueAsText", BASE, ua.Variant(ua.LocalizedText("")))
 
-    async def _add_plain(self, name: str, value: float | str, unit: Unit | None) -> None:
+    async def _add_plain(self, name: str, value: float | str, unit: ua.Variant | None) -> None:
         """Add a variable with the name of a ROS topic."""
-        first, folder = variant(type(value)()), self._id(PLAIN)
+        machine, first = self._arm, variant(type(value)())
         kind = IDS.BaseDataVariableType if unit is None else IDS.AnalogUnitType
-        node = await self._changing(folder, name, OWN, first, kind, name=name)
+        node, parent = f"{machine}/{name}", f"{machine}/{PLAIN}"
+        await self._space.add(parent, node, OWN, kind, name=name, value=first)
+        self._kinds[name] = first.VariantType
         if unit is not None:
-            key = f"{name}/EngineeringUnits"
-            await self._constant(node, key, BASE, unit_variant(unit), IDS.EUInformation)
+            kind = IDS.EUInformation
+            await self._variable(name, "EngineeringUnits", BASE, unit, data_type=kind)
