@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import random
-import select
-import socket
 import sys
 import threading
-import time
+from asyncio import StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing
 from urllib.parse import urlsplit
 
 import foxglove
@@ -24,6 +23,147 @@ from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
 from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.message_encoder import BagTopic
+
+# Clients that break off are no matter for the terminal; a program may add its own handler.
+logging.getLogger("foxglove").addHandler(logging.NullHandler())
+
+SERVER_NAME = "ur_energy_model"
+BACKLOG = 512
+"""Messages that wait for a slow client; the oldest is dropped for a new one."""
+
+
+def foxglove_sink(text: str, options: SinkOptions, actions: ArmActions | None = None) -> QueuedSink:
+    """A Foxglove server as a sink; its text is ADDRESS:PORT."""
+    address = server_address("foxglove", text, options)
+    return QueuedSink(FoxgloveDelivery(address, options.foxglove_origins))
+
+
+class FoxgloveDelivery(ServerListener):
+    """Serves readings at an address; see sink.Delivery.
+
+    Args:
+        address: port 0 takes a free one, which `address` then has.
+        origins: further pages that may connect, see `is_allowed`.
+    """
+
+    def __init__(self, address: Address, origins: Sequence[str] = ()) -> None:
+        self.address, self._origins = address, tuple(origins)
+        self._gate: OriginGate | None = None
+        self._messages = ReadingMessages()
+        # Channels belong to the context and outlive a server that had to be opened again.
+        self._context = foxglove.Context()
+        self._channels: dict[BagTopic, foxglove.Channel] = {}
+        self._kept: dict[str, Messages] = {}
+        self._server: WebSocketServer | None = None
+        self._lock = threading.Lock()
+        self._subscriptions: Counter[int] = Counter()
+        self._new_topics: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """Kind and address."""
+        return f"foxglove {self.address}"
+
+    @property
+    def clients(self) -> int:
+        """Number of clients with a subscription."""
+        return len(self._subscriptions)
+
+    @property
+    def subscriptions(self) -> int:
+        """Number of subscriptions of all clients."""
+        with self._lock:
+            return self._subscriptions.total()
+
+    def open(self) -> None:
+        """Begin to listen; before the first reading, only check that this is possible.
+
+        Raises:
+            OSError: the port is in use, or the address is not one of this machine.
+        """
+        if self._channels:
+            self._listen()
+        else:
+            self.address.listener().close()
+
+    def deliver(self, reading: ArmReading) -> None:
+        """Send one reading to every client; clients never make this wait.
+
+        The server listens from the first reading on, which makes the channels: the SDK refuses
+        subscriptions that come at once after the advertisement of a channel to a client that is
+        connected.
+
+        Raises:
+            OSError: the server cannot listen with the first reading.
+        """
+        encoded = self._messages.of_reading(reading)
+        for topic in (CYCLE, *(messages.topic for messages in encoded)):
+            if topic not in self._channels:
+                kind = topic.kind
+                self._channels[topic] = foxglove.Channel(
+                    topic.name,
+                    schema=foxglove.Schema(
+                        name=kind.name, encoding=kind.schema_encoding, data=kind.definition_bytes
+                    ),
+                    message_encoding=kind.message_encoding,
+                    context=self._context,
+                )
+        if self._server is None:
+            self._listen()
+        with self._lock:
+            late, self._new_topics = self._new_topics & self._kept.keys(), set()
+        for messages in (*(self._kept[topic] for topic in late), *encoded):
+            if messages.topic.latched:
+                self._kept[messages.topic.name] = messages
+            channel = self._channels[messages.topic]
+            for stamp, payload in zip(messages.stamp.tolist(), messages.payload, strict=True):
+                channel.log(payload.tobytes(), log_time=stamp)
+
+    def close(self) -> None:
+        """Disconnect all clients and free the port."""
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            gate.close()
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+
+    def _listen(self) -> None:
+        with self._lock:
+            self._subscriptions.clear()
+        # Behind the gate, on a loopback address that cannot be guessed where there are many.
+        host = "127.0.0.1"
+        if sys.platform.startswith("linux"):
+            host = ".".join(map(str, [127, *(random.randint(2, 254) for _ in range(3))]))
+        server = foxglove.start_server(
+            name=SERVER_NAME,
+            host=host,
+            port=0,
+            context=self._context,
+            server_listener=self,
+            message_backlog_size=BACKLOG,
+        )
+        try:
+            self._gate = OriginGate(self.address, (host, server.port), self._origins)
+        except OSError:
+            server.stop()
+            raise
+        self._server = server
+        self.address = Address(self.address.host, self._gate.port)
+
+    def on_subscribe(self, client: Client, channel: ChannelView) -> None:
+        """A client subscribes to a topic; called from the server's threads."""
+        with self._lock:
+            self._subscriptions[client.id] += 1
+            self._new_topics.add(channel.topic)
+
+    def on_unsubscribe(self, client: Client, channel: ChannelView) -> None:
+        """A client unsubscribes or disconnects; called from the server's threads."""
+        with self._lock:
+            self._subscriptions[client.id] -= 1
+            if self._subscriptions[client.id] <= 0:
+                del self._subscriptions[client.id]
+
 
 # OriginGate: in front of the Foxglove server; keeps pages of foreign sites from reading the arm.
 #
@@ -73,20 +213,16 @@ def is_allowed(origin: str, host: str, allowed: Iterable[str]) -> bool:
     return own.is_loopback or name == urlsplit(f"//{host}").hostname
 
 
-def hidden_host() -> str:
-    """Loopback address for the server behind the gate; if possible one that cannot be guessed."""
-    if not sys.platform.startswith("linux"):
-        return "127.0.0.1"
-    return f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.{random.randint(2, 254)}"
-
-
 class OriginGate:
-    """Passes connections on to a server, those of foreign pages excepted.
+    """Passes connections on to a server, those of foreign pages excepted; a thread of its own.
 
     Args:
         address: to listen on; port 0 takes a free one.
         server: host and port of the server.
         allowed: see `is_allowed`.
+
+    Attributes:
+        port: that it listens on.
 
     Raises:
         OSError: the address cannot be used.
@@ -95,258 +231,67 @@ class OriginGate:
     def __init__(self, address: Address, server: tuple[str, int], allowed: Iterable[str]) -> None:
         self._server, self._allowed = server, tuple(allowed)
         self._listener = address.listener()
-        self._free = threading.BoundedSemaphore(MOST_CLIENTS)
-        self._closing = False
-        self._thread = threading.Thread(target=self._accept, name="foxglove gate", daemon=True)
+        self.port: int = self._listener.getsockname()[1]
+        self._clients: set[StreamWriter] = set()
+        self._loop = asyncio.new_event_loop()
+        self._closed = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="foxglove gate", daemon=True)
         self._thread.start()
 
-    @property
-    def port(self) -> int:
-        """Port that it listens on."""
-        return int(self._listener.getsockname()[1])
-
     def close(self) -> None:
-        """Stop listening; connections end with the server's."""
-        self._closing = True
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        """Stop listening and end all connections."""
+        self._loop.call_soon_threadsafe(self._closed.set)
         self._thread.join()
 
-    def _accept(self) -> None:
-        while not self._closing:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                if not self._closing:
-                    time.sleep(0.05)  # too many open files: some may be closed
-                continue
-            if not self._free.acquire(blocking=False):
-                client.close()
-                continue
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+    def _run(self) -> None:
+        async def listen() -> None:
+            server = await asyncio.start_server(self._serve, sock=self._listener, limit=MOST_HEADER)
+            await self._closed.wait()
+            server.close()
+            for each in self._clients:
+                each.transport.abort()  # which ends its task
+            if left := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(left, timeout=1.0)
 
-    def _serve(self, client: socket.socket) -> None:
+        with closing(self._loop) as loop:
+            loop.run_until_complete(listen())
+
+    async def _serve(self, client: StreamReader, answer: StreamWriter) -> None:
+        self._clients.add(answer)
         try:
-            with client, suppress(OSError):
-                request = _request(client)
-                headers = _headers(request)
-                host = headers.get("host", "")
-                if not request:
-                    return
-                if not is_allowed(headers.get("origin", ""), host, self._allowed):
-                    client.sendall(_REFUSAL)
-                    return
-                with socket.create_connection(self._server, DEADLINE) as server:
-                    server.sendall(request)
-                    _pass(client, server)
+            if len(self._clients) <= MOST_CLIENTS:
+                await self._pass_on(client, answer)
+        except (OSError, EOFError, asyncio.TimeoutError, asyncio.LimitOverrunError):
+            pass  # a client that goes away, or sends no request in time
         finally:
-            self._free.release()
+            self._clients.remove(answer)
+            answer.close()
+
+    async def _pass_on(self, client: StreamReader, answer: StreamWriter) -> None:
+        request = await asyncio.wait_for(client.readuntil(b"\r\n\r\n"), DEADLINE)
+        headers: dict[str, str] = {}
+        for line in request.decode("latin-1").split("\r\n")[1:]:
+            name, _, value = line.partition(":")
+            key = name.strip().lower()
+            # Of several Origins, one that no page has.
+            headers[key] = "null" if key == "origin" and key in headers else value.strip()
+        if not is_allowed(headers.get("origin", ""), headers.get("host", ""), self._allowed):
+            answer.write(_REFUSAL)
+            return
+        server, question = await asyncio.open_connection(*self._server)
+        question.write(request)
+        ways = (client, question), (server, answer)
+        await asyncio.gather(*(_pass(*way) for way in ways), return_exceptions=True)
 
 
-def _request(client: socket.socket) -> bytes:
-    """What a client sends up to the end of its headers, or more; empty if it does not in time."""
-    deadline, request = time.monotonic() + DEADLINE, b""
-    while b"\r\n\r\n" not in request and len(request) < MOST_HEADER:
-        client.settimeout(max(deadline - time.monotonic(), 0.001))
-        piece = client.recv(4096)
-        if not piece:
-            return b""
-        request += piece
-    return request if b"\r\n\r\n" in request else b""
-
-
-def _headers(request: bytes) -> dict[str, str]:
-    """Headers by name in small letters; of several Origins, one that no page has."""
-    lines = request.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")[1:]
-    out: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        key = name.strip().lower()
-        out[key] = "null" if key == "origin" and key in out else value.strip()
-    return out
-
-
-def _pass(client: socket.socket, server: socket.socket) -> None:
-    """Pass bytes in both directions until one side ends.
-
-    A client that does not read makes this wait; the server then drops its oldest messages.
-    """
-    for each in (client, server):
-        each.settimeout(PATIENCE)
-        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    other = {client: server, server: client}
-    while True:
-        for ready in select.select([client, server], [], [])[0]:
-            piece = ready.recv(_PIECE)
-            if not piece:
-                return
-            other[ready].sendall(piece)
-
-
-# Clients that break off are no matter for the terminal; a program may add its own handler.
-logging.getLogger("foxglove").addHandler(logging.NullHandler())
-
-SERVER_NAME = "ur_energy_model"
-BACKLOG = 512
-"""Messages that wait for a slow client; the oldest is dropped for a new one."""
-
-
-def foxglove_sink(text: str, options: SinkOptions, actions: ArmActions | None = None) -> QueuedSink:
-    """A Foxglove server as a sink; its text is ADDRESS:PORT."""
-    address = server_address("foxglove", text, options)
-    return QueuedSink(FoxgloveDelivery(address, options.foxglove_origins))
-
-
-class FoxgloveDelivery:
-    """Serves readings at an address; see sink.Delivery.
-
-    Args:
-        address: port 0 takes a free one, which `address` then has.
-        origins: further pages that may connect, see `is_allowed`.
-    """
-
-    def __init__(self, address: Address, origins: Sequence[str] = ()) -> None:
-        self.address, self._origins = address, tuple(origins)
-        self._gate: OriginGate | None = None
-        self._messages = ReadingMessages()
-        # Channels belong to the context and outlive a server that had to be opened again.
-        self._context = foxglove.Context()
-        self._channels: dict[BagTopic, foxglove.Channel] = {}
-        self._kept: dict[str, Messages] = {}
-        self._listener = _Listener()
-        self._server: WebSocketServer | None = None
-
-    @property
-    def name(self) -> str:
-        """Kind and address."""
-        return f"foxglove {self.address}"
-
-    @property
-    def clients(self) -> int:
-        """Number of clients with a subscription."""
-        return self._listener.clients
-
-    @property
-    def subscriptions(self) -> int:
-        """Number of subscriptions of all clients."""
-        return self._listener.total
-
-    def open(self) -> None:
-        """Begin to listen; before the first reading, only check that this is possible.
-
-        Raises:
-            OSError: the port is in use, or the address is not one of this machine.
-        """
-        if self._channels:
-            self._listen()
-        else:
-            self.address.listener().close()
-
-    def deliver(self, reading: ArmReading) -> None:
-        """Send one reading to every client; clients never make this wait.
-
-        Raises:
-            OSError: the server cannot listen with the first reading.
-        """
-        encoded = self._messages.of_reading(reading)
-        self._make_channels([CYCLE, *(messages.topic for messages in encoded)])
-        for topic in self._listener.take_new():
-            if topic in self._kept:
-                self._send(self._kept[topic])
-        for messages in encoded:
-            if messages.topic.latched:
-                self._kept[messages.topic.name] = messages
-            self._send(messages)
-
-    def close(self) -> None:
-        """Disconnect all clients and free the port."""
-        gate, self._gate = self._gate, None
-        if gate is not None:
-            gate.close()
-        server, self._server = self._server, None
-        if server is not None:
-            server.stop()
-
-    def _listen(self) -> None:
-        self._listener = _Listener()
-        host = hidden_host()
-        server = foxglove.start_server(
-            name=SERVER_NAME,
-            host=host,
-            port=0,
-            context=self._context,
-            server_listener=self._listener,
-            message_backlog_size=BACKLOG,
-        )
-        try:
-            self._gate = OriginGate(self.address, (host, server.port), self._origins)
-        except OSError:
-            server.stop()
-            raise
-        self._server = server
-        self.address = Address(self.address.host, self._gate.port)
-
-    def _make_channels(self, wanted: Iterable[BagTopic]) -> None:
-        """Make the channels that are missing: those of an arm with its first reading.
-
-        The server listens from then on: the SDK refuses subscriptions that come at once after the
-        advertisement of a channel to a client that is connected.
-        """
-        for topic in wanted:
-            if topic not in self._channels:
-                kind = topic.kind
-                self._channels[topic] = foxglove.Channel(
-                    topic.name,
-                    schema=foxglove.Schema(
-                        name=kind.name, encoding=kind.schema_encoding, data=kind.definition_bytes
-                    ),
-                    message_encoding=kind.message_encoding,
-                    context=self._context,
-                )
-        if self._server is None:
-            self._listen()
-
-    def _send(self, messages: Messages) -> None:
-        channel = self._channels[messages.topic]
-        for stamp, payload in zip(messages.stamp.tolist(), messages.payload, strict=True):
-            channel.log(payload.tobytes(), log_time=stamp)
-
-
-class _Listener(ServerListener):
-    """Counts subscriptions by client; called from the server's threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._subscriptions: Counter[int] = Counter()
-        self._new: set[str] = set()
-
-    @property
-    def clients(self) -> int:
-        """Number of clients with a subscription."""
-        return len(self._subscriptions)
-
-    @property
-    def total(self) -> int:
-        """Number of subscriptions."""
-        with self._lock:
-            return self._subscriptions.total()
-
-    def on_subscribe(self, client: Client, channel: ChannelView) -> None:
-        """A client subscribes to a topic."""
-        with self._lock:
-            self._subscriptions[client.id] += 1
-            self._new.add(channel.topic)
-
-    def on_unsubscribe(self, client: Client, channel: ChannelView) -> None:
-        """A client unsubscribes or disconnects."""
-        with self._lock:
-            self._subscriptions[client.id] -= 1
-            if self._subscriptions[client.id] <= 0:
-                del self._subscriptions[client.id]
-
-    def take_new(self) -> set[str]:
-        """Topics subscribed to since the last call."""
-        with self._lock:
-            new, self._new = self._new, set()
-        return new
+async def _pass(source: StreamReader, target: StreamWriter) -> None:
+    """Pass bytes on; where a client does not read, the server drops its oldest messages."""
+    try:
+        while piece := await source.read(_PIECE):
+            target.write(piece)
+            await asyncio.wait_for(target.drain(), PATIENCE)
+    except (OSError, asyncio.TimeoutError):
+        target.transport.abort()  # nobody takes what is left
+        raise
+    finally:  # which ends the other way
+        target.close()

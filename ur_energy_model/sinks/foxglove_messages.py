@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count, pairwise
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -40,71 +41,8 @@ from ur_energy_model.telemetry.bag.message_encoder import (
 from ur_energy_model.telemetry.source import Decimator, LinkStatus
 from ur_energy_model.typing import Array
 
-# Shapes and poses of an arm's links, in the frames of its URDF.
-
 BASE_IN_ROOT = np.diag([-1.0, -1.0, 1.0, 1.0])
 """Pose of `base` in `base_link`, as the URDF has it [4, 4]."""
-
-
-class LinkShapes:
-    """URDF, shapes and frames of an arm.
-
-    Args:
-        robot: the arm, n joints.
-        prefix: of its joints and frames.
-
-    Attributes:
-        urdf: as text.
-        frames: names of its frames: `base_link`, `base`, the n moving links, `tool0`.
-        cylinders: shapes by link, in its frame: (place [3], m; quaternion x, y, z, w [4]; radius
-            and length [m]) of each; along the z axis of its own frame.
-    """
-
-    def __init__(self, robot: RobotDescription, prefix: str = "") -> None:
-        self.urdf = urdf(robot, prefix=prefix)
-        names = ("base_link", "base", *link_names(robot), "tool0")
-        self.frames = tuple(prefix + name for name in names)
-        self._dynamics = ArmDynamics(robot)
-        root = Xml.fromstring(self.urdf.partition("\n")[2])
-        self.cylinders = {
-            link.attrib["name"]: [_cylinder(visual) for visual in link.iter("visual")]
-            for link in root.iter("link")
-        }
-
-    def poses(self, q: Array) -> Array:
-        """Poses of all frames but the first in the base frame [n + 2, 4, 4].
-
-        Args:
-            q: joint angles [n], rad.
-        """
-        links, joints = self._dynamics.frames(q[None])
-        return np.concatenate([links[0, :1], joints[0], links[0, -1:]])
-
-
-def relative(poses: Array) -> tuple[Array, Array]:
-    """Poses of a chain's frames, each in the frame before it.
-
-    Args:
-        poses: of LinkShapes.poses, m frames.
-
-    Returns:
-        Places [m, 3], m, and quaternions (x, y, z, w) [m, 4].
-    """
-    steps = np.concatenate([BASE_IN_ROOT[None], np.linalg.solve(poses[:-1], poses[1:])])
-    return steps[:, :3, 3], Rotation.from_matrix(steps[:, :3, :3]).as_quat()
-
-
-def _cylinder(visual: Xml.Element) -> tuple[Array, Array, float, float]:
-    origin, shape = visual.find("origin"), visual.find("geometry/cylinder")
-    assert origin is not None  # our own URDF has cylinders only
-    assert shape is not None
-    place, angles = (np.array(origin.attrib[key].split(), float) for key in ("xyz", "rpy"))
-    turn = Rotation.from_euler("xyz", angles).as_quat()
-    return place, turn, float(shape.attrib["radius"]), float(shape.attrib["length"])
-
-
-# The moving arm for 3D panels: links coloured by power, and their frames.
-
 SHOWN = fox.Duration(2)
 """The arm vanishes this long after the last reading, as the markers of rviz do."""
 SHELL = 1.1
@@ -122,7 +60,7 @@ def foxglove_type(message: type[fox.SceneUpdate] | type[fox.FrameTransforms]) ->
 
 
 class ArmScene:
-    """Makes the messages of one arm.
+    """The moving arm for 3D panels: links coloured by power, and their frames.
 
     Args:
         robot: the arm, n joints.
@@ -133,9 +71,16 @@ class ArmScene:
     """
 
     def __init__(self, robot: RobotDescription, joints: tuple[str, ...]) -> None:
-        self._joints = joints
-        self._shapes = LinkShapes(robot, joints[0].removesuffix(robot.joint_names[0]))
-        self.urdf = self._shapes.urdf
+        self._joints, self._dynamics = joints, ArmDynamics(robot)
+        prefix = joints[0].removesuffix(robot.joint_names[0])
+        self.urdf = urdf(robot, prefix=prefix)
+        names = ("base_link", "base", *link_names(robot), "tool0")
+        self._frames = tuple(prefix + name for name in names)
+        root = Xml.fromstring(self.urdf.partition("\n")[2])
+        self._cylinders = {
+            link.attrib["name"]: [_cylinder(visual) for visual in link.iter("visual")]
+            for link in root.iter("link")
+        }
 
     def messages(self, stamp: int, q: Array, power: Array, total: float) -> tuple[bytes, bytes]:
         """The encoded FrameTransforms of all links, and the SceneUpdate.
@@ -147,21 +92,10 @@ class ArmScene:
             total: power of the whole arm [W].
         """
         time = fox.Timestamp(*divmod(stamp, 1_000_000_000))
-        poses = self._shapes.poses(q)
-        base, *links = self._shapes.frames[1:-1]
-        text = self._text(total, float(poses[1:-1, 2, 3].max()))
-        entities = [self._entity(time, base, base, GREY, texts=[text])]
-        for joint, link, watt in zip(self._joints, links, power.tolist(), strict=True):
-            red, green, blue, alpha = color(level_of(watt))
-            size = diameter(level_of(watt))
-            paint = fox.Color(r=red, g=green, b=blue, a=alpha)
-            sphere = fox.SpherePrimitive(
-                pose=fox.Pose(), size=fox.Vector3(x=size, y=size, z=size), color=paint
-            )
-            entities.append(self._entity(time, joint, link, paint, spheres=[sphere]))
-        return self._transforms(time, poses), fox.SceneUpdate(entities=entities).encode()
-
-    def _transforms(self, time: fox.Timestamp, poses: Array) -> bytes:
+        links, joints = self._dynamics.frames(q[None])
+        poses = np.concatenate([links[0, :1], joints[0], links[0, -1:]])  # of all but the first
+        steps = np.concatenate([BASE_IN_ROOT[None], np.linalg.solve(poses[:-1], poses[1:])])
+        turns = Rotation.from_matrix(steps[:, :3, :3]).as_quat()
         transforms = [
             fox.FrameTransform(
                 timestamp=time,
@@ -171,64 +105,64 @@ class ArmScene:
                 rotation=_quaternion(turn),
             )
             for (parent, child), place, turn in zip(
-                pairwise(self._shapes.frames), *relative(poses), strict=True
+                pairwise(self._frames), steps[:, :3, 3], turns, strict=True
             )
         ]
-        return fox.FrameTransforms(transforms=transforms).encode()
 
-    def _entity(
-        self,
-        time: fox.Timestamp,
-        name: str,
-        link: str,
-        paint: fox.Color,
-        *,
-        spheres: list[fox.SpherePrimitive] | None = None,
-        texts: list[fox.TextPrimitive] | None = None,
-    ) -> fox.SceneEntity:
-        return fox.SceneEntity(
-            timestamp=time,
-            frame_id=link,
-            id=name,
-            lifetime=SHOWN,
-            frame_locked=True,
-            cylinders=[_primitive(*each, paint) for each in self._shapes.cylinders[link]],
-            spheres=spheres or [],
-            texts=texts or [],
-        )
+        def entity(name: str, link: str, paint: fox.Color, **more: Any) -> fox.SceneEntity:
+            shells = [
+                fox.CylinderPrimitive(
+                    pose=pose, size=size, bottom_scale=1.0, top_scale=1.0, color=paint
+                )
+                for pose, size in self._cylinders[link]
+            ]
+            return fox.SceneEntity(
+                timestamp=time,
+                frame_id=link,
+                id=name,
+                lifetime=SHOWN,
+                frame_locked=True,
+                cylinders=shells,
+                **more,
+            )
 
-    @staticmethod
-    def _text(total: float, highest: float) -> fox.TextPrimitive:
-        return fox.TextPrimitive(
-            pose=fox.Pose(position=fox.Vector3(z=highest + TEXT_ABOVE)),
+        base, *moving, _ = self._frames[1:]
+        text = fox.TextPrimitive(
+            pose=fox.Pose(position=fox.Vector3(z=float(poses[1:-1, 2, 3].max()) + TEXT_ABOVE)),
             billboard=True,
             font_size=TEXT_HEIGHT,
             color=WHITE,
             text=f"{total:.0f} W",
         )
+        entities = [entity(base, base, GREY, texts=[text])]
+        for joint, link, watt in zip(self._joints, moving, power.tolist(), strict=True):
+            paint = fox.Color(**dict(zip("rgba", color(level_of(watt)), strict=True)))
+            size = diameter(level_of(watt))
+            extent = fox.Vector3(x=size, y=size, z=size)
+            sphere = fox.SpherePrimitive(pose=fox.Pose(), size=extent, color=paint)
+            entities.append(entity(joint, link, paint, spheres=[sphere]))
+        scene = fox.SceneUpdate(entities=entities)
+        return fox.FrameTransforms(transforms=transforms).encode(), scene.encode()
 
 
-def _primitive(
-    place: Array, turn: Array, radius: float, length: float, paint: fox.Color
-) -> fox.CylinderPrimitive:
-    width = 2.0 * SHELL * radius
-    return fox.CylinderPrimitive(
-        pose=fox.Pose(position=_vector(place), orientation=_quaternion(turn)),
-        size=fox.Vector3(x=width, y=width, z=length),
-        bottom_scale=1.0,
-        top_scale=1.0,
-        color=paint,
-    )
+def _cylinder(visual: Xml.Element) -> tuple[fox.Pose, fox.Vector3]:
+    """Pose and size of the shell around a cylinder of the URDF, along its own z axis."""
+    origin, shape = visual.find("origin"), visual.find("geometry/cylinder")
+    assert origin is not None  # our own URDF has cylinders only
+    assert shape is not None
+    place, angles = (np.array(origin.attrib[key].split(), float) for key in ("xyz", "rpy"))
+    turn = Rotation.from_euler("xyz", angles).as_quat()
+    width = 2.0 * SHELL * float(shape.attrib["radius"])
+    pose = fox.Pose(position=_vector(place), orientation=_quaternion(turn))
+    return pose, fox.Vector3(x=width, y=width, z=float(shape.attrib["length"]))
 
 
 def _vector(values: Array) -> fox.Vector3:
-    x, y, z = values.tolist()
-    return fox.Vector3(x=x, y=y, z=z)
+    return fox.Vector3(**dict(zip("xyz", values.tolist(), strict=True)))
 
 
 def _quaternion(values: Array) -> fox.Quaternion:
-    x, y, z, w = values.tolist()
-    return fox.Quaternion(x=x, y=y, z=z, w=w)
+    return fox.Quaternion(**dict(zip("xyzw", values.tolist(), strict=True)))
 
 
 JOINTS = bag_topic(topics.ENERGY_JOINTS, DYNAMIC_JOINT_STATE)
@@ -239,67 +173,46 @@ FRAMES = BagTopic("/tf", foxglove_type(fox.FrameTransforms))
 
 
 class ReadingMessages:
-    """Encodes the readings of one estimator, whose arm may change."""
+    """Encodes the readings of one estimator, whose arm and model may change."""
 
     def __init__(self) -> None:
-        self._arm: _Arm | None = None
+        self._arm: tuple[RobotDescription | None, tuple[str, ...], str] | None = None
+        self._scene: ArmScene | None = None
         self._summarising = Decimator(SUMMARY_RATE)
 
     def of_reading(self, reading: ArmReading) -> list[Messages]:
         """All messages of a reading; the URDF only where the arm is new."""
-        messages = []
-        if self._arm is None or not self._arm.fits(reading):
-            known = None if self._arm is None else self._arm.robot
-            self._arm = _Arm(reading)
-            if self._arm.scene is not None and self._arm.robot is not known:
-                text = encode_text(self._arm.scene.urdf)
-                messages.append(Messages.single(ROBOT_DESCRIPTION, reading.stamp, text))
-        messages += self._arm.messages(reading, summary=self._summarising.due(reading.stamp * 1e-9))
-        return messages
-
-
-class _Arm:
-    """Encodes the readings of one arm with one model."""
-
-    def __init__(self, reading: ArmReading) -> None:
-        self.robot, self._joints, self._model = reading.robot, reading.joints, reading.model
-        self._energy = EnergyMessages(reading.joints, reading.model)
-        groups = joint_interfaces(reading.snapshot, reading.joints)
-        self._interfaces = dynamic_joint_state_template(
-            {joint: tuple(values) for joint, values in groups.items()}
-        )
-        self.scene: ArmScene | None = None
-        if self.robot is not None:
-            self.scene = ArmScene(self.robot, reading.joints)
-
-    def fits(self, reading: ArmReading) -> bool:
-        """Whether a reading is of this arm and this model."""
-        known = (self._joints, self._model)
-        return self.robot is reading.robot and known == (reading.joints, reading.model)
-
-    def messages(self, reading: ArmReading, *, summary: bool) -> list[Messages]:
-        """All messages of a reading but the URDF."""
-        stamp, snapshot = reading.stamp, reading.snapshot
+        stamp, snapshot, messages = reading.stamp, reading.snapshot, list[Messages]()
+        interfaces = joint_interfaces(snapshot, reading.joints)
+        arm = reading.robot, reading.joints, reading.model
+        if self._arm is None or self._arm[0] is not arm[0] or self._arm[1:] != arm[1:]:
+            known, self._arm = self._arm, arm
+            self._energy = EnergyMessages(reading.joints, reading.model)
+            groups = {joint: tuple(values) for joint, values in interfaces.items()}
+            self._template = dynamic_joint_state_template(groups)
+            self._scene = None if arm[0] is None else ArmScene(arm[0], reading.joints)
+            if self._scene is not None and (known is None or known[0] is not arm[0]):
+                text = encode_text(self._scene.urdf)
+                messages.append(Messages.single(ROBOT_DESCRIPTION, stamp, text))
+        summary = self._summarising.due(stamp * 1e-9)
         self._energy.keep(snapshot, stamp)
         if summary:
             self._energy.keep_summary(snapshot, stamp)
         for cycle in reading.cycles:
             self._energy.keep_cycle(cycle, snapshot, stamp)
-        messages = self._energy.take()
-        groups = joint_interfaces(snapshot, self._joints)
-        values = np.array([[value for each in groups.values() for value in each.values()]])
+        messages += self._energy.take()
+        values = np.array([[value for each in interfaces.values() for value in each.values()]])
         stamps = np.array([stamp])
-        messages.append(Messages(JOINTS, stamps, self._interfaces.encode(stamps, values)))
+        messages.append(Messages(JOINTS, stamps, self._template.encode(stamps, values)))
         if summary:
             health = encode_diagnostics(stamp, [source_status(reading.arm, reading.link)])
             messages.append(Messages.single(DIAGNOSTICS, stamp, health))
-        if self.scene is not None and snapshot.q is not None:
+        if self._scene is not None and snapshot.q is not None:
             columns, power = snapshot.channels, snapshot.power
             joints = power[columns.per_joint["electrical_power"]]
             total = float(power[columns.arm["total"]])
-            frames, scene = self.scene.messages(stamp, snapshot.q, joints, total)
-            messages.append(Messages.single(FRAMES, stamp, frames))
-            messages.append(Messages.single(SCENE, stamp, scene))
+            encoded = self._scene.messages(stamp, snapshot.q, joints, total)
+            messages += map(Messages.single, (FRAMES, SCENE), (stamp, stamp), encoded)
         return messages
 
 
@@ -340,13 +253,11 @@ def mcap_sink(text: str, options: SinkOptions, actions: ArmActions | None = None
 
 
 class McapDelivery:
-    """Writes readings into files; see sink.Delivery.
+    """Writes readings into files, the first at a path; see sink.Delivery.
 
     A file is complete after every chunk: every reader opens it while it grows, and after a crash.
-
-    Args:
-        path: of the first file. Each hour, and after a failure, another one follows: its name has
-            the next free number, such as live_1.mcap after live.mcap.
+    Each hour, and after a failure, another one follows: its name has the next free number, such as
+    live_1.mcap after live.mcap.
     """
 
     clients = None
