@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from ur_energy_model.layouts.grafana import COLUMNS, grafana_dashboard, panels, scrape_configuration
+from ur_energy_model.layouts.grafana import COLUMNS, PANELS, grafana_dashboard, scrape_configuration
 from ur_energy_model.sinks.options import PROMETHEUS_PORT
-from ur_energy_model.sinks.prometheus_metrics import METRICS, Kind
+from ur_energy_model.sinks.prometheus_metrics import METRICS
 
-BY_NAME = {metric.name: metric for metric in METRICS}
+BY_NAME = METRICS
 SERIES = re.compile(r"(ur_energy_\w+)\{([^}]*)\}(\[[^\]]+\])?")
 UNITS = {"watt", "joule", "s", "celsius", "percentunit", "short", "bool_yes_no"}
 UNIT_OF_SUFFIX = {"_watts": "watt", "_joules": "joule", "_seconds": "s", "_celsius": "celsius"}
@@ -39,7 +39,7 @@ def test_every_query_is_of_metrics_and_labels_that_exist(dashboard: dict[str, An
             assert set(re.findall(r"(\w+)=~?", labels)) <= set(metric.labels)
             assert 'arm=~"$arm"' in labels
             # Ranges are for counters; gauges are averaged.
-            assert not span or metric.kind is Kind.COUNTER or "avg_over_time" in expression
+            assert not span or metric.is_counter or "avg_over_time" in expression
         assert expression.count("(") == expression.count(")")
 
 
@@ -68,7 +68,7 @@ def test_units_are_those_of_the_metrics(dashboard: dict[str, Any]) -> None:
 
 def test_panels_have_numbers_and_places_of_their_own(dashboard: dict[str, Any]) -> None:
     each = dashboard["panels"]
-    assert len({panel["id"] for panel in each}) == len(each) == len(panels())
+    assert len({panel["id"] for panel in each}) == len(each) == len(PANELS)
     for panel in each:
         place = panel["gridPos"]
         assert place["x"] >= 0

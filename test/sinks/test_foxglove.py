@@ -11,8 +11,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,150 +49,135 @@ from ur_energy_model.sinks.options import Address, SinkOptions
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 
-ANY_PORT = Address("127.0.0.1", 0)
-
-
+Encoded = Counter[tuple[str, int, bytes]]
+"""Messages as topic, time [ns] and payload."""
+READINGS = list(live_readings(2.5))
 TOTAL = "/energy/total/power"
 
 
-@pytest.fixture(scope="module")
-def readings() -> list[ArmReading]:
-    return list(live_readings(2.5))
+def encoded(readings: Iterable[ArmReading], encoder: ReadingMessages | None = None) -> Encoded:
+    encoder = ReadingMessages() if encoder is None else encoder
+    return Counter(
+        (messages.topic.name, int(stamp), payload.tobytes())
+        for reading in readings
+        for messages in encoder.of_reading(reading)
+        for stamp, payload in zip(messages.stamp, messages.payload, strict=True)
+    )
+
+
+@contextmanager
+def serving(*origins: str) -> Iterator[FoxgloveDelivery]:
+    """A server that has got the first reading."""
+    made = FoxgloveDelivery(Address("127.0.0.1", 0), origins)
+    made.open()
+    try:
+        made.deliver(READINGS[0])
+        yield made
+    finally:
+        made.close()
 
 
 @pytest.fixture
 def delivery() -> Iterator[FoxgloveDelivery]:
-    made = FoxgloveDelivery(ANY_PORT)
-    made.open()
-    yield made
-    made.close()
+    with serving() as made:
+        yield made
 
 
-def test_a_client_gets_every_message_as_encoded(
-    delivery: FoxgloveDelivery, readings: list[ArmReading]
-) -> None:
-    delivery.deliver(readings[0])
-    client = FoxgloveClient(delivery.address.port)
+def test_clients_come_late_and_go_and_get_every_message(delivery: FoxgloveDelivery) -> None:
+    clients = [FoxgloveClient(delivery.address.port) for _ in range(4)]
+    every, *others = clients
     encoder = ReadingMessages()
-    topics = {messages.topic.name for messages in encoder.of_reading(readings[0])}
-    topics.discard("/robot_description")
-    client.subscribe(*topics)
-    until(lambda: delivery.clients == 1)
-    for reading in readings[1:4]:
-        delivery.deliver(reading)
-        expected = {
-            (messages.topic.name, int(stamp), payload.tobytes())
-            for messages in encoder.of_reading(reading)
-            for stamp, payload in zip(messages.stamp, messages.payload, strict=True)
-        }
-        got = [client.message() for _ in expected]
-        assert {(each.topic, each.time, each.payload) for each in got} == expected
-    client.close()
-
-
-def test_a_late_client_gets_the_urdf_and_the_last_cycle(
-    delivery: FoxgloveDelivery, readings: list[ArmReading]
-) -> None:
-    for reading in readings[:12]:
-        delivery.deliver(reading)
-    client = FoxgloveClient(delivery.address.port)
-    client.subscribe("/robot_description", "/energy/cycle")
-    until(lambda: delivery.clients == 1)
-    delivery.deliver(readings[12])
-    late = {message.topic: message for message in (client.message(), client.message())}
-    assert b"<robot name=" in late["/robot_description"].payload
-    assert late["/energy/cycle"].time == readings[10].stamp
-    client.close()
-
-
-def test_clients_come_and_go(delivery: FoxgloveDelivery, readings: list[ArmReading]) -> None:
-    delivery.deliver(readings[0])
-    clients = [FoxgloveClient(delivery.address.port) for _ in range(3)]
-    for client in clients:
+    every.subscribe(
+        *{name for name, _, _ in encoded(READINGS[:1], encoder)} - {"/robot_description"}
+    )
+    for client in others:
         client.subscribe(TOTAL)
-    until(lambda: delivery.clients == 3)
-    clients[0].kill()
-    clients[1].close()
-    until(lambda: delivery.clients == 1)
-    again = FoxgloveClient(delivery.address.port)
-    again.subscribe(TOTAL)
+    until(lambda: delivery.clients == 4)
+    others[0].kill()
+    others[1].close()
     until(lambda: delivery.clients == 2)
-    delivery.deliver(readings[1])
-    assert again.message().time == clients[2].message().time == readings[1].stamp
-    for client in (clients[2], again):
+    for reading in READINGS[1:12]:
+        expected = encoded([reading], encoder)
+        delivery.deliver(reading)
+        wanted = {each for each in expected if each[0] != "/energy/cycle"}
+        got = [every.message() for _ in wanted]
+        assert {(each.topic, each.time, each.payload) for each in got} == wanted
+        assert others[2].message().time == reading.stamp
+    late = FoxgloveClient(delivery.address.port)
+    late.subscribe("/robot_description", "/energy/cycle")
+    until(lambda: delivery.clients == 3)
+    delivery.deliver(READINGS[12])
+    found = {message.topic: message for message in (late.message(), late.message())}
+    assert b"<robot name=" in found["/robot_description"].payload
+    assert found["/energy/cycle"].time == READINGS[10].stamp
+    for client in (every, others[2], late):
         client.close()
 
 
-def test_a_client_that_reads_nothing_delays_nothing(
-    delivery: FoxgloveDelivery, readings: list[ArmReading]
-) -> None:
+def test_a_client_that_reads_nothing_delays_nothing(delivery: FoxgloveDelivery) -> None:
     """The server drops what it cannot send; 100 s of readings are far more than sockets hold."""
-    delivery.deliver(readings[0])
     slow, other = (FoxgloveClient(delivery.address.port) for _ in range(2))
     slow.subscribe("/energy/markers", "/energy/joints")
     other.subscribe(TOTAL)
     until(lambda: delivery.clients == 2)
     start = time.process_time()
-    for _ in range(50):
-        for reading in readings:
-            delivery.deliver(reading)
+    for reading in READINGS * 40:
+        delivery.deliver(reading)
     assert time.process_time() - start < 20.0
-    other.until_time(readings[-1].stamp)
+    other.until_time(READINGS[-1].stamp)
     for client in (slow, other):
         client.kill()
 
 
-@pytest.mark.parametrize(
-    ("origin", "allowed", "status"),
-    [
-        (None, (), 101),  # a program that is no page
-        ("file://", (), 101),  # desktop applications
-        ("app://foxglove", (), 101),
-        ("https://app.foxglove.dev", (), 101),
-        ("http://localhost:8080", (), 101),
-        ("http://127.0.0.1:8080", (), 101),
-        ("http://[::1]:8080", (), 101),
-        ("https://evil.example", (), 403),
-        ("http://evil.example:8765", (), 403),
-        ("null", (), 403),
-        ("http://app.foxglove.dev", (), 403),
-        ("https://foxglove.dev.evil.example", (), 403),
-        ("http://localhost.evil.example", (), 403),
-        ("http://192.0.2.1", (), 403),
-        ("http://dashboards.example", ("http://dashboards.example",), 101),
-        ("https://evil.example", ("http://dashboards.example",), 403),
-        ("https://evil.example", ("*",), 101),
-    ],
-)
-def test_pages_of_foreign_sites_are_refused(
-    readings: list[ArmReading], origin: str | None, allowed: tuple[str, ...], status: int
-) -> None:
-    delivery = FoxgloveDelivery(ANY_PORT, allowed)
-    try:
-        delivery.deliver(readings[0])
-        lines = [
-            "GET / HTTP/1.1",
-            f"Host: evil.example:{delivery.address.port}",
-            "Upgrade: websocket",
-            "Connection: Upgrade",
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-            "Sec-WebSocket-Version: 13",
-            "Sec-WebSocket-Protocol: foxglove.sdk.v1",
-            *([] if origin is None else [f"oRIGIN: {origin}"]),
-        ]
+DASHBOARDS = "http://dashboards.example"
+ORIGINS: dict[tuple[str, ...], dict[str | None, int]] = {
+    (): {
+        None: 101,  # a program that is no page
+        "file://": 101,  # desktop applications
+        "app://foxglove": 101,
+        "https://app.foxglove.dev": 101,
+        "http://localhost:8080": 101,
+        "http://127.0.0.1:8080": 101,
+        "http://[::1]:8080": 101,
+        "https://evil.example": 403,
+        "http://evil.example:8765": 403,
+        "null": 403,
+        "http://app.foxglove.dev": 403,
+        "https://foxglove.dev.evil.example": 403,
+        "http://localhost.evil.example": 403,
+        "http://192.0.2.1": 403,
+    },
+    (DASHBOARDS,): {DASHBOARDS: 101, "https://evil.example": 403},
+    ("*",): {"https://evil.example": 101},
+}
+
+
+@pytest.mark.parametrize("allowed", ORIGINS)
+def test_pages_of_foreign_sites_are_refused(allowed: tuple[str, ...]) -> None:
+    found = {}
+    with serving(*allowed) as delivery:
         address = ("127.0.0.1", delivery.address.port)
-        with socket.create_connection(address, timeout=20) as client:
-            client.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
-            assert client.recv(1000).split(b" ")[1] == str(status).encode()
-    finally:
-        delivery.close()
+        for origin in ORIGINS[allowed]:
+            lines = [
+                "GET / HTTP/1.1",
+                f"Host: evil.example:{delivery.address.port}",
+                "Upgrade: websocket",
+                "Connection: Upgrade",
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+                "Sec-WebSocket-Version: 13",
+                "Sec-WebSocket-Protocol: foxglove.sdk.v1",
+                *([] if origin is None else [f"oRIGIN: {origin}"]),
+            ]
+            with socket.create_connection(address, timeout=20) as client:
+                client.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+                found[origin] = int(client.recv(1000).split(b" ")[1])
+    assert found == ORIGINS[allowed]
 
 
 def test_clients_that_send_no_request_are_left_and_others_served(
-    delivery: FoxgloveDelivery, readings: list[ArmReading], monkeypatch: pytest.MonkeyPatch
+    delivery: FoxgloveDelivery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(origin_gate, "DEADLINE", 0.3)
-    delivery.deliver(readings[0])
     address = ("127.0.0.1", delivery.address.port)
     with ExitStack() as held:
         slow = [
@@ -204,84 +189,61 @@ def test_clients_that_send_no_request_are_left_and_others_served(
         FoxgloveClient(delivery.address.port).close()
 
 
-READER = Path(__file__).with_name("read_messages.cjs")
-
-
 @needs_node_package("@foxglove/ws-protocol")
 @needs_node_package("ws")
-def test_the_client_of_foxglove_gets_every_message() -> None:
-    readings = list(live_readings(1.0))
+def test_the_client_of_foxglove_gets_every_message(delivery: FoxgloveDelivery) -> None:
     encoder = ReadingMessages()
-    encoded = [encoder.of_reading(reading) for reading in readings]
-    kinds = {each.topic.name: each.topic.kind for each in encoded[0]}
+    kinds = {each.topic.name: each.topic.kind for each in encoder.of_reading(READINGS[0])}
     kinds[CYCLE.name] = CYCLE.kind
-    expected = Counter(
-        (each.topic.name, str(stamp), payload.tobytes().hex())
-        for messages in encoded[1:9]
-        for each in messages
-        for stamp, payload in zip(each.stamp.tolist(), each.payload, strict=True)
-    )
-    urdf = 1  # sent again to the client that subscribes late
-    delivery = FoxgloveDelivery(Address("127.0.0.1", 0))
-    delivery.open()
-    delivery.deliver(readings[0])
-    command = ["node", str(READER), str(delivery.address.port), str(expected.total() + urdf)]
+    expected = encoded(READINGS[1:9], encoder)
+    reader = Path(__file__).with_name("read_messages.cjs")
+    # The URDF is sent again to the client that subscribes late.
+    command = ["node", str(reader), str(delivery.address.port), str(expected.total() + 1)]
     environment = {**os.environ, "NODE_PATH": str(NODE_PACKAGES)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
         try:
             until(lambda: delivery.subscriptions == len(kinds))
-            for reading in readings[1:9]:
+            for reading in READINGS[1:9]:
                 delivery.deliver(reading)
             output, _ = process.communicate(timeout=60)
         finally:
             process.kill()
-            delivery.close()
     lines = [json.loads(line) for line in output.splitlines()]
     assert lines[0] == {"server": "ur_energy_model"}
-    channels = {line["topic"]: line for line in lines if "schemaName" in line}
-    assert channels.keys() == kinds.keys()
-    for topic, kind in kinds.items():
-        assert channels[topic]["schemaName"] == kind.name
-        assert channels[topic]["schemaEncoding"] == kind.schema_encoding
-        assert channels[topic]["encoding"] == kind.message_encoding
-    got = Counter(
-        (line["topic"], line["time"], line["payload"]) for line in lines if "payload" in line
+    keys = ("schemaName", "schemaEncoding", "encoding")
+    channels = {line["topic"]: [line[key] for key in keys] for line in lines if keys[0] in line}
+    assert channels == {
+        topic: [kind.name, kind.schema_encoding, kind.message_encoding]
+        for topic, kind in kinds.items()
+    }
+    got: Encoded = Counter(
+        (line["topic"], int(line["time"]), bytes.fromhex(line["payload"]))
+        for line in lines
+        if "payload" in line
     )
     late = got - expected
     assert got - late == expected
     assert [topic for topic, _, _ in late] == ["/robot_description"]
 
 
+# The MCAP file.
+
 WRITER = """
 import sys, time
-from pathlib import Path
 from test.sinks.readings import live_readings
-from ur_energy_model.sinks.foxglove_messages import mcap_sink
-from ur_energy_model.sinks.options import SinkOptions
-sink = mcap_sink(sys.argv[1], SinkOptions())
+from ur_energy_model.sinks.options import SinkOptions, open_sinks
+(sink,) = open_sinks(SinkOptions(mcap=(sys.argv[1],)))
 for reading in live_readings(6.0):
+    sink.offer(reading)
     while sink.status.waiting:
         time.sleep(0.001)
-    sink.offer(reading)
-while sink.status.waiting:
-    time.sleep(0.001)
 print("written", flush=True)
 time.sleep(60)
 """
 """Writes 6 s of readings, and never closes the file."""
 
 
-def expected_messages(readings: list[ArmReading]) -> Counter[tuple[str, int, bytes]]:
-    encoder = ReadingMessages()
-    return Counter(
-        (messages.topic.name, int(stamp), payload.tobytes())
-        for reading in readings
-        for messages in encoder.of_reading(reading)
-        for stamp, payload in zip(messages.stamp, messages.payload, strict=True)
-    )
-
-
-def messages_in(path: Path) -> Counter[tuple[str, int, bytes]]:
+def messages_in(path: Path) -> Encoded:
     """All messages, by the mcap package."""
     with path.open("rb") as file:
         return Counter(
@@ -290,31 +252,17 @@ def messages_in(path: Path) -> Counter[tuple[str, int, bytes]]:
         )
 
 
-def written(path: Path, readings: list[ArmReading]) -> McapDelivery:
-    """A delivery that has opened its file and got readings."""
+def test_the_file_has_what_the_server_sends_and_is_always_complete(tmp_path: Path) -> None:
+    path = tmp_path / "live.mcap"
     delivery = McapDelivery(path)
     delivery.open()
-    for reading in readings:
+    for reading in READINGS:
         delivery.deliver(reading)
-    return delivery
-
-
-def test_the_file_has_what_the_server_sends(tmp_path: Path, readings: list[ArmReading]) -> None:
-    sink = mcap_sink(str(tmp_path / "live.mcap"), SinkOptions())
-    for reading in readings:
-        sink.offer(reading)
-    sink.close()
-    assert sink.status.delivered == len(readings)
-    assert messages_in(tmp_path / "live.mcap") == expected_messages(readings)
-
-
-def test_a_growing_file_is_complete(tmp_path: Path, readings: list[ArmReading]) -> None:
-    path = tmp_path / "live.mcap"
-    delivery = written(path, readings)
-    found, everything = messages_in(path), expected_messages(readings)
+    found, everything = messages_in(path), encoded(READINGS)
     assert found <= everything
-    assert {time for _, time, _ in found} >= {reading.stamp for reading in readings[:15]}
+    assert {time for _, time, _ in found} >= {reading.stamp for reading in READINGS[:15]}
     delivery.close()
+    assert messages_in(path) == everything
 
 
 def test_a_killed_process_loses_the_last_second_at_most(tmp_path: Path) -> None:
@@ -333,32 +281,26 @@ def test_a_killed_process_loses_the_last_second_at_most(tmp_path: Path) -> None:
 def test_what_exists_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "live.mcap"
     path.write_text("precious")
-    with pytest.raises(InputError, match="exists already"):
-        mcap_sink(str(path), SinkOptions())
-    with pytest.raises(InputError, match="not a folder"):
-        mcap_sink(str(tmp_path / "nowhere" / "live.mcap"), SinkOptions())
+    for wrong in (path, tmp_path / "nowhere" / "live.mcap"):
+        with pytest.raises(InputError):
+            mcap_sink(str(wrong), SinkOptions())
     assert path.read_text() == "precious"
 
 
 def test_long_recordings_continue_in_further_files(
-    tmp_path: Path, readings: list[ArmReading], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_CHUNKS", 1)
     (tmp_path / "live_1.mcap").write_text("precious")
-    written(tmp_path / "live.mcap", readings).close()
+    sink = mcap_sink(str(tmp_path / "live.mcap"), SinkOptions())
+    for reading in READINGS:
+        sink.offer(reading)
+    sink.close()
+    assert sink.status.delivered == len(READINGS)
     files = sorted(tmp_path.glob("live*.mcap"))
-    assert [file.name for file in files][:4] == [
-        "live.mcap",
-        "live_1.mcap",
-        "live_2.mcap",
-        "live_3.mcap",
-    ]
-    parts = [messages_in(file) for file in files if file.name != "live_1.mcap"]
-    first = next(iter(parts))
-    urdf = {key for key in first if key[0] == "/robot_description"}
-    assert len(urdf) == 1
-    every = {key for part in parts for key in part if key[0] == "/energy/total/power"}
-    assert len(every) == len(readings)
+    assert [file.stem for file in files][:4] == ["live", "live_1", "live_2", "live_3"]
+    parts = [messages_in(file) for file in files if file.stem != "live_1"]
+    assert len({key for part in parts for key in part if key[0] == TOTAL}) == len(READINGS)
     assert all("/robot_description" in {topic for topic, _, _ in part} for part in parts if part)
 
 
@@ -367,7 +309,7 @@ def full_disk(*_: object) -> None:
 
 
 def test_after_a_failure_of_the_disk_another_file_follows(
-    tmp_path: Path, readings: list[ArmReading], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.01)
     sink = mcap_sink(str(tmp_path / "live.mcap"), SinkOptions())
@@ -376,28 +318,50 @@ def test_after_a_failure_of_the_disk_another_file_follows(
     (tmp_path / "live.mcap").write_text("of somebody else")
     with monkeypatch.context() as broken:
         broken.setattr(McapWriter, "write_chunk", full_disk)
-        sink.offer(readings[0])
+        sink.offer(READINGS[0])
         until(lambda: sink.status.dropped == 1)
     until(lambda: sink.status.problem is None)
-    for reading in readings[1:]:
+    for reading in READINGS[1:]:
         sink.offer(reading)
     sink.close()
     assert (tmp_path / "live.mcap").read_text() == "of somebody else"
-    assert messages_in(tmp_path / "live_1.mcap") == expected_messages(readings[1:])
+    assert messages_in(tmp_path / "live_1.mcap") == encoded(READINGS[1:])
 
 
-def all_of(readings: list[ArmReading]) -> dict[str, list[Any]]:
+# The messages.
+
+
+def all_of(*readings: ArmReading) -> dict[str, list[Any]]:
     """Decoded messages by topic."""
     encoder, found = ReadingMessages(), dict[str, list[Any]]()
     for reading in readings:
         for messages in encoder.of_reading(reading):
+            assert set(messages.stamp.tolist()) == {reading.stamp}
             found.setdefault(messages.topic.name, []).extend(decoded(messages))
     return found
 
 
-def test_the_shipped_layout_finds_everything(readings: list[ArmReading]) -> None:
+def test_values_and_rates() -> None:
+    """25 readings in 2.5 s: texts once a second, cycles as they end, the URDF once."""
+    found = all_of(*READINGS)
+    for name in READINGS[0].numbers():
+        expected = [reading.numbers()[name] for reading in READINGS]
+        assert [each["data"] for each in found[f"/{name}"]] == expected
+    joints = found["/energy/joints"][-1]
+    assert joints["joint_names"] == [*ROBOT.joint_names, *PARTS, "total"]
+    total = joints["interface_values"][-1]
+    values = dict(zip(total["interface_names"], total["values"], strict=True))
+    numbers = READINGS[-1].numbers()
+    assert values["electrical_power"] == numbers["energy/total/power"]
+    assert values["electrical_energy"] == numbers["energy/total/energy"]
+    counts = {name: len(each) for name, each in found.items() if len(each) < len(READINGS)}
+    assert counts == {
+        "/energy/summary": 3,
+        "/diagnostics": 3,
+        "/energy/cycle": 2,
+        "/robot_description": 1,
+    }
     layout = layout_files(ArmTopics(tuple(ROBOT.joint_names)))["foxglove/energy.json"]
-    found = all_of(readings)
     assert foxglove_topics(layout) <= found.keys()
     for path in foxglove_paths(layout):
         topic, _, rest = path.partition(".")
@@ -405,67 +369,21 @@ def test_the_shipped_layout_finds_everything(readings: list[ArmReading]) -> None
         assert np.isfinite(found[topic][-1][field][int(index)])
 
 
-def test_values_are_those_of_the_reading(readings: list[ArmReading]) -> None:
-    found = all_of(readings)
-    for name in readings[0].numbers():
-        expected = [reading.numbers()[name] for reading in readings]
-        assert [each["data"] for each in found[f"/{name}"]] == expected
-    joints = found["/energy/joints"][-1]
-    assert joints["joint_names"] == [*ROBOT.joint_names, *PARTS, "total"]
-    total = joints["interface_values"][-1]
-    values = dict(zip(total["interface_names"], total["values"], strict=True))
-    numbers = readings[-1].numbers()
-    assert values["electrical_power"] == numbers["energy/total/power"]
-    assert values["electrical_energy"] == numbers["energy/total/energy"]
-
-
-def test_rates(readings: list[ArmReading]) -> None:
-    """25 readings in 2.5 s: texts once a second, cycles as they end, the URDF once."""
-    encoder = ReadingMessages()
-    counts = Counter[str]()
-    for reading in readings:
-        for messages in encoder.of_reading(reading):
-            counts[messages.topic.name] += len(messages.stamp)
-            assert set(messages.stamp.tolist()) == {reading.stamp}
-    every = {name for name, count in counts.items() if count == len(readings)}
-    assert {name: count for name, count in counts.items() if name not in every} == {
-        "/energy/summary": 3,
-        "/diagnostics": 3,
-        "/energy/cycle": 2,
-        "/robot_description": 1,
-    }
-
-
-def test_an_arm_without_description_or_angles_is_not_drawn(readings: list[ArmReading]) -> None:
-    drawn = {"/tf", "/energy/markers"}
-    unknown = all_of([replace(readings[0], robot=None)])
-    assert not (drawn | {"/robot_description"}) & unknown.keys()
-    blind = replace(readings[0], snapshot=replace(readings[0].snapshot, q=None))
-    assert not drawn & all_of([blind]).keys()
-    assert "/robot_description" in all_of([blind])
-
-
-def test_a_new_model_appears_in_the_summary_and_repeats_no_urdf(
-    readings: list[ArmReading],
-) -> None:
-    found = all_of([readings[0], replace(readings[10], model="learned.yaml")])
-    assert len(found["/robot_description"]) == 1
-    assert "learned.yaml" in json.dumps(found["/energy/summary"][-1])
-
-
-def test_another_arm_has_its_own_topics_and_urdf(readings: list[ArmReading]) -> None:
-    (other,) = list(live_readings(0.1, prefix="left_"))[:1]
-    found = all_of([readings[0], replace(other, robot=replace(ROBOT))])
+def test_other_arms_and_models() -> None:
+    first, drawn = READINGS[0], {"/tf", "/energy/markers"}
+    assert not (drawn | {"/robot_description"}) & all_of(replace(first, robot=None)).keys()
+    blind = all_of(replace(first, snapshot=replace(first.snapshot, q=None)))
+    assert not drawn & blind.keys()
+    assert "/robot_description" in blind
+    learned = all_of(first, replace(READINGS[10], model="learned.yaml"))
+    assert len(learned["/robot_description"]) == 1
+    assert "learned.yaml" in json.dumps(learned["/energy/summary"][-1])
+    other = next(live_readings(0.1, prefix="left_"))
+    found = all_of(first, replace(other, robot=replace(ROBOT)))
     assert len(found["/robot_description"]) == 2
     assert 'link name="left_base"' in found["/robot_description"][1]["data"]
     assert "/energy/left_elbow_joint/power" in found
     assert found["/tf"][1]["transforms"][0]["parent_frame_id"] == "left_base_link"
-
-
-STAMP = 1_750_000_000_250_000_000
-
-
-UR5E = load_robot("ur5e")
 
 
 def scene_of(
@@ -473,7 +391,7 @@ def scene_of(
 ) -> tuple[ArmScene, list[dict[str, Any]], list[dict[str, Any]]]:
     """The scene, its transforms and its entities."""
     scene = ArmScene(robot, tuple(prefix + joint for joint in robot.joint_names))
-    frames, update = scene.messages(STAMP, np.asarray(q), np.asarray(power), 123.4)
+    frames, update = scene.messages(1_750_000_000_250_000_000, q, np.asarray(power), 123.4)
     transforms = decode(foxglove_type(fox.FrameTransforms), frames)["transforms"]
     entities = decode(foxglove_type(fox.SceneUpdate), update)["entities"]
     return scene, transforms, entities
@@ -506,18 +424,14 @@ def test_frames_are_those_of_the_urdf(name: str) -> None:
 
 
 def test_every_link_has_the_colour_of_its_joint() -> None:
-    power = [-150.0, 0.0, 50.0, 100.0, 900.0, 10.0]
-    _, _, entities = scene_of(UR5E, np.zeros(6), power)
+    _, _, entities = scene_of(ROBOT, np.zeros(6), [-150.0, 0.0, 50.0, 100.0, 900.0, 10.0])
     base, *links = entities
     assert base["texts"][0]["text"] == "123 W"
-    assert [link["id"] for link in links] == list(UR5E.joint_names)
-    paints = [
-        [round(link["spheres"][0]["color"].get(part, 0.0), 6) for part in "rgb"] for link in links
-    ]
+    assert [link["id"] for link in links] == list(ROBOT.joint_names)
+    spheres = [link["spheres"][0] for link in links]
+    paints = [[round(each["color"].get(part, 0.0), 6) for part in "rgb"] for each in spheres]
     assert paints[:5] == [[0, 0, 1], [0, 1, 0], [1, 1, 0], [1, 0, 0], [1, 0, 0]]
-    for link in links:
-        assert all(
-            each["color"] == link["spheres"][0]["color"] for each in link.get("cylinders", [])
-        )
-    sizes = [link["spheres"][0]["size"]["x"] for link in links]
+    for link, sphere in zip(links, spheres, strict=True):
+        assert all(each["color"] == sphere["color"] for each in link.get("cylinders", []))
+    sizes = [sphere["size"]["x"] for sphere in spheres]
     assert sizes[1] < sizes[2] < sizes[3] == sizes[4]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from ur_energy_model.errors import InputError, MissingPackageError
 from ur_energy_model.sinks.credentials import ENVIRONMENT, Credentials, read_credentials
-from ur_energy_model.sinks.options import Address, SinkOptions, listening_address, open_sinks
+from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 
 
 @pytest.mark.parametrize(
@@ -24,25 +23,26 @@ from ur_energy_model.sinks.options import Address, SinkOptions, listening_addres
         ("localhost:80", Address("localhost", 80)),
         ("[::1]:80", Address("::1", 80)),
         ("[::1]", Address("::1", 8765)),
+        ("0.0.0.0:1", None),
+        ("127.0.0.1:x", None),
+        ("127.0.0.1:70000", None),
+        ("host.example:1", None),
+        ("1.2.3:4", None),
     ],
 )
-def test_addresses(text: str, expected: Address) -> None:
-    found = listening_address("--foxglove", text, port=8765, allow_network=False)
-    assert found == expected
-    assert found.is_loopback
-
-
-def test_other_machines_need_permission() -> None:
-    with pytest.raises(InputError, match="--allow-network"):
-        listening_address("--foxglove", "0.0.0.0:1", port=1, allow_network=False)
-    address = listening_address("--foxglove", "0.0.0.0:1", port=1, allow_network=True)
-    assert str(address) == "0.0.0.0:1"
-
-
-@pytest.mark.parametrize("text", ["127.0.0.1:x", "127.0.0.1:70000", "host.example:1", "1.2.3:4"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_addresses(text: str, expected: Address | None) -> None:
+    if expected is not None:
+        found = server_address("foxglove", text, SinkOptions())
+        assert (found, found.is_loopback) == (expected, True)
+        return
     with pytest.raises(InputError):
-        listening_address("--foxglove", text, port=1, allow_network=True)
+        server_address("foxglove", text, SinkOptions())
+    allowed = SinkOptions(allow_network=True)
+    if text == "0.0.0.0:1":
+        assert str(server_address("foxglove", text, allowed)) == text
+    else:
+        with pytest.raises(InputError):
+            server_address("foxglove", text, allowed)
 
 
 FILE = """
@@ -71,73 +71,46 @@ def test_file_before_environment(tmp_path: Path) -> None:
     assert (found.mqtt.ca, found.mqtt.key) == (tmp_path / "ca.pem",) * 2
     assert found.opcua.users == {"plc": "other secret", "mes": "third"}
     assert "secret" not in repr(found)
+    assert read_credentials(None, {}) == Credentials()
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "variables", "message"),
     [
-        ("mqtt: {usrname: x}", "did you mean|usrname"),
-        ("mqtt: {ca: missing.pem}", "is not a file"),
-        ("opcua: {certificate: c.yaml}", "belong together"),
-        ("mqtt: {password: x}", "has no username"),
+        ("mqtt: {usrname: x}", {}, "did you mean|usrname"),
+        ("mqtt: {ca: missing.pem}", {}, "is not a file"),
+        ("opcua: {certificate: c.yaml}", {}, "belong together"),
+        ("mqtt: {password: x}", {}, "has no username"),
+        ("", {"UR_ENERGY_MQTT_CA": "/none"}, "UR_ENERGY_MQTT_CA"),
     ],
 )
-def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
+def test_mistakes(tmp_path: Path, text: str, variables: dict[str, str], message: str) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(text)
     with pytest.raises(InputError, match=message):
-        read_credentials(file, {})
-
-
-def test_the_environment() -> None:
-    assert read_credentials(None, {}) == Credentials()
-    with pytest.raises(InputError, match="UR_ENERGY_MQTT_CA"):
-        read_credentials(None, {"UR_ENERGY_MQTT_CA": "/none"})
-
-
-PACKAGES = ("asyncua", "foxglove", "paho", "prometheus_client", "pysparkplug")
-
-
-def test_without_options_no_package_is_imported() -> None:
-    code = (
-        "import sys\n"
-        "from ur_energy_model.sinks.options import open_sinks\n"
-        "from ur_energy_model.sinks.options import SinkOptions\n"
-        "assert open_sinks(SinkOptions()) == ()\n"
-        f"assert not {{name.partition('.')[0] for name in sys.modules}} & set({PACKAGES!r})\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+        read_credentials(file if text else None, variables)
 
 
 @pytest.mark.parametrize(
-    ("options", "package"),
+    ("option", "text", "package"),
     [
-        (SinkOptions(prometheus=("127.0.0.1:0",)), "prometheus_client"),
-        (SinkOptions(mqtt=("mqtt://127.0.0.1:1",)), "paho"),
-        (SinkOptions(foxglove=("127.0.0.1:0",)), "foxglove"),
-        (SinkOptions(opcua=("opc.tcp://127.0.0.1:0",)), "asyncua"),
+        ("prometheus", "127.0.0.1:0", "prometheus_client"),
+        ("mqtt", "mqtt://127.0.0.1:1", "paho"),
+        ("foxglove", "127.0.0.1:0", "foxglove"),
+        ("opcua", "opc.tcp://127.0.0.1:0", "asyncua"),
     ],
 )
-def test_a_missing_package_is_named(options: SinkOptions, package: str) -> None:
+def test_a_package_is_imported_by_its_option_only(option: str, text: str, package: str) -> None:
     """In a process of its own: a module that is imported already is not missing."""
     code = (
         "import sys\n"
+        "from ur_energy_model.sinks.options import SinkOptions, open_sinks\n"
+        "assert open_sinks(SinkOptions()) == ()\n"
+        f"assert {package!r} not in sys.modules\n"
         f"sys.modules[{package!r}] = None\n"
-        "from ur_energy_model.sinks.options import open_sinks\n"
-        "from ur_energy_model.sinks.options import SinkOptions\n"
-        f"open_sinks({options!r})\n"
-    ).replace("PosixPath", "str")
+        f"open_sinks(SinkOptions({option}=({text!r},)))\n"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.splitlines()[-1]
-    assert MissingPackageError.__name__ in last
-    assert f"'{package}'" in last
-    assert "'.[sinks]'" in last
-
-
-def test_an_error_closes_what_was_made(tmp_path: Path) -> None:
-    before = set(threading.enumerate())
-    options = SinkOptions(prometheus=("127.0.0.1:0", "0.0.0.0:1"))
-    with pytest.raises(InputError, match="--allow-network"):
-        open_sinks(options)
-    assert not [each for each in set(threading.enumerate()) - before if each.is_alive()]
+    for word in (MissingPackageError.__name__, f"'{package}'", "'.[sinks]'"):
+        assert word in last
