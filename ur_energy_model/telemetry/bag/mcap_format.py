@@ -1,4 +1,4 @@
-"""The MCAP container: its records, packed and unpacked, and the scanner that finds them.
+"""The MCAP container: its records, packed and unpacked.
 
 The library `mcap` has the same records. It is not used here, for three reasons: it reads each entry
 of a message index in Python (which takes a third of the time to read a bag), reads records of any
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -24,6 +24,8 @@ RECOVER = "keep what is intact with 'ur_energy recover'"
 MAGIC = b"\x89MCAP0\r\n"
 PREFIX = struct.Struct("<BQ")
 """Type and length of a record."""
+RECORD_HEAD = struct.Struct("<BQH")
+"""The same and the first number of the content, which is the channel of a message."""
 MESSAGE_HEAD = struct.Struct("<HIQQ")
 """Channel, sequence number, log time and publish time of a message."""
 
@@ -226,34 +228,3 @@ class Summary:
 
 PROVISIONAL_TAIL = pack(Op.DATA_END, 0) + pack(Op.FOOTER, 0, 0, 0) + MAGIC
 """End of a growing file, without summary, so that every reader opens it."""
-
-
-class Scanner:
-    """Iterates over the records of a file, of a chunk or of a summary.
-
-    Each is (type, place of its content, length). Iterating ends at `stop`, or at a record that does
-    not fit in front of it; `position` is then its place. It may be moved, to pass over records.
-
-    Args:
-        read: returns bytes by place and number.
-        position: of the first record.
-        stop: behind the last one.
-    """
-
-    def __init__(self, read: Callable[[int, int], bytes], position: int, stop: int) -> None:
-        self.read, self.position, self.stop = read, position, stop
-
-    @classmethod
-    def of(cls, data: bytes) -> Scanner:
-        """Scanner of these bytes."""
-        return cls(lambda position, count: data[position : position + count], 0, len(data))
-
-    def __iter__(self) -> Iterator[tuple[int, int, int]]:
-        size, unpack_prefix = PREFIX.size, PREFIX.unpack
-        while self.position + size <= self.stop:
-            op, length = unpack_prefix(self.read(self.position, size))
-            start = self.position + size
-            if start + length > self.stop:
-                return
-            self.position = start + length
-            yield op, start, length

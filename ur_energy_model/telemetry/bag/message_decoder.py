@@ -83,13 +83,26 @@ class TelemetryDecoder:
             RecordingError: a malformed message, or messages beyond the limits.
             MissingFieldError: a message lacks a field.
         """
-        start = 0
-        while start < len(messages):
-            rest = messages[start:]
-            layout = self._layout_of(rest)
-            count = len(rest) if constant_layout else _same(layout, rest)
-            yield DecodedSamples(*layout.decode(rest[:count], self._fields(layout)))
-            start += count
+        while len(messages):
+            layout = self._layout_of(messages)
+            if self._names is None:  # the first message decides
+                chosen = self._chosen
+                names = (name for name in layout.names if chosen is None or name in chosen)
+                self._names = tuple(names)
+            for name in self._names:
+                if name not in layout.places:
+                    problem, remedy = "is not in all messages", "record the bag again"
+                    raise MissingFieldError(self._path, problem, remedy, field=name)
+            count = len(messages) if constant_layout else 0
+            size = 1  # compared in growing parts, so that frequent changes of layout cost little
+            while count < len(messages):
+                same = layout.template.matches(messages[count : count + size])
+                count += len(same) if same.all() else int(np.argmin(same))
+                if not same.all():
+                    break
+                size *= 8
+            yield DecodedSamples(*layout.decode(messages[:count], self._names))
+            messages = messages[count:]
 
     def _layout_of(self, messages: Bytes) -> TelemetryLayout:
         """Layout of the first message."""
@@ -97,55 +110,22 @@ class TelemetryDecoder:
         layout = next((each for each in known if each.template.matches(messages[:1])[0]), None)
         if layout is None:
             self._budget.spend(items=LAYOUT_ITEMS)
-            layout = self._new_layout(messages[0].tobytes())
+            try:
+                if messages.shape[1] > MAX_MESSAGE:
+                    raise CdrError(f"of {messages.shape[1]} bytes")
+                layout = TelemetryLayout.of_message(messages[0].tobytes())
+            except CdrError as error:
+                problem = f"has a malformed message ({error})"
+                raise RecordingError(self._path, problem, RECOVER, field=TELEMETRY_TOPIC) from None
+            if "timestamp" not in layout.places:
+                problem = "the messages carry no controller timestamp"
+                remedy = "record with ur_energy record"
+                raise MissingFieldError(self._path, problem, remedy, field="timestamp")
             known.append(layout)
         if layout is not self._last:
             self._budget.spend(items=CHANGE_ITEMS)
             self._last = layout
         return layout
-
-    def _new_layout(self, message: bytes) -> TelemetryLayout:
-        try:
-            if len(message) > MAX_MESSAGE:
-                raise CdrError(f"of {len(message)} bytes")
-            layout = TelemetryLayout.of_message(message)
-        except CdrError as error:
-            problem = f"has a malformed message ({error})"
-            raise RecordingError(self._path, problem, RECOVER, field=TELEMETRY_TOPIC) from None
-        if "timestamp" not in layout.places:
-            raise MissingFieldError(
-                self._path,
-                "the messages carry no controller timestamp",
-                "record with ur_energy record",
-                field="timestamp",
-            )
-        return layout
-
-    def _fields(self, layout: TelemetryLayout) -> tuple[str, ...]:
-        """Fields to decode; the first message decides."""
-        if self._names is None:
-            chosen = self._chosen
-            self._names = tuple(name for name in layout.names if chosen is None or name in chosen)
-        for name in self._names:
-            if name not in layout.places:
-                raise MissingFieldError(
-                    self._path, "is not in all messages", "record the bag again", field=name
-                )
-        return self._names
-
-
-def _same(layout: TelemetryLayout, messages: Bytes) -> int:
-    """Number of messages [n, size] from the first on that have this layout.
-
-    They are compared in growing parts, so that frequent changes of layout cost little.
-    """
-    start, stop = 0, 1
-    while start < len(messages):
-        same = layout.template.matches(messages[start:stop])
-        if not same.all():
-            return start + int(np.argmin(same))
-        start, stop = stop, 8 * stop
-    return len(messages)
 
 
 class SeenSamples:

@@ -362,21 +362,23 @@ def custom_of_gap(gap: Gap) -> dict[str, str]:
     return {key: value if key == "cause" else json.dumps(value) for key, value in values}
 
 
-def gap_of_custom(custom: Mapping[str, str]) -> Gap | None:
-    """A gap from key-value pairs, None if they are malformed."""
-    try:
-        values = {key: custom[key] if key == "cause" else json.loads(custom[key]) for key in custom}
-        return built(Gap, values)
-    except (ValueError, OverflowError, RecursionError):
-        return None
+def placed_record(name: str, custom: Mapping[str, str]) -> list[tuple[int, Gap | str | None]]:
+    """The index in a file and content of a record of a gap or program: the gap, or the name.
 
-
-def program_of_custom(custom: Mapping[str, str]) -> tuple[int, str | None] | None:
-    """Index and name of a program from key-value pairs, None if they are malformed."""
+    Empty if it is another record, or malformed.
+    """
     try:
-        return int(custom["index"]), custom["name"] or None
-    except (KeyError, ValueError):
-        return None
+        if name == PROGRAM_RECORD_NAME:
+            return [(int(custom["index"]), custom["name"] or None)]
+        if name == GAP_RECORD_NAME:
+            values = {
+                key: text if key == "cause" else json.loads(text) for key, text in custom.items()
+            }
+            gap = built(Gap, values)
+            return [(gap.index, gap)]
+    except (KeyError, ValueError, OverflowError, RecursionError):
+        pass
+    return []
 
 
 def custom_of_program(index: int, name: str | None) -> dict[str, str]:

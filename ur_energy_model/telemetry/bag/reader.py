@@ -35,12 +35,9 @@ from ur_energy_model.telemetry.bag.message_decoder import (
 )
 from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE
 from ur_energy_model.telemetry.bag.metadata import (
-    GAP_RECORD_NAME,
-    PROGRAM_RECORD_NAME,
     RECORD_NAME,
-    gap_of_custom,
     info_of_custom,
-    program_of_custom,
+    placed_record,
 )
 from ur_energy_model.telemetry.samples import Event, Gap, RecordingInfo, Telemetry, find_gaps
 from ur_energy_model.telemetry.source import LinkStatus
@@ -125,6 +122,23 @@ def read_events(path: Path | str) -> list[Event]:
         raise RecordingError(path, f"has a malformed event ({error})", "record again") from None
 
 
+_GROUP = 1000
+"""Messages of one size in sqlite3 storage that are decoded together."""
+_LARGEST = 1 << 30
+"""Largest text or value that sqlite may build [bytes]; telemetry is checked before it is read."""
+_LIMIT_LENGTH = 0
+"""Number of that limit in sqlite's interface; Python names it from 3.11 on."""
+_REMEDY = "convert the bag to MCAP storage"
+_TABLES = {"topics": {"id", "name", "type"}, "messages": {"topic_id", "timestamp", "data"}}
+_KINDS = "SELECT type, sql FROM sqlite_master WHERE name = ?"
+_TOPICS = "SELECT id, name FROM topics WHERE substr(name, -length(?1)) = ?1 AND type = ?2"
+_SIZES = (
+    "SELECT rowid FROM messages WHERE topic_id = ? AND (typeof(data) != 'blob' "
+    "OR length(data) NOT BETWEEN 12 AND ?)"
+)
+_MESSAGES = "SELECT data FROM messages WHERE topic_id = ? ORDER BY timestamp, rowid"
+
+
 class _BagReader:
     """One pass over a bag.
 
@@ -159,13 +173,15 @@ class _BagReader:
         Raises:
             RecordingError: see `read_bag`.
         """
+        mcap = self._metadata is None or self._metadata.storage == "mcap"
         with closing(self._seen):
-            for part in self._all_parts():
-                new = self._seen.are_new(part.columns["timestamp"], part.stamp)
-                self._place(self._numbers.count(self._ahead, new, part.stamp))
-                self._decoded += int(np.count_nonzero(new))
-                self._repeated += int(np.count_nonzero(~new))
-                yield part if new.all() else part.cut(new)
+            for file in self._files:
+                for part in self._mcap_parts(file) if mcap else self._sqlite_parts(file):
+                    new = self._seen.are_new(part.columns["timestamp"], part.stamp)
+                    self._place(self._numbers.count(self._ahead, new, part.stamp))
+                    self._decoded += int(np.count_nonzero(new))
+                    self._repeated += int(np.count_nonzero(~new))
+                    yield part if new.all() else part.cut(new)
         count = self._decoded + self._repeated
         if count == 0:
             problem = f"holds no samples on {TELEMETRY_TOPIC}"
@@ -176,43 +192,68 @@ class _BagReader:
             problem = f"is truncated: {count} of {expected} samples are there"
             raise RecordingError(self._path, problem, f"copy the bag again, or {RECOVER}")
 
-    def _all_parts(self) -> Iterator[DecodedSamples]:
-        mcap = self._metadata is None or self._metadata.storage == "mcap"
-        for file in self._files:
-            if mcap:
-                yield from self._file_parts(McapReader(file, self._budget))
-                continue
-            for topic, messages in _sqlite_messages(file):
-                self._expect_one_arm(topic)
-                yield from self._decoder.decode(messages, constant_layout=False)
-
-    def _file_parts(self, reader: McapReader) -> Iterator[DecodedSamples]:
-        first = self._decoded
+    def _mcap_parts(self, file: Path) -> Iterator[DecodedSamples]:
+        reader, first = McapReader(file, self._budget), self._decoded
         self._numbers, self._ahead = SampleNumbers(first), []
         if first:
             self._file_starts.append(first)
-        behind = list(metadata_behind_chunks(reader.path, self._budget))
+        behind = list(metadata_behind_chunks(file, self._budget))
         self._take_metadata(behind, first)
         for block in reader.blocks(TELEMETRY_TOPIC):
             self._take_metadata(reader.take_metadata(), first)
             channel = reader.channels[block.channel]
             schema = reader.schemas.get(channel.schema_id)
             if schema is not None and schema.name == DYNAMIC_JOINT_STATE.name:
-                self._expect_one_arm(channel.topic)
                 own = reader.library == LIBRARY
-                yield from self._decoder.decode(block.payload, constant_layout=own)
+                yield from self._samples(channel.topic, block.payload, constant_layout=own)
         if not behind:
             self._take_metadata(reader.take_metadata(), first)
         self._place(self._numbers.rest(self._ahead))
         # Programs of samples that an earlier file has too do not go on in the next one.
         self._programs = [program for program in self._programs if program[0] < self._decoded]
 
-    def _expect_one_arm(self, topic: str) -> None:
+    def _sqlite_parts(self, path: Path) -> Iterator[DecodedSamples]:
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
+                if hasattr(file, "setlimit"):  # Python 3.11
+                    file.setlimit(_LIMIT_LENGTH, _LARGEST)
+                file.execute("PRAGMA trusted_schema = OFF")
+                file.execute("PRAGMA temp_store = FILE")
+                for table, needed in _TABLES.items():
+                    kinds = file.execute(_KINDS, (table,))
+                    plain = [str(sql).upper()[:12] for kind, sql in kinds if kind == "table"]
+                    columns = file.execute(f"PRAGMA table_xinfo({table})").fetchall()
+                    # Views and computed columns can make any amount of data.
+                    computed = any(column[6] for column in columns)
+                    lacks = needed - {column[1] for column in columns}
+                    if plain != ["CREATE TABLE"] or lacks or computed:
+                        problem = f"has no table '{table}' as bags have it"
+                        raise RecordingError(path, problem, "name a bag that ROS 2 recorded")
+                topics = file.execute(_TOPICS, (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name))
+                for number, topic in topics.fetchall():
+                    wrong = file.execute(_SIZES, (number, MAX_MESSAGE)).fetchone()
+                    if wrong is not None:
+                        problem = f"row {str(wrong[0])[:20]} of its messages is no telemetry"
+                        raise RecordingError(path, problem, _REMEDY)
+                    rows = enumerate(data for (data,) in file.execute(_MESSAGES, (number,)))
+                    groups = groupby(rows, lambda row: (len(row[1]), row[0] // _GROUP))
+                    for (size, _), group in groups:
+                        data = np.frombuffer(b"".join(row for _, row in group), np.uint8)
+                        messages = data.reshape(-1, size)
+                        yield from self._samples(topic, messages, constant_layout=False)
+        except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+            raise RecordingError(path, f"cannot be read ({error})", _REMEDY) from None
+
+    def _samples(
+        self, topic: str, messages: Bytes, *, constant_layout: bool
+    ) -> Iterator[DecodedSamples]:
+        """Samples of messages [n, size] of a topic, which must be the one of all messages."""
         if self._topic not in (None, topic):
             both = f"{excerpt(str(self._topic))} and {excerpt(topic)}"
             remedy = "convert it to a bag for each arm"
             raise RecordingError(self._path, f"holds the samples of two arms: {both}", remedy)
         self._topic = topic
+        return self._decoder.decode(messages, constant_layout=constant_layout)
 
     def _take_metadata(self, records: Iterable[tuple[str, Mapping[str, str]]], first: int) -> None:
         """Provenance and gaps of a file whose first sample has index `first` in the bag."""
@@ -223,14 +264,8 @@ class _BagReader:
                     self._custom.pop("program", None)
                 self._custom = {**values, **self._custom}
                 self._budget.spend(items=len(values))
-            elif name == GAP_RECORD_NAME:
-                gap = gap_of_custom(values)
-                if gap is not None:
-                    self._ahead.append((gap.index, gap))
-            elif name == PROGRAM_RECORD_NAME:
-                program = program_of_custom(values)
-                if program is not None:
-                    self._ahead.append(program)
+            else:
+                self._ahead += placed_record(name, values)
 
     def _place(self, records: Iterable[tuple[int, Gap | str | None]]) -> None:
         """Keep gaps and programs at their indexes in the bag."""
@@ -298,63 +333,6 @@ def _shifted(gaps: Iterable[Gap], shift: int) -> list[Gap]:
     return [replace(gap, index=gap.index + shift) for gap in gaps]
 
 
-# Telemetry messages of bags with sqlite3 storage.
-
-_GROUP = 1000
-"""Messages of one size that are decoded together."""
-_LARGEST = 1 << 30
-"""Largest text or value that sqlite may build [bytes]; telemetry is checked before it is read."""
-_LIMIT_LENGTH = 0
-"""Number of that limit in sqlite's interface; Python names it from 3.11 on."""
-_REMEDY = "convert the bag to MCAP storage"
-_TABLES = {"topics": {"id", "name", "type"}, "messages": {"topic_id", "timestamp", "data"}}
-_TOPICS = "SELECT id, name FROM topics WHERE substr(name, -length(?1)) = ?1 AND type = ?2"
-_SIZES = (
-    "SELECT rowid FROM messages WHERE topic_id = ? AND (typeof(data) != 'blob' "
-    "OR length(data) NOT BETWEEN 12 AND ?)"
-)
-_MESSAGES = "SELECT data FROM messages WHERE topic_id = ? ORDER BY timestamp, rowid"
-
-
-def _sqlite_messages(path: Path) -> Iterator[tuple[str, Bytes]]:
-    """Telemetry messages in order, as arrays [n, size] of equal size, with the name of the topic.
-
-    Raises:
-        RecordingError: a file cannot be read, is no bag, or has rows that are no messages.
-    """
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
-            _check_tables(path, file)
-            topics = file.execute(_TOPICS, (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name)).fetchall()
-            for number, topic in topics:
-                wrong = file.execute(_SIZES, (number, MAX_MESSAGE)).fetchone()
-                if wrong is not None:
-                    problem = f"row {str(wrong[0])[:20]} of its messages is no telemetry"
-                    raise RecordingError(path, problem, _REMEDY)
-                rows = enumerate(data for (data,) in file.execute(_MESSAGES, (number,)))
-                for (size, _), group in groupby(rows, lambda row: (len(row[1]), row[0] // _GROUP)):
-                    data = b"".join(row for _, row in group)
-                    yield topic, np.frombuffer(data, np.uint8).reshape(-1, size)
-    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
-        raise RecordingError(path, f"cannot be read ({error})", _REMEDY) from None
-
-
-def _check_tables(path: Path, file: sqlite3.Connection) -> None:
-    """Accept only plain tables: views and computed columns can make any amount of data."""
-    if hasattr(file, "setlimit"):  # Python 3.11
-        file.setlimit(_LIMIT_LENGTH, _LARGEST)
-    file.execute("PRAGMA trusted_schema = OFF")
-    file.execute("PRAGMA temp_store = FILE")
-    for table, needed in _TABLES.items():
-        kinds = file.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (table,))
-        plain = [str(sql).upper()[:12] for kind, sql in kinds if kind == "table"]
-        columns = file.execute(f"PRAGMA table_xinfo({table})").fetchall()
-        names, hidden = {column[1] for column in columns}, any(column[6] for column in columns)
-        if plain != ["CREATE TABLE"] or not needed <= names or hidden:
-            problem = f"has no table '{table}' as bags have it"
-            raise RecordingError(path, problem, "name a bag that ROS 2 recorded")
-
-
 # BagSource: a recorded bag as a TelemetrySource.
 
 DEFAULT_PERIOD = 0.002
@@ -398,8 +376,10 @@ class BagSource:
         self._last: float | None = None
 
     def __enter__(self) -> Self:
-        first = next(iterate_bag(self._path, (), _FIRST_SAMPLES))
-        samples = max(1, round(self._batch_seconds / _period(first.time)))
+        steps = np.diff(next(iterate_bag(self._path, (), _FIRST_SAMPLES)).time)
+        steps = steps[steps > 0.0]
+        period = float(np.median(steps)) if steps.size else DEFAULT_PERIOD
+        samples = max(1, round(self._batch_seconds / period))
         self._batches = iterate_bag(self._path, self._chosen, samples)
         self._next = next(self._batches)
         self.info, self.fields = self._next.info, tuple(self._next.columns)
@@ -422,20 +402,18 @@ class BagSource:
             EOFError: the bag has ended or is closed.
             RecordingError: the bag is damaged.
         """
-        if self._next is None:
+        batch = self._next
+        if batch is None:
             raise EOFError
         if self._real_time:
-            batch = self._next
             start = self._last if self._last is not None else float(batch.time[0])
             due = self._due + min(max(float(batch.time[-1]) - start, 0.0), 1.0)
             wait = due - time.monotonic()
+            time.sleep(max(min(wait, timeout), 0.0))
             if wait > timeout:
-                time.sleep(max(timeout, 0.0))
                 return None
-            time.sleep(max(wait, 0.0))
-            self._due = due
-            self._last = float(batch.time[-1])
-        batch, self._next = self._next, next(self._batches, None)
+            self._due, self._last = due, float(batch.time[-1])
+        self._next = next(self._batches, None)
         return batch
 
     def close(self) -> None:
@@ -444,10 +422,3 @@ class BagSource:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _period(time: Array) -> float:
-    """Median step of timestamps [n], s; DEFAULT_PERIOD if there is none."""
-    steps = np.diff(time)
-    steps = steps[steps > 0.0]
-    return float(np.median(steps)) if steps.size else DEFAULT_PERIOD

@@ -7,9 +7,9 @@ import socket
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from ur_energy_model.files import remove_abandoned, temporary_name
 from ur_energy_model.telemetry.bag.cdr import STAMP_OFFSET, CdrError
 from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time, is_own_bag
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
-from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX, Summary
+from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader, Places, summary_of
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter, is_written
 from ur_energy_model.telemetry.bag.message_decoder import (
@@ -41,16 +41,15 @@ from ur_energy_model.telemetry.bag.metadata import (
     TopicEntry,
     custom_of_gap,
     custom_of_program,
-    gap_of_custom,
     gaps_to_text,
     info_of_custom,
     is_latched,
     name_of_custom,
-    program_of_custom,
+    placed_record,
     read_metadata,
 )
 from ur_energy_model.telemetry.samples import Gap, find_gaps, typical_step
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Indices
 
 DAMAGED = "damaged file"
 """Cause of a gap that damage left."""
@@ -58,275 +57,6 @@ _ODD_STEP = 1.2
 """Steps of the clock above so many usual ones may be gaps; smaller than the limit of any."""
 MAX_PROBLEMS = 100
 """Most problems of a file that are named; more are counted."""
-
-
-@dataclass
-class Salvage:
-    """What is intact in a file that was rewritten.
-
-    Attributes:
-        summary: of the file that holds it.
-        custom: provenance found in the file.
-        gaps: of the file, indexes from its first sample.
-        samples: telemetry messages.
-        problems: what was not intact.
-        damaged: whether more than its end is missing.
-    """
-
-    summary: Summary
-    custom: dict[str, str] = field(default_factory=dict)
-    gaps: tuple[Gap, ...] = ()
-    samples: int = 0
-    problems: list[str] = field(default_factory=list)
-    damaged: bool = False
-
-
-@dataclass
-class SeenContent:
-    """What the files of a bag had so far: samples, and checksums and sizes of chunks.
-
-    Attributes:
-        custom: provenance of the bag.
-    """
-
-    custom: Mapping[str, str] = field(default_factory=dict)
-    samples: SeenSamples = field(default_factory=SeenSamples)
-    chunks: set[tuple[int, int]] = field(default_factory=set)
-
-
-def rewrite(path: Path, seen: SeenContent) -> Salvage:
-    """Rewrite a file with what is intact in it; it is left alone if nothing is.
-
-    Args:
-        path: of the file.
-        seen: what the files before it had, and is left out here; brought up to date.
-    """
-    remove_abandoned(path.parent)
-    temporary = temporary_name(path, "recovering")
-    temporary.unlink(missing_ok=True)
-    writer = McapWriter(temporary)
-    try:
-        salvage = _Rewriter(path, writer, seen).run()
-        writer.close()
-        if salvage.samples or not salvage.damaged:
-            temporary.replace(path)
-    finally:
-        writer.abandon()
-        temporary.unlink(missing_ok=True)
-    return salvage
-
-
-class _Rewriter:
-    """Copies what is intact in one file to a writer.
-
-    Args:
-        path: of the damaged file.
-        writer: of the new one.
-        seen: what the bag had so far.
-    """
-
-    def __init__(self, path: Path, writer: McapWriter, seen: SeenContent) -> None:
-        self._reader = McapReader(path, report=self._report)
-        self._writer, self._seen = writer, seen
-        self._salvage = Salvage(writer.summary)
-        self._samples, self._last_time, self._typical = 0, math.nan, math.nan
-        self._steps: list[tuple[int, float, float]] = []
-        """Indexes of samples behind odd steps of the clock, and the times around these [s]."""
-        self._offsets: dict[int, int] = {}
-        """Of the controller time in messages, by their sizes."""
-        self._gaps: list[Gap] = []
-        self._programs: list[tuple[int, str | None]] = []
-        self._programs_ahead: list[tuple[int, str | None]] = []
-        """Of samples that are not copied yet."""
-        self._others: list[tuple[str, Mapping[str, str]]] = []
-        self._numbers = SampleNumbers(0)
-        self._more_problems = self._repeated = 0
-
-    def run(self) -> Salvage:
-        """Copy everything."""
-        for body in self._reader.bodies():
-            self._take_metadata()
-            self._copy_chunk(body)
-        self._take_metadata()
-        return self._finish()
-
-    def _take_metadata(self) -> None:
-        with suppress(RecordingError):
-            for name, values in self._reader.take_metadata():
-                if name == RECORD_NAME:
-                    self._salvage.custom.update(values)
-                elif name == GAP_RECORD_NAME:
-                    gap = gap_of_custom(values)
-                    self._gaps += [] if gap is None else [gap]
-                elif name == PROGRAM_RECORD_NAME:
-                    program = program_of_custom(values)
-                    self._programs_ahead += [] if program is None else [program]
-                else:
-                    self._others.append((name, values))
-
-    def _finish(self) -> Salvage:
-        """Write metadata and gaps."""
-        salvage, samples = self._salvage, self._samples
-        if salvage.custom:
-            self._writer.add_metadata(RECORD_NAME, salvage.custom)
-        for index, program in (*self._programs, *self._numbers.rest(self._programs_ahead)):
-            self._writer.add_metadata(PROGRAM_RECORD_NAME, custom_of_program(index, program))
-        for name, values in self._others:
-            self._writer.add_metadata(name, values)
-        gaps = tuple(gap for gap in self._gaps if gap.index <= samples)
-        if self._repeated:
-            text = f"{self._repeated} samples were in the bag twice; each is kept once"
-            self._report(text, False)
-            gaps = ()
-        if (salvage.damaged or self._repeated) and samples:
-            rate = None
-            with suppress(RecordingError):  # the samples are worth saving without it
-                rate = info_of_custom(salvage.custom, str(self._reader.path)).rate
-            gaps = tuple(self._found_gaps(None if rate is None else 1.0 / rate))
-        for gap in gaps:
-            self._writer.add_metadata(GAP_RECORD_NAME, custom_of_gap(gap))
-        if self._more_problems:
-            salvage.problems.append(f"{self._more_problems} more places are damaged")
-        salvage.gaps, salvage.samples = gaps, samples
-        return salvage
-
-    def _found_gaps(self, period: float | None) -> Iterator[Gap]:
-        """Gaps among the samples that are left: the old ones at their new indexes, and new ones.
-
-        Args:
-            period: of the recording [s], None if it is unknown.
-        """
-        known = {(gap.start, gap.end): gap for gap in self._gaps}
-        for index, start, end in self._steps:
-            found = find_gaps(np.array([start, end]), period, typical=self._typical)
-            new = [replace(gap, cause=DAMAGED) for gap in found]
-            for gap in [known[start, end]] if (start, end) in known else new:
-                yield replace(gap, index=index)
-        for gap in self._gaps:
-            if gap.start == self._last_time:
-                yield replace(gap, index=self._samples)
-
-    def _report(self, problem: str, damage: bool) -> None:
-        self._salvage.damaged |= damage
-        if len(self._salvage.problems) < MAX_PROBLEMS:
-            self._salvage.problems.append(problem)
-        else:
-            self._more_problems += 1
-
-    def _copy_chunk(self, body: bytes) -> None:
-        try:
-            places = self._reader.message_places(body)
-            lost = [number for number in places if not self._has_channel(number)]
-            if lost:
-                body = _without(body, [places.pop(number) for number in lost])
-            repeated = self._take_samples(body, self._reader.message_places(body))
-            chunk = zlib.crc32(body), len(body)
-            if repeated is not None:
-                if chunk in self._seen.chunks:
-                    return
-                body = _without(body, [repeated])
-                chunk = zlib.crc32(body), len(body)
-            self._seen.chunks.add(chunk)
-            index = {}
-            for channel, (starts, _) in self._reader.message_places(body).items():
-                heads = np.frombuffer(body, np.uint8)[starts[:, None] + np.arange(6, 14)]
-                times = heads.view("<i8")[:, 0]  # log times
-                index[channel] = np.stack([times, starts - PREFIX.size], axis=1)
-        except (RecordingError, CdrError, KeyError, IndexError, OverflowError) as error:
-            self._report(f"a chunk is malformed ({error})", True)
-            return
-        if index:
-            self._writer.write_body(body, index)
-
-    def _take_samples(self, body: bytes, places: Mapping[int, Places]) -> Places | None:
-        """Keep the times of the new samples of a chunk; returns the places of the repeated ones."""
-        channels = self._reader.channels
-        found = [places[n] for n in places if channels[n].topic.endswith(TELEMETRY_TOPIC)]
-        if not found:
-            return None
-        starts, lengths = (np.concatenate(each) for each in zip(*found, strict=True))
-        times, stamps = self._times_of(body, starts, lengths)
-        new = self._seen.samples.are_new(times, stamps)
-        ahead = self._programs_ahead
-        if self._salvage.damaged:  # behind damage, only the number of a chunk is known
-            ahead[:] = [(self._numbers.recorded, name) for _, name in ahead]
-        self._programs += self._numbers.count(ahead, new, stamps)
-        self._note_steps(times[new])
-        if new.all():
-            return None
-        self._repeated += int(np.count_nonzero(~new))
-        return starts[~new], lengths[~new]
-
-    def _note_steps(self, times: Array) -> None:
-        """Keep the odd steps of the clock in front of and among the next samples [n], s."""
-        if not len(times):
-            return
-        edges = np.append(self._last_time, times)
-        steps = np.diff(edges)
-        if math.isnan(self._typical):
-            self._typical = typical_step(steps)
-        odd = np.flatnonzero((steps < 0) | (steps > _ODD_STEP * self._typical))
-        self._steps += [(self._samples + i, *edges[i : i + 2].tolist()) for i in odd.tolist()]
-        self._samples, self._last_time = self._samples + len(times), float(times[-1])
-
-    def _has_channel(self, number: int) -> bool:
-        """Define a channel in the new file; a lost definition of ours follows from its number.
-
-        Returns:
-            False if the definition of another topic is lost.
-        """
-        if number in self._writer.summary.counts:
-            return True
-        reader = self._reader
-        channel = reader.channels.get(number)
-        schema = None if channel is None else reader.schemas.get(channel.schema_id)
-        if channel is None or schema is None:
-            if number not in TOPICS:
-                problem = f"the definition of channel {number} is lost, with its messages"
-                if problem not in self._salvage.problems:
-                    self._report(problem, False)
-                return False
-            namespace = name_of_custom(self._salvage.custom or self._seen.custom, "namespace")
-            channel, schema = topics_in(namespace)[number].definitions(number)
-            reader.channels[number], reader.schemas[number] = channel, schema
-        self._writer.add_channel(channel, schema)
-        return True
-
-    def _times_of(
-        self, body: bytes, starts: Indices, lengths: Indices
-    ) -> tuple[Array, NDArray[np.int64]]:
-        """Controller times [n], s, and stamps [n], ns, of telemetry messages."""
-        times, stamps = np.empty(len(starts)), np.empty(len(starts), np.int64)
-        data = np.frombuffer(body, np.uint8)
-        for length in np.unique(lengths).tolist():
-            rows = lengths == length
-            firsts = starts[rows, None] + MESSAGE_HEAD.size
-            if length not in self._offsets:
-                message = data[firsts[0, 0] : firsts[0, 0] + length - MESSAGE_HEAD.size].tobytes()
-                if len(message) > MAX_MESSAGE:
-                    raise CdrError("messages are no telemetry")
-                self._reader.budget.spend(items=LAYOUT_ITEMS)
-                layout = TelemetryLayout.of_message(message)
-                self._offsets[length] = layout.offset_of("timestamp")
-            places = np.arange(8)
-            times[rows] = data[firsts + self._offsets[length] + places].view("<f8")[:, 0]
-            stamp = data[firsts + STAMP_OFFSET + places].view([("s", "<i4"), ("ns", "<u4")])[:, 0]
-            stamps[rows] = stamp["s"].astype(np.int64) * 1_000_000_000 + stamp["ns"]
-        return times, stamps
-
-
-def _without(body: bytes, messages: Sequence[tuple[Indices, Indices]]) -> bytes:
-    """Records of a chunk without some messages, given by offsets and lengths of their contents."""
-    lost = sorted(
-        (start - PREFIX.size, start + length)
-        for starts, lengths in messages
-        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
-    )
-    edges = [0, *(edge for span in lost for edge in span), len(body)]
-    return b"".join(body[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True))
-
-
-# Recovering whole bags.
 
 
 @dataclass(frozen=True)
@@ -361,31 +91,320 @@ def recover_bag(path: Path) -> Recovery:
         raise RecordingError(path, "has no .mcap files", "name a bag that ur_energy recorded")
     if any(is_written(file) for file in files):
         raise RecordingError(path, "is still being recorded", "stop the recording first")
-    salvages: list[tuple[Path, Salvage]] = []
+    kept: list[_RecoveredFile] = []
     problems: list[str] = []
-    seen = SeenContent()
+    custom: Mapping[str, str] = {}
     with suppress(RecordingError):
-        seen.custom = read_metadata(path).custom
+        custom = read_metadata(path).custom
+    seen, chunks = SeenSamples(), set[tuple[int, int]]()
     try:
-        for file in files:
-            salvage = rewrite(file, seen)
-            seen.custom = {**salvage.custom, **seen.custom}
-            problems += [f"{file.name}: {problem}" for problem in salvage.problems]
-            if salvage.samples or not salvage.damaged:
-                salvages.append((file, salvage))
+        for path_of_file in files:
+            file = _RecoveredFile(path_of_file, custom, seen, chunks)
+            file.rewrite()
+            custom = {**file.custom, **custom}
+            problems += [f"{path_of_file.name}: {problem}" for problem in file.problems]
+            if file.is_kept:
+                kept.append(file)
             else:
-                problems.append(f"{file.name}: nothing in it is readable, it is left out")
-        samples = sum(salvage.samples for _, salvage in salvages)
+                problems.append(f"{path_of_file.name}: nothing in it is readable, it is left out")
+        samples = sum(file.samples for file in kept)
         if samples == 0:
             raise RecordingError(path, "holds no sample that could be read", "record again")
         if path.is_dir():
-            problems += _rebuild_metadata(path, salvages, seen.custom)
+            if not (path / FILE_NAME).exists():
+                problems.append(f"{FILE_NAME} was missing")
+            else:
+                try:
+                    counted = read_metadata(path).samples
+                except RecordingError:
+                    problems.append(f"{FILE_NAME} was not readable")
+                else:
+                    if counted > samples:
+                        lost = f"{counted - samples} of the {counted} samples"
+                        problems.append(f"{lost} that {FILE_NAME} counts are lost")
+            _write_metadata(path, kept, custom)
     except OSError as error:
         reason = error.strerror or str(error)
         raise RecordingError(path, f"cannot be rewritten ({reason})", "check the disk") from None
     finally:
-        seen.samples.close()
-    return Recovery(samples, len(salvages), tuple(problems))
+        seen.close()
+    return Recovery(samples, len(kept), tuple(problems))
+
+
+def _files_of(folder: Path) -> list[Path]:
+    """Files of a bag in the order of its metadata, by number where that does not list all."""
+    files = sorted(folder.glob("*.mcap"), key=file_number)
+    with suppress(RecordingError):
+        listed = [folder / entry.name for entry in read_metadata(folder).files]
+        if set(listed) == set(files):
+            return listed
+    return files
+
+
+def _write_metadata(
+    folder: Path, files: Sequence[_RecoveredFile], known: Mapping[str, str]
+) -> None:
+    topics: dict[str, TopicEntry] = {}
+    gaps: list[Gap] = []
+    custom = {key: value for key, value in known.items() if key == REMOVED}
+    first = 0
+    for file in files:
+        schemas = {schema.id: schema.name for schema in file.summary.schemas}
+        for channel in file.summary.channels:
+            before = topics[channel.topic].messages if channel.topic in topics else 0
+            topics[channel.topic] = TopicEntry(
+                channel.topic,
+                schemas.get(channel.schema_id, ""),
+                channel.metadata.get("topic_type_hash", ""),
+                before + file.summary.counts[channel.id],
+                is_latched(channel.metadata.get("offered_qos_profiles", "")),
+            )
+        gaps += [replace(gap, index=gap.index + first) for gap in file.gaps]
+        custom = {**file.custom, **custom}
+        first += file.samples
+    entries = [FileEntry.of_summary(file.path.name, file.summary) for file in files]
+    custom["gaps"] = gaps_to_text(gaps)
+    BagMetadata(entries, list(topics.values()), custom).write(folder)
+
+
+class _RecoveredFile:
+    """Rewrites one file with what is intact in it; it is left alone if nothing is.
+
+    Args:
+        path: of the file.
+        known: provenance of the bag, as far as it is known.
+        seen, chunks: samples, and checksums and sizes of chunks, of the files before it. They are
+            left out here, and brought up to date.
+
+    Attributes:
+        summary: of the file that holds what is intact.
+        custom: provenance found in the file.
+        gaps: of the file, indexes from its first sample.
+        samples: telemetry messages.
+        problems: what was not intact.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        known: Mapping[str, str],
+        seen: SeenSamples,
+        chunks: set[tuple[int, int]],
+    ) -> None:
+        self.path, self._known, self._seen, self._chunks = path, known, seen, chunks
+        self.custom: dict[str, str] = {}
+        self.gaps: tuple[Gap, ...] = ()
+        self.samples = 0
+        self.problems: list[str] = []
+        self._reader = McapReader(path, report=self._report)
+        self._damaged = False
+        self._last_time, self._typical = math.nan, math.nan
+        self._steps: list[tuple[int, float, float]] = []
+        """Indexes of samples behind odd steps of the clock, and the times around these [s]."""
+        self._offsets: dict[int, int] = {}
+        """Of the controller time in messages, by their sizes."""
+        self._old_gaps: list[Gap] = []
+        self._programs: list[tuple[int, str | None]] = []
+        self._programs_ahead: list[tuple[int, str | None]] = []
+        """Of samples that are not copied yet."""
+        self._others: list[tuple[str, Mapping[str, str]]] = []
+        self._numbers = SampleNumbers(0)
+        self._more_problems = self._repeated = 0
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether anything in it is worth keeping."""
+        return bool(self.samples) or not self._damaged
+
+    def rewrite(self) -> None:
+        """Copy everything that is intact to a new file, which replaces the old one."""
+        remove_abandoned(self.path.parent)
+        temporary = temporary_name(self.path, "recovering")
+        temporary.unlink(missing_ok=True)
+        self._writer = McapWriter(temporary)
+        self.summary = self._writer.summary
+        try:
+            for body in self._reader.bodies():
+                self._take_metadata()
+                self._copy_chunk(body)
+            self._take_metadata()
+            self._write_records()
+            self._writer.close()
+            if self.is_kept:
+                temporary.replace(self.path)
+        finally:
+            self._writer.abandon()
+            temporary.unlink(missing_ok=True)
+
+    def _take_metadata(self) -> None:
+        with suppress(RecordingError):
+            for name, values in self._reader.take_metadata():
+                if name == RECORD_NAME:
+                    self.custom.update(values)
+                elif name not in (GAP_RECORD_NAME, PROGRAM_RECORD_NAME):
+                    self._others.append((name, values))
+                for index, what in placed_record(name, values):
+                    if isinstance(what, Gap):
+                        self._old_gaps.append(what)
+                    else:
+                        self._programs_ahead.append((index, what))
+
+    def _write_records(self) -> None:
+        """Write provenance, programs and gaps behind the chunks."""
+        if self.custom:
+            self._writer.add_metadata(RECORD_NAME, self.custom)
+        for index, program in (*self._programs, *self._numbers.rest(self._programs_ahead)):
+            self._writer.add_metadata(PROGRAM_RECORD_NAME, custom_of_program(index, program))
+        for name, values in self._others:
+            self._writer.add_metadata(name, values)
+        self.gaps = tuple(gap for gap in self._old_gaps if gap.index <= self.samples)
+        if self._repeated:
+            text = f"{self._repeated} samples were in the bag twice; each is kept once"
+            self._report(text, False)
+            self.gaps = ()
+        if (self._damaged or self._repeated) and self.samples:
+            rate = None
+            with suppress(RecordingError):  # the samples are worth saving without it
+                rate = info_of_custom(self.custom, str(self.path)).rate
+            self.gaps = tuple(self._found_gaps(None if rate is None else 1.0 / rate))
+        for gap in self.gaps:
+            self._writer.add_metadata(GAP_RECORD_NAME, custom_of_gap(gap))
+        if self._more_problems:
+            self.problems.append(f"{self._more_problems} more places are damaged")
+
+    def _found_gaps(self, period: float | None) -> Iterator[Gap]:
+        """Gaps among the samples that are left: the old ones at their new indexes, and new ones.
+
+        Args:
+            period: of the recording [s], None if it is unknown.
+        """
+        known = {(gap.start, gap.end): gap for gap in self._old_gaps}
+        for index, start, end in self._steps:
+            found = find_gaps(np.array([start, end]), period, typical=self._typical)
+            new = [replace(gap, cause=DAMAGED) for gap in found]
+            for gap in [known[start, end]] if (start, end) in known else new:
+                yield replace(gap, index=index)
+        for gap in self._old_gaps:
+            if gap.start == self._last_time:
+                yield replace(gap, index=self.samples)
+
+    def _report(self, problem: str, damage: bool) -> None:
+        self._damaged |= damage
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
+        else:
+            self._more_problems += 1
+
+    def _copy_chunk(self, body: bytes) -> None:
+        """Copy a chunk without messages of lost channels, and without repeated samples."""
+        try:
+            places = self._reader.message_places(body)
+            lost = [number for number in places if not self._has_channel(number)]
+            if lost:
+                body = _without(body, [places[number] for number in lost])
+                places = self._reader.message_places(body)
+            chunk = zlib.crc32(body), len(body)
+            repeated = self._take_samples(body, places)
+            if repeated is not None:
+                if chunk in self._chunks:
+                    return
+                body = _without(body, [repeated])
+                places = self._reader.message_places(body)
+                chunk = zlib.crc32(body), len(body)
+            self._chunks.add(chunk)
+            index = {
+                channel: np.stack([_numbers(body, starts + 6, "<i8"), starts - PREFIX.size], axis=1)
+                for channel, (starts, _) in places.items()
+            }
+        except (RecordingError, CdrError, KeyError, IndexError, OverflowError) as error:
+            self._report(f"a chunk is malformed ({error})", True)
+            return
+        if index:
+            self._writer.write_body(body, index)
+
+    def _has_channel(self, number: int) -> bool:
+        """Define a channel in the new file; a lost definition of ours follows from its number.
+
+        Returns:
+            False if the definition of another topic is lost.
+        """
+        if number in self.summary.counts:
+            return True
+        reader = self._reader
+        channel = reader.channels.get(number)
+        schema = None if channel is None else reader.schemas.get(channel.schema_id)
+        if channel is None or schema is None:
+            if number not in TOPICS:
+                problem = f"the definition of channel {number} is lost, with its messages"
+                if problem not in self.problems:
+                    self._report(problem, False)
+                return False
+            namespace = name_of_custom(self.custom or self._known, "namespace")
+            channel, schema = topics_in(namespace)[number].definitions(number)
+            reader.channels[number], reader.schemas[number] = channel, schema
+        self._writer.add_channel(channel, schema)
+        return True
+
+    def _take_samples(self, body: bytes, places: Mapping[int, Places]) -> Places | None:
+        """Count the new samples of a chunk; returns the places of the repeated ones."""
+        channels = self._reader.channels
+        found = [places[n] for n in places if channels[n].topic.endswith(TELEMETRY_TOPIC)]
+        if not found:
+            return None
+        starts, lengths = (np.concatenate(each) for each in zip(*found, strict=True))
+        messages = starts + MESSAGE_HEAD.size
+        offsets = np.empty_like(starts)
+        for length in np.unique(lengths).tolist():
+            rows = lengths == length
+            if length not in self._offsets:
+                first = int(messages[rows][0])
+                message = body[first : first + length - MESSAGE_HEAD.size]
+                if len(message) > MAX_MESSAGE:
+                    raise CdrError("messages are no telemetry")
+                self._reader.budget.spend(items=LAYOUT_ITEMS)
+                self._offsets[length] = TelemetryLayout.of_message(message).offset_of("timestamp")
+            offsets[rows] = self._offsets[length]
+        times = _numbers(body, messages + offsets, "<f8")
+        stamp = _numbers(body, messages + STAMP_OFFSET, [("s", "<i4"), ("ns", "<u4")])
+        stamps = stamp["s"].astype(np.int64) * 1_000_000_000 + stamp["ns"]
+        new = self._seen.are_new(times, stamps)
+        ahead = self._programs_ahead
+        if self._damaged:  # behind damage, only the number of a chunk is known
+            ahead[:] = [(self._numbers.recorded, name) for _, name in ahead]
+        self._programs += self._numbers.count(ahead, new, stamps)
+        if new.any():  # odd steps of the clock may be gaps
+            edges = np.append(self._last_time, times[new])
+            steps = np.diff(edges)
+            if math.isnan(self._typical):
+                self._typical = typical_step(steps)
+            odd = np.flatnonzero((steps < 0) | (steps > _ODD_STEP * self._typical)).tolist()
+            self._steps += [(self.samples + i, *edges[i : i + 2].tolist()) for i in odd]
+            self.samples, self._last_time = self.samples + len(steps), float(edges[-1])
+        if new.all():
+            return None
+        self._repeated += int(np.count_nonzero(~new))
+        return starts[~new], lengths[~new]
+
+
+def _numbers(body: bytes, places: Indices, kind: Any) -> NDArray[Any]:
+    """Numbers of eight bytes at these places [n]."""
+    data = np.frombuffer(body, np.uint8)[places[:, None] + np.arange(8)]
+    found: NDArray[Any] = data.view(kind)[:, 0]
+    return found
+
+
+def _without(body: bytes, messages: Sequence[Places]) -> bytes:
+    """Records of a chunk without some messages, given by offsets and lengths of their contents."""
+    lost = sorted(
+        (start - PREFIX.size, start + length)
+        for starts, lengths in messages
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
+    )
+    edges = [0, *(edge for span in lost for edge in span), len(body)]
+    return b"".join(body[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True))
+
+
+# Bags whose recorder was killed.
 
 
 def bag_state(bag: Path) -> tuple[Literal["finished", "written", "killed", "unknown"], str]:
@@ -442,56 +461,3 @@ def recover_killed(
             continue  # it was removed meanwhile
         else:
             report(f"{bag} was not finished; {recovery.samples} samples are recovered", False)
-
-
-def _files_of(folder: Path) -> list[Path]:
-    """Files of a bag in the order of its metadata, by number where that does not list all."""
-    files = sorted(folder.glob("*.mcap"), key=file_number)
-    with suppress(RecordingError):
-        listed = [folder / entry.name for entry in read_metadata(folder).files]
-        if set(listed) == set(files):
-            return listed
-    return files
-
-
-def _rebuild_metadata(
-    folder: Path, salvages: list[tuple[Path, Salvage]], known_custom: Mapping[str, str]
-) -> list[str]:
-    """Write metadata.yaml; returns the problems of the old one."""
-    entries: list[FileEntry] = []
-    topics: dict[str, TopicEntry] = {}
-    gaps: list[Gap] = []
-    custom = {key: value for key, value in known_custom.items() if key == REMOVED}
-    first = 0
-    for file, salvage in salvages:
-        summary = salvage.summary
-        entries.append(FileEntry.of_summary(file.name, summary))
-        schemas = {schema.id: schema.name for schema in summary.schemas}
-        for channel in summary.channels:
-            before = topics[channel.topic].messages if channel.topic in topics else 0
-            topics[channel.topic] = TopicEntry(
-                channel.topic,
-                schemas.get(channel.schema_id, ""),
-                channel.metadata.get("topic_type_hash", ""),
-                before + summary.counts[channel.id],
-                is_latched(channel.metadata.get("offered_qos_profiles", "")),
-            )
-        gaps += [replace(gap, index=gap.index + first) for gap in salvage.gaps]
-        custom = {**salvage.custom, **custom}
-        first += salvage.samples
-    problems = _faults_of_old_metadata(folder, first)
-    custom["gaps"] = gaps_to_text(gaps)
-    BagMetadata(entries, list(topics.values()), custom).write(folder)
-    return problems
-
-
-def _faults_of_old_metadata(folder: Path, samples: int) -> list[str]:
-    if not (folder / FILE_NAME).exists():
-        return [f"{FILE_NAME} was missing"]
-    try:
-        counted = read_metadata(folder).samples
-    except RecordingError:
-        return [f"{FILE_NAME} was not readable"]
-    if counted > samples:
-        return [f"{counted - samples} of the {counted} samples that {FILE_NAME} counts are lost"]
-    return []
