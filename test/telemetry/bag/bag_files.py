@@ -1,12 +1,17 @@
 """Writes the bags of the tests."""
 
+import sqlite3
 import struct
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos
 
+from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op, pack
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader
+from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE
 from ur_energy_model.telemetry.bag.writer import BagWriter
 
 
@@ -47,4 +52,33 @@ def chunk_record(size: int, packed: bytes, compression: str = "zstd", checksum: 
 def write_file(path: Path, *records: bytes) -> Path:
     """An MCAP file of these records."""
     path.write_bytes(MAGIC + pack(Op.HEADER, "ros2", "x") + b"".join(records))
+    return path
+
+
+def in_sqlite(path: Path, telemetry) -> Path:
+    """A bag with sqlite3 storage."""
+    write_bag(path, telemetry)
+    with closing(sqlite3.connect(path / "bag_0.db3")) as file, file:
+        file.execute(
+            "CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT, "
+            "serialization_format TEXT)"
+        )
+        file.execute(
+            "CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, "
+            "data BLOB)"
+        )
+        file.execute("CREATE INDEX timestamp_idx ON messages (timestamp ASC)")
+        topic = (1, TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name, "cdr")
+        file.execute("INSERT INTO topics VALUES (?, ?, ?, ?)", topic)
+        for block in McapReader(path / f"{path.name}_0.mcap").blocks(TELEMETRY_TOPIC):
+            rows = [
+                (int(at), row.tobytes()) for at, row in zip(block.time, block.payload, strict=True)
+            ]
+            file.executemany(
+                "INSERT INTO messages(topic_id, timestamp, data) VALUES (1, ?, ?)", rows
+            )
+    metadata = (path / "metadata.yaml").read_text()
+    metadata = metadata.replace("storage_identifier: mcap", "storage_identifier: sqlite3")
+    (path / "metadata.yaml").write_text(metadata.replace(f"{path.name}_0.mcap", "bag_0.db3"))
+    (path / f"{path.name}_0.mcap").unlink()
     return path

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from test.telemetry.bag.test_sqlite_bags import in_sqlite
+from test.telemetry.bag.bag_files import in_sqlite
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX

@@ -170,55 +170,6 @@ def _element(interface: str, joint: int | None) -> tuple[str | None, int]:
     return base.name, int(match[2])
 
 
-@dataclass(frozen=True)
-class JointStateLayout:
-    """Fields in JointState messages.
-
-    Attributes:
-        template: the message.
-        columns: fields, in the order of the values.
-    """
-
-    template: Template
-    columns: tuple[str, ...]
-
-    @classmethod
-    def of_motion(
-        cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
-    ) -> JointStateLayout | None:
-        """Position, velocity, and motor current as effort, as UR's driver has it.
-
-        Of the recorded fields; None if they lack joint positions.
-        """
-        recorded = set(names)
-        if "actual_q" not in recorded:
-            return None
-        chosen = ("actual_q", "actual_qd", "actual_current")
-        q, qd, current = (len(joint_names) if name in recorded else 0 for name in chosen)
-        template = joint_state_template(joint_names, (q, qd, current))
-        return cls(template, tuple(name for name in chosen if name in recorded))
-
-    @classmethod
-    def of_all(
-        cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
-    ) -> JointStateLayout:
-        """A name and a position for every value of the recorded fields but the clock.
-
-        Names are `field/joint` for fields per joint, else those of `column_names`.
-        """
-        recorded = tuple(name for name in names if name != "timestamp")
-        titles: list[str] = []
-        for field in map(FIELDS.__getitem__, recorded):
-            per_joint = [f"{field.name}/{joint}" for joint in joint_names]
-            titles += per_joint if field.per_joint else column_names(field)
-        return cls(joint_state_template(titles, (len(titles), 0, 0)), recorded)
-
-    def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
-        """Messages [n, size] of samples."""
-        rows = [columns[name].reshape(len(stamp), -1) for name in self.columns]
-        return self.template.encode(stamp, np.hstack([np.empty((len(stamp), 0)), *rows]))
-
-
 def joint_state_template(names: Sequence[str], counts: tuple[int, int, int]) -> Template:
     """A JointState message with these names and numbers of positions, velocities and efforts."""
     builder = CdrBuilder()

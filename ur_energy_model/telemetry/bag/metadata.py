@@ -78,6 +78,12 @@ class BagMetadata:
     custom: Mapping[str, str] = field(default_factory=dict)
     storage: str = "mcap"
 
+    @property
+    def samples(self) -> int:
+        """Number of telemetry messages."""
+        found = (topic for topic in self.topics if topic.name.endswith(TELEMETRY_TOPIC))
+        return sum(topic.messages for topic in found)
+
     def write(self, folder: Path) -> None:
         """Replace metadata.yaml in one step.
 
@@ -88,16 +94,9 @@ class BagMetadata:
         for file in self.files:
             if not file.name.isprintable():
                 raise RecordingError(folder, f"has a file {file.name!a}", "rename it")
-        content = yaml.dump(
-            {ROOT: self._content()}, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=1000
-        )
-        with new_file(folder / FILE_NAME) as out:
-            out.write(content)
-
-    def _content(self) -> dict[str, Any]:
         start = min((file.start for file in self.files if file.messages), default=0)
         end = max((file.end for file in self.files if file.messages), default=0)
-        return {
+        content = {
             "version": 9,
             "storage_identifier": self.storage,
             "duration": {"nanoseconds": end - start},
@@ -131,12 +130,11 @@ class BagMetadata:
             "custom_data": dict(self.custom),
             "ros_distro": "jazzy",
         }
-
-    @property
-    def samples(self) -> int:
-        """Number of telemetry messages."""
-        found = (topic for topic in self.topics if topic.name.endswith(TELEMETRY_TOPIC))
-        return sum(topic.messages for topic in found)
+        text = yaml.dump(
+            {ROOT: content}, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=1000
+        )
+        with new_file(folder / FILE_NAME) as out:
+            out.write(text)
 
 
 def read_metadata(folder: Path) -> BagMetadata:
@@ -145,24 +143,43 @@ def read_metadata(folder: Path) -> BagMetadata:
     Raises:
         RecordingError: missing, malformed, too large, or with file names outside the bag.
     """
-    root = YamlTree.read(folder / FILE_NAME, RecordingError, _REMEDY, LIMITS)
-    return _parse(Record(Record(root)[ROOT]))
-
-
-def _parse(root: Record) -> BagMetadata:
-    names = _file_names(root["relative_file_paths"])
+    tree = YamlTree.read(folder / FILE_NAME, RecordingError, _REMEDY, LIMITS)
+    root = Record(Record(tree)[ROOT])
+    files: dict[str, FileEntry] = {}
+    for item in root["relative_file_paths"].items():
+        path = PurePath(item.written())  # old bags put a folder in front of the name
+        name = path.name
+        if path.is_absolute() or ".." in path.parts or not name or "\0" in name:
+            raise item.refuse(f"file name '{excerpt(str(path))}' leads out of the bag")
+        if len(name.encode(errors="surrogatepass")) > LONGEST_FILE_NAME:
+            raise item.refuse(f"file name '{excerpt(name)}' is longer than a file's can be")
+        if name in files:  # a bag is read as long as its files are
+            raise item.refuse(f"file '{excerpt(name)}' occurs twice")
+        files[name] = FileEntry(name, 0, 0, 0)
     mode = root.read("compression_mode", YamlTree.written, "")
     if mode.lower() not in {"", "none"}:
         raise root["compression_mode"].refuse(f"'{excerpt(mode)}' is not supported")
     entries = root.get("files")
-    files = [FileEntry(name, 0, 0, 0) for name in names]
-    for i, item in enumerate([] if entries is None else entries.items()[: len(names)]):
+    for name, item in zip(files, [] if entries is None else entries.items(), strict=False):
         entry = Record(item)
         start = _nanoseconds(entry.get("starting_time"), "nanoseconds_since_epoch")
         length = _nanoseconds(entry.get("duration"), "nanoseconds")
         count = entry.read("message_count", _COUNT, 0)
-        files[i] = FileEntry(names[i], start, start + length, count)
-    topics = [_topic(Record(item)) for item in root["topics_with_message_count"].items()]
+        files[name] = FileEntry(name, start, start + length, count)
+    topics = []
+    for item in root["topics_with_message_count"].items():
+        entry = Record(item)
+        about = Record(entry["topic_metadata"])
+        qos = about.get("offered_qos_profiles")
+        if qos is None or qos.is_scalar:  # before version 9 the profiles are a text
+            latched = qos is not None and is_latched(qos.written())
+        else:
+            found = [Record(profile).get("durability") for profile in qos.items()]
+            latched = any(each is not None and each.written() == LATCHED for each in found)
+        digest = about.read("type_description_hash", YamlTree.written, "")
+        count = _COUNT(entry["message_count"])
+        kind = about["name"].written(), about["type"].written()
+        topics.append(TopicEntry(*kind, digest, count, latched))
     custom = root.get("custom_data")
     # This package writes scalars only; other values are of another writer.
     own = {
@@ -170,52 +187,11 @@ def _parse(root: Record) -> BagMetadata:
         for key, child in ({} if custom is None else custom.mapping()).items()
         if child.is_scalar
     }
-    return BagMetadata(files, topics, own, root["storage_identifier"].written())
-
-
-def _file_names(tree: YamlTree) -> list[str]:
-    """Names of the storage files, each once: a bag is read as long as its files are."""
-    names: dict[str, None] = {}
-    for item in tree.items():
-        name = _file_name(item)
-        if name in names:
-            raise item.refuse(f"file '{excerpt(name)}' occurs twice")
-        names[name] = None
-    return list(names)
-
-
-def _file_name(tree: YamlTree) -> str:
-    """Name of a storage file without the folder that old bags put in front of it."""
-    path = PurePath(tree.written())
-    if path.is_absolute() or ".." in path.parts or not path.name or "\0" in path.name:
-        raise tree.refuse(f"file name '{excerpt(str(path))}' leads out of the bag")
-    if len(path.name.encode(errors="surrogatepass")) > LONGEST_FILE_NAME:
-        raise tree.refuse(f"file name '{excerpt(path.name)}' is longer than a file's can be")
-    return path.name
+    return BagMetadata([*files.values()], topics, own, root["storage_identifier"].written())
 
 
 def _nanoseconds(tree: YamlTree | None, key: str) -> int:
     return 0 if tree is None else Record(tree).read(key, _TIME, 0)
-
-
-def _topic(entry: Record) -> TopicEntry:
-    about = Record(entry["topic_metadata"])
-    qos = about.get("offered_qos_profiles")
-    return TopicEntry(
-        about["name"].written(),
-        about["type"].written(),
-        about.read("type_description_hash", YamlTree.written, ""),
-        _COUNT(entry["message_count"]),
-        qos is not None and _is_latched(qos),
-    )
-
-
-def _is_latched(qos: YamlTree) -> bool:
-    """Whether a publisher was latched; before version 9 the profiles are a text."""
-    if qos.is_scalar:
-        return is_latched(qos.written())
-    durabilities = [Record(profile).get("durability") for profile in qos.items()]
-    return any(each is not None and each.written() == LATCHED for each in durabilities)
 
 
 def offered_qos_profiles(latched: bool) -> list[dict[str, Any]]:

@@ -12,18 +12,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.cdr import Template
 from ur_energy_model.telemetry.bag.extra_messages import ExtraMessages, Messages
 from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
+from ur_energy_model.telemetry.bag.layout import (
+    JOINT_NAMES,
+    TelemetryLayout,
+    encode_event,
+    joint_state_template,
+)
+from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 from ur_energy_model.telemetry.bag.message_encoder import (
-    CHUNK_SAMPLES,
+    EVENTS,
+    JOINT_STATES,
+    NAMED_FIELDS,
     TELEMETRY,
-    MessageEncoder,
     StampRule,
-    chunk_length,
     topics_in,
 )
 from ur_energy_model.telemetry.bag.metadata import (
@@ -41,7 +49,7 @@ from ur_energy_model.telemetry.bag.metadata import (
     gaps_to_text,
 )
 from ur_energy_model.telemetry.clock import HOST_CLOCK
-from ur_energy_model.telemetry.fields import FIELDS
+from ur_energy_model.telemetry.fields import FIELDS, column_names
 from ur_energy_model.telemetry.samples import (
     WARNING,
     Event,
@@ -53,23 +61,24 @@ from ur_energy_model.telemetry.samples import (
 from ur_energy_model.typing import Self
 
 CHUNK_NS = 500_000_000
+_LONGEST_CHUNK_NS = 1_000_000_000
+CHUNK_SAMPLES = 500
+"""Most samples of a chunk; damage costs a whole one."""
+VIEWERS_PERIOD_NS = 20_000_000
 LATENCY_NS = 250_000_000
 """Time by which messages of other topics may come after their samples, to be in order with them."""
 MOST_EVENTS = 1000
+_MOTION = ("actual_q", "actual_qd", "actual_current")
+"""Position, velocity and effort of joint states, as UR's driver has them."""
 
 
 @dataclass
 class _WrittenFile:
-    """One storage file.
-
-    Attributes:
-        mcap: its writer.
-        first_sample: number of the bag's samples in the files before it.
-        first_time, last_time: controller times of its first and last sample [s].
-    """
+    """One storage file, with the controller times of its first and last sample [s]."""
 
     mcap: McapWriter
     first_sample: int
+    """Number of the bag's samples in the files before it."""
     first_time: float = math.nan
     last_time: float = math.nan
 
@@ -92,6 +101,11 @@ class BagWriter:
         split: when to start a new file.
         in_budget: whether its files may be deleted later for the budget of its folder.
 
+    Attributes:
+        gaps, samples: all that were accepted.
+        unreadable_samples: in files that can no longer be read back.
+        released_samples: in files that were released.
+
     Raises:
         RecordingError: the path exists, or a field is not in the table.
         OSError: from every method, if the disk fails; what was not written is kept, and `flush`
@@ -110,29 +124,30 @@ class BagWriter:
         split: FileSplit | None = None,
         in_budget: bool = False,
     ) -> None:
-        self.path = Path(path)
-        self._budget = {BUDGET: str(self.path.resolve())} if in_budget else {}
-        self.info = info
+        self.path, self.info = Path(path), info
         for field in fields:
             if field not in FIELDS:
-                raise RecordingError(
-                    self.path, "is not an RTDE field", "see 'ur_energy record --help'", field=field
-                )
+                remedy = "see 'ur_energy record --help'"
+                raise RecordingError(self.path, "is not an RTDE field", remedy, field=field)
         self.fields = tuple(name for name in FIELDS if name in {"timestamp", *fields})
         self.gaps: list[Gap] = []
-        self.samples = 0
-        self.unreadable_samples = self.released_samples = 0
+        self.samples = self.unreadable_samples = self.released_samples = 0
         self._name = name or self.path.name
         self._durable, self._split = durable, FileSplit() if split is None else split
+        self._budget = {BUDGET: str(self.path.resolve())} if in_budget else {}
+        joints = [info.tf_prefix + joint for joint in joint_names]
+        self._telemetry = TelemetryLayout.of_fields(self.fields, joints)
+        self._viewers = _viewers_templates(self.fields, joints)
+        absent = {JOINT_STATES} - self._viewers.keys()
         self._topics = topics_in(info.namespace)
+        self._listed = {n: topic for n, topic in self._topics.items() if n not in absent}
+        self._last_log_time, self._last_slot = 0, -1
+        """Of the messages written so far [ns], and the last period with messages for viewers."""
         self._files: list[_WrittenFile] = []
         """Those that can be read back, and are not released; the open one is among them."""
         self._current: _WrittenFile | None = None
         self._opened = self._written = 0
         """Number of files, and of samples in them."""
-        self._encoder = MessageEncoder(
-            self.fields, [info.tf_prefix + joint for joint in joint_names]
-        )
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
         self._held = 0
@@ -166,7 +181,7 @@ class BagWriter:
     @property
     def last_stamp(self) -> int:
         """Log time of the last message, the present time before the first one [ns]."""
-        return self._encoder.last_log_time or HOST_CLOCK.stamp()
+        return self._last_log_time or HOST_CLOCK.stamp()
 
     @property
     def pending_samples(self) -> int:
@@ -191,10 +206,8 @@ class BagWriter:
         columns = {name: telemetry.columns.get(name, telemetry.time) for name in self.fields}
         self._pending.append(Telemetry(telemetry.time, columns, stamp=stamp))
         self.samples += len(telemetry)
-        waiting = self._pending[0].stamp
-        if waiting is not None and (
-            stamp[-1] - waiting[0] >= CHUNK_NS or self.pending_samples >= CHUNK_SAMPLES
-        ):
+        age = stamp[-1] - _stamps(self._pending[0])[0]
+        if age >= CHUNK_NS or self.pending_samples >= CHUNK_SAMPLES:
             self.flush()
 
     def write_event(self, event: Event) -> None:
@@ -214,36 +227,6 @@ class BagWriter:
         """
         hold = bool(self._extra.topics) and self.pending_samples > self._held
         self._flush(LATENCY_NS if hold else 0)
-
-    def _flush(self, hold: int = 0) -> None:
-        """Write everything that waits for a chunk, but for samples of the last `hold` ns."""
-        self._open()
-        if len(self._extra.topics) > self._named:  # some readers read only topics in metadata.yaml
-            self.write_metadata()
-        wrote = False
-        while self._pending:
-            waiting = concatenate(self._pending)
-            self._pending = [waiting]
-            count = min(chunk_length(waiting), _older(waiting, hold))
-            if not count:
-                break
-            self._write_chunk(waiting.cut(slice(0, count)))
-            wrote = True
-            self._pending = [waiting.cut(slice(count, None))] if count < len(waiting) else []
-            self._split_if_due()
-        self._held = self.pending_samples
-        if hold and (wrote or self._pending):
-            return
-        if self._events:
-            self._open().mcap.write_chunk(self._encoder.encode_events(self._events))
-            self._encoder.confirm()
-            self._events.clear()
-        if self._extra:
-            file = self._open().mcap
-            blocks = self._extra.blocks(file, self._encoder.last_log_time)
-            file.write_chunk(blocks)
-            self._extra.confirm()
-            self._encoder.advance(max(int(block.time[-1]) for block in blocks))
 
     def split(self) -> None:
         """Continue in the next file of the bag."""
@@ -284,7 +267,7 @@ class BagWriter:
     def close(self) -> None:
         """Write pending samples, the summary of the file and metadata.yaml."""
         self._flush()
-        self._record_gaps(self._open(), self.samples + 1)
+        self._write_records(self._open(), self.samples + 1)
         self._close()
         self.write_metadata()
 
@@ -300,8 +283,7 @@ class BagWriter:
         files = [file.mcap for file in self._files]
         entries = [FileEntry.of_summary(file.path.name, file.summary) for file in files]
         counts = sum((Counter(file.summary.counts) for file in files), Counter[int]())
-        known = {number: self._topics[number] for number in self._encoder.channels}
-        topics = {**known, **self._extra.topics}
+        topics = {**self._listed, **self._extra.topics}
         custom = {**self._custom(), "gaps": gaps_to_text(self.gaps)}
         if self.released_samples:
             custom[REMOVED] = str(self.released_samples)
@@ -341,6 +323,11 @@ class BagWriter:
         if file is not None:
             file.mcap.close()
 
+    def _custom(self) -> dict[str, str]:
+        host_clock = self._stamp_rule.host_clock is not False
+        custom = custom_of_info(self.info, self.fields, host_clock=host_clock)
+        return {**custom, HOST: socket.gethostname(), **self._budget}
+
     def _add_gap(self, gap: Gap) -> None:
         """Keep a gap for the next chunk; its index counts all samples that were accepted."""
         self.gaps.append(gap)
@@ -363,57 +350,117 @@ class BagWriter:
         text = f"{missing} samples: {cause}"
         self.write_event(Event(self.last_stamp, "gap", text, WARNING))
 
-    def _record_gaps(self, file: _WrittenFile, stop: int) -> None:
-        """Write the gaps in front of the samples before `stop`."""
+    def _flush(self, hold: int = 0) -> None:
+        """Write everything that waits for a chunk, but for samples of the last `hold` ns."""
+        self._open()
+        if len(self._extra.topics) > self._named:  # some readers read only topics in metadata.yaml
+            self.write_metadata()
+        wrote = False
+        while self._pending:
+            waiting = concatenate(self._pending)
+            self._pending = [waiting]
+            stamp = _stamps(waiting)
+            later = np.flatnonzero(stamp[:CHUNK_SAMPLES] - stamp[0] > _LONGEST_CHUNK_NS)
+            count = int(later[0]) if len(later) else min(len(stamp), CHUNK_SAMPLES)
+            if hold:
+                newest = np.maximum.accumulate(stamp)
+                count = min(count, int(np.searchsorted(newest, newest[-1] - hold, "right")))
+            if not count:
+                break
+            file = self._write_chunk(waiting.cut(slice(0, count)))
+            wrote = True
+            self._pending = [waiting.cut(slice(count, None))] if count < len(waiting) else []
+            age = self._last_log_time - file.summary.chunks[0].start_time
+            if self._split.is_due(age, file.size):
+                self._close()
+                self._open()
+                self.write_metadata()
+        self._held = self.pending_samples
+        if hold and (wrote or self._pending):
+            return
+        if self._events:
+            blocks = self._event_blocks(self._events)
+            self._open().mcap.write_chunk(blocks)
+            self._last_log_time = int(blocks[-1].time[-1])
+            self._events.clear()
+        if self._extra:
+            mcap = self._open().mcap
+            blocks = self._extra.blocks(mcap, self._last_log_time)
+            mcap.write_chunk(blocks)
+            self._extra.confirm()
+            self._last_log_time = max(int(block.time[-1]) for block in blocks)
+
+    def _write_chunk(self, part: Telemetry) -> McapWriter:
+        """Write samples with what belongs to them; the state advances once the chunk is written."""
+        file = self._open()
+        self._write_records(file, self._written + len(part))
+        stamp = _stamps(part)
+        time = np.maximum.accumulate(np.maximum(stamp, self._last_log_time))
+        events = [event for event in self._events if event.stamp <= stamp.max()]
+        blocks = self._event_blocks(events)
+        blocks.append(MessageBlock(TELEMETRY, time, self._telemetry.encode(stamp, part.columns)))
+        slots = stamp // VIEWERS_PERIOD_NS
+        chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
+        # Of few samples, there may be none: the viewers' last message stands for them.
+        for number, (template, names) in self._viewers.items() if len(chosen) else ():
+            rows = [part.columns[name][chosen].reshape(len(chosen), -1) for name in names]
+            values = np.hstack([np.empty((len(chosen), 0)), *rows])
+            payload = template.encode(stamp[chosen], values)
+            blocks.append(MessageBlock(number, time[chosen], payload))
+        blocks += self._extra.blocks(file.mcap, self._last_log_time, int(time[-1]))
+        file.mcap.write_chunk(blocks)
+        self._last_log_time, self._last_slot = int(time[-1]), int(slots[-1])
+        self._extra.confirm()
+        self._events = [event for event in self._events if event not in events]
+        file.first_time = float(part.time[0]) if file.samples == len(part) else file.first_time
+        file.last_time = float(part.time[-1])
+        self._written += len(part)
+        return file.mcap
+
+    def _event_blocks(self, events: Sequence[Event]) -> list[MessageBlock]:
+        """Messages of events; a late event gets the time at which it is written."""
+        stamps = [max(event.stamp, self._last_log_time) for event in events]
+        times = np.maximum.accumulate(np.array(stamps, np.int64))
+        payloads = (np.frombuffer(encode_event(event), np.uint8)[None] for event in events)
+        return [MessageBlock(EVENTS, times[i : i + 1], each) for i, each in enumerate(payloads)]
+
+    def _write_records(self, file: _WrittenFile, stop: int) -> None:
+        """Write the gaps and programs in front of the samples before `stop`."""
         while self._unrecorded_gaps and self._unrecorded_gaps[0].index < stop:
             gap = self._unrecorded_gaps[0]
             # Relative to the file: the loss of a file must not shift the gaps of the others.
             in_file = replace(gap, index=gap.index - file.first_sample)
             file.mcap.add_metadata(GAP_RECORD_NAME, custom_of_gap(in_file))
             self._unrecorded_gaps.pop(0)
-
-    def _write_chunk(self, part: Telemetry) -> None:
-        file = self._open()
-        stop = self._written + len(part)
-        self._record_gaps(file, stop)
         while self._programs and self._programs[0][0] < stop:
             index, name = self._programs[0]
             values = custom_of_program(index - file.first_sample, name)
             file.mcap.add_metadata(PROGRAM_RECORD_NAME, values)
             self._programs.pop(0)
-        end = int(part.stamp.max()) if part.stamp is not None else 0
-        events = [event for event in self._events if event.stamp <= end]
-        blocks = self._encoder.encode_events(events)
-        blocks += self._encoder.encode_samples(part)  # the last one decides where the chunk ends
-        end = max(int(block.time[-1]) for block in blocks)
-        blocks += self._extra.blocks(file.mcap, self._encoder.last_log_time, end)
-        file.mcap.write_chunk(blocks)
-        self._encoder.confirm()
-        self._extra.confirm()
-        self._events = [event for event in self._events if event not in events]
-        file.first_time = float(part.time[0]) if file.samples == len(part) else file.first_time
-        file.last_time = float(part.time[-1])
-        self._written += len(part)
-
-    def _split_if_due(self) -> None:
-        file = self._current
-        if file is None or not file.mcap.summary.chunks:
-            return
-        age = self._encoder.last_log_time - file.mcap.summary.chunks[0].start_time
-        if self._split.is_due(age, file.mcap.size):
-            self._close()
-            self._open()
-            self.write_metadata()
-
-    def _custom(self) -> dict[str, str]:
-        host_clock = self._stamp_rule.host_clock is not False
-        custom = custom_of_info(self.info, self.fields, host_clock=host_clock)
-        return {**custom, HOST: socket.gethostname(), **self._budget}
 
 
-def _older(waiting: Telemetry, hold: int) -> int:
-    """Number of samples that are older than the newest one by at least `hold` ns."""
-    stamp = waiting.stamp
-    if stamp is None or not hold:
-        return len(waiting)
-    return int(np.searchsorted(np.maximum.accumulate(stamp), stamp.max() - hold, "right"))
+def _stamps(samples: Telemetry) -> NDArray[np.int64]:
+    assert samples.stamp is not None, "waiting samples have stamps"
+    return samples.stamp
+
+
+def _viewers_templates(
+    fields: Sequence[str], joints: Sequence[str]
+) -> dict[int, tuple[Template, Sequence[str]]]:
+    """Messages for viewers, by channel: the template, and the fields of its values in order.
+
+    Joint states, if positions are recorded; and a name and a position for every value but the
+    clock. Names are `field/joint` for fields per joint, else those of `column_names`.
+    """
+    found: dict[int, tuple[Template, Sequence[str]]] = {}
+    if "actual_q" in fields:
+        q, qd, current = (len(joints) if name in fields else 0 for name in _MOTION)
+        template = joint_state_template(joints, (q, qd, current))
+        found[JOINT_STATES] = template, [name for name in _MOTION if name in fields]
+    names = [name for name in fields if name != "timestamp"]
+    titles: list[str] = []
+    for field in map(FIELDS.__getitem__, names):
+        per_joint = [f"{field.name}/{joint}" for joint in joints]
+        titles += per_joint if field.per_joint else column_names(field)
+    found[NAMED_FIELDS] = joint_state_template(titles, (len(titles), 0, 0)), names
+    return found

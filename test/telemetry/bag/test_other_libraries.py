@@ -1,0 +1,207 @@
+"""Bags of this package in other libraries, complete or not, and bags of other writers in it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
+from rosbags.highlevel import AnyReader
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from test.telemetry.bag.bag_files import write_bag
+from test.telemetry.conftest import assert_same_samples, make_telemetry
+from ur_energy_model.telemetry.bag.extra_messages import MOST_BYTES, Messages
+from ur_energy_model.telemetry.bag.files import FileSplit
+from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
+from ur_energy_model.telemetry.bag.mcap_format import PREFIX, Op
+from ur_energy_model.telemetry.bag.message_encoder import (
+    DIAGNOSTIC_ARRAY,
+    DYNAMIC_JOINT_STATE,
+    FLOAT64,
+    JOINT_STATE,
+    LOG,
+    BagTopic,
+)
+from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.fields import FIELDS, column_names
+from ur_energy_model.telemetry.samples import Event
+
+STORE: Any = get_typestore(Stores.ROS2_JAZZY)
+for _name, _definition in {
+    "control_msgs/msg/InterfaceValue": "string[] interface_names\nfloat64[] values\n",
+    "control_msgs/msg/DynamicJointState": "std_msgs/Header header\nstring[] joint_names\n"
+    "control_msgs/InterfaceValue[] interface_values\n",
+}.items():
+    STORE.register(get_types_from_msg(_definition, _name))
+POWER, ENERGY = (BagTopic(f"/cell1/energy/total/{name}", FLOAT64) for name in ("power", "energy"))
+SMALL = ("actual_q", "payload")
+
+
+def by_mcap(file, **options):
+    with file.open("rb") as stream:
+        return list(make_reader(stream, validate_crcs=True).iter_messages(**options))
+
+
+@pytest.mark.parametrize("kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG, FLOAT64, DIAGNOSTIC_ARRAY])
+def test_hashes_are_those_of_the_real_types(kind):
+    assert STORE.hash_rihs01(kind.name) == kind.digest
+    assert get_types_from_msg(kind.definition, kind.name)[kind.name] == STORE.fielddefs[kind.name]
+
+
+def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
+    bag = write_bag(tmp_path / "bag", telemetry)
+    joint = [name for name in telemetry.columns if FIELDS[name].per_joint]
+    with Reader(bag) as reader:
+        counts = {each.topic: each.msgcount for each in reader.connections}
+        others = {"/joint_states": 100, "/rtde/events": 0, "/rtde/fields": 100}
+        assert counts == {TELEMETRY_TOPIC: 1000, **others}
+        wanted = [each for each in reader.connections if each.topic == TELEMETRY_TOPIC]
+        for i, (connection, stamp, raw) in enumerate(reader.messages(wanted)):
+            assert stamp == telemetry.stamp[i]
+            if i % 97:
+                continue
+            message = STORE.deserialize_cdr(raw, connection.msgtype)
+            assert bytes(STORE.serialize_cdr(message, connection.msgtype)) == bytes(raw)
+            assert message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == stamp
+            assert message.joint_names[2] == "elbow_joint"
+            found = [
+                dict(zip(each.interface_names, each.values, strict=True))
+                for each in message.interface_values
+            ]
+            for j in range(6):
+                assert found[j] == {name: telemetry[name][i, j] for name in joint}
+            assert found[6] == {
+                column: telemetry[name][i].reshape(-1)[k]
+                for name in telemetry.columns
+                if name not in joint
+                for k, column in enumerate(column_names(FIELDS[name]))
+            }
+    with (bag / "bag_0.mcap").open("rb") as file:
+        reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
+        summary = reader.get_summary()
+        assert summary is not None
+        assert summary.statistics is not None
+        assert summary.statistics.message_count == 1200
+        assert len(summary.chunk_indexes) == summary.statistics.chunk_count
+        assert {chunk.compression for chunk in summary.chunk_indexes} == {"zstd"}
+        decoded = list(reader.iter_decoded_messages(topics=["/joint_states"]))
+    assert len(decoded) == 100
+    assert list(decoded[1].decoded_message.position) == telemetry["actual_q"][10].tolist()
+    assert list(decoded[1].decoded_message.effort) == telemetry["actual_current"][10].tolist()
+
+
+@pytest.mark.parametrize("changing", [False, True], ids=["one size", "changing size"])
+@pytest.mark.parametrize("plugin", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
+def test_bags_of_another_writer_are_read(tmp_path, plugin, changing):
+    """Their messages have other orders of fields, and a field that is not in the table."""
+    telemetry = make_telemetry(30, fields=("actual_q", "payload_cog", "payload"))
+    types, kind = STORE.types, DYNAMIC_JOINT_STATE.name
+    value = types["control_msgs/msg/InterfaceValue"]
+    fields = ["payload", "payload_cog_2", "payload_cog_1", "payload_cog_0", "humidity", "timestamp"]
+    with Writer(tmp_path / "foreign", version=9, storage_plugin=plugin) as writer:
+        connection = writer.add_connection(TELEMETRY_TOPIC, kind, typestore=STORE)
+        for i, stamp in enumerate(telemetry.stamp.tolist()):
+            time = types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
+            header = types["std_msgs/msg/Header"](time, "x" * (i % 3 * 4) if changing else "base")
+            cog = telemetry["payload_cog"][i]
+            numbers = [telemetry["payload"][i], *cog[::-1], 0.5, telemetry.time[i]]
+            joints = [value(["actual_q"], telemetry["actual_q"][i, [j]]) for j in range(5, -1, -1)]
+            interfaces = [value(fields, np.array(numbers)), *joints]
+            message = types[kind](header, ["robot", *JOINT_NAMES[::-1]], interfaces)
+            writer.write(connection, stamp, STORE.serialize_cdr(message, kind))
+    assert_same_samples(read_bag(tmp_path / "foreign"), telemetry)
+
+
+def number(topic, stamp, value):
+    message = STORE.types["std_msgs/msg/Float64"](data=value)
+    data = STORE.serialize_cdr(message, "std_msgs/msg/Float64")
+    return Messages.single(topic, int(stamp), bytes(data))
+
+
+def write_both(path, telemetry, **options):
+    """A bag with a number on each of two topics for every tenth sample, 50 ms late."""
+    with BagWriter(path, telemetry.info, SMALL, **options) as bag:
+        for start in range(0, len(telemetry), 25):
+            for i in range(max(start - 25, 0), start, 10):
+                for topic in (POWER, ENERGY):
+                    bag.write_messages(number(topic, telemetry.stamp[i], float(i)))
+            bag.write(telemetry.cut(slice(start, start + 25)))
+    return path
+
+
+def test_each_file_of_a_bag_with_other_topics_is_complete(tmp_path):
+    telemetry = make_telemetry(1000, fields=SMALL)
+    bag = write_both(tmp_path / "bag", telemetry, split=FileSplit(seconds=0.6))
+    files = sorted(bag.glob("*.mcap"))[:-1]  # the last one may be empty still
+    assert len(files) > 1
+    found = [by_mcap(path) for path in files]
+    assert all(POWER.name in {channel.topic for _, channel, _ in each} for each in found)
+    for before, after in itertools.pairwise(found):
+        assert before[-1][2].log_time <= after[0][2].log_time
+    with Reader(bag) as reader:
+        (power,) = [each for each in reader.connections if each.topic == POWER.name]
+        read = [STORE.deserialize_cdr(raw, FLOAT64.name).data for *_, raw in
+                reader.messages([power])]  # fmt: skip
+    assert power.msgcount == len(read) > 100
+    assert read == sorted(read)
+
+
+@pytest.mark.parametrize("late", [0.0, 0.05, 0.2, 1.5, -0.3], ids="{} s late".format)
+def test_a_file_without_index_is_in_the_order_of_log_times(tmp_path, late):
+    """As a killed logger leaves it: other readers refuse any other order."""
+    telemetry = make_telemetry(3000, fields=SMALL)
+    bag = BagWriter(tmp_path / "bag", telemetry.info, SMALL)
+    shift = int(500 * late)
+    for start in range(0, len(telemetry), 25):
+        bag.write(telemetry.cut(slice(start, start + 25)))
+        for i in range(max(start - shift, 0), min(start - shift + 25, 3000), 10):
+            bag.write_messages(number(POWER, telemetry.stamp[i], float(i)))
+        if start % 250 == 0:
+            bag.flush()
+        if start == 1500:
+            bag.write_event(Event(int(telemetry.stamp[start]), "mark", "here"))
+    bag.abandon()
+    bag.write_metadata()
+    with AnyReader([bag.path]) as reader:
+        times = [stamp for _, stamp, _ in reader.messages()]
+    assert times == sorted(times)
+    messages = by_mcap(bag.path / "bag_0.mcap", log_time_order=False)
+    assert [message.log_time for _, _, message in messages] == times
+    given = [m for _, channel, m in messages if channel.topic == POWER.name]
+    given = given[50:]  # until then nothing has waited for them
+    assert len(given) > 200
+    if 0.0 <= late <= 0.2:  # they have the times of their samples
+        values = [int(STORE.deserialize_cdr(m.data, FLOAT64.name).data) for m in given]
+        assert [m.log_time for m in given] == telemetry.stamp[values].tolist()
+
+
+def test_messages_that_wait_for_a_chunk_are_bounded(tmp_path, telemetry):
+    with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
+        big = Messages(POWER, np.arange(1000), np.zeros((1000, 1000), np.uint8))
+        for _ in range(20):
+            bag.write_messages(big)
+        bag.write(telemetry)
+    assert len(read_bag(bag.path)) == len(telemetry)
+    with Reader(bag.path) as reader:
+        counts = {each.topic: each.msgcount for each in reader.connections}
+    assert 0 < counts[POWER.name] <= MOST_BYTES / 1000
+
+
+def test_recovery_keeps_the_samples_where_a_definition_is_lost(tmp_path):
+    telemetry = make_telemetry(1000, fields=SMALL)
+    bag = write_both(tmp_path / "bag", telemetry)
+    file = bag / "bag_0.mcap"
+    data = bytearray(file.read_bytes())
+    place = data.index(POWER.name.encode())
+    data[data.rindex(bytes([Op.CHANNEL]), 0, place - PREFIX.size)] = 0x7F  # no known record
+    file.write_bytes(data)
+    assert recover_bag(bag).problems
+    assert_same_samples(read_bag(bag), telemetry)
+    assert by_mcap(file)
