@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
+from numpy.typing import NDArray
 from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
@@ -31,7 +32,7 @@ from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import FIELDS, column_names
-from ur_energy_model.telemetry.samples import Event
+from ur_energy_model.telemetry.samples import Event, Telemetry
 
 STORE: Any = get_typestore(Stores.ROS2_JAZZY)
 for _name, _definition in {
@@ -42,6 +43,11 @@ for _name, _definition in {
     STORE.register(get_types_from_msg(_definition, _name))
 POWER, ENERGY = (BagTopic(f"/cell1/energy/total/{name}", FLOAT64) for name in ("power", "energy"))
 SMALL = ("actual_q", "payload")
+
+
+def stamps_of(telemetry: Telemetry) -> NDArray[np.int64]:
+    assert telemetry.stamp is not None
+    return telemetry.stamp
 
 
 def by_mcap(file, **options):
@@ -64,7 +70,7 @@ def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
         assert counts == {TELEMETRY_TOPIC: 1000, **others}
         wanted = [each for each in reader.connections if each.topic == TELEMETRY_TOPIC]
         for i, (connection, stamp, raw) in enumerate(reader.messages(wanted)):
-            assert stamp == telemetry.stamp[i]
+            assert stamp == stamps_of(telemetry)[i]
             if i % 97:
                 continue
             message = STORE.deserialize_cdr(raw, connection.msgtype)
@@ -84,14 +90,14 @@ def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
                 for k, column in enumerate(column_names(FIELDS[name]))
             }
     with (bag / "bag_0.mcap").open("rb") as file:
-        reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
-        summary = reader.get_summary()
+        mcap = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
+        summary = mcap.get_summary()
         assert summary is not None
         assert summary.statistics is not None
         assert summary.statistics.message_count == 1200
         assert len(summary.chunk_indexes) == summary.statistics.chunk_count
         assert {chunk.compression for chunk in summary.chunk_indexes} == {"zstd"}
-        decoded = list(reader.iter_decoded_messages(topics=["/joint_states"]))
+        decoded = list(mcap.iter_decoded_messages(topics=["/joint_states"]))
     assert len(decoded) == 100
     assert list(decoded[1].decoded_message.position) == telemetry["actual_q"][10].tolist()
     assert list(decoded[1].decoded_message.effort) == telemetry["actual_current"][10].tolist()
@@ -107,7 +113,7 @@ def test_bags_of_another_writer_are_read(tmp_path, plugin, changing):
     fields = ["payload", "payload_cog_2", "payload_cog_1", "payload_cog_0", "humidity", "timestamp"]
     with Writer(tmp_path / "foreign", version=9, storage_plugin=plugin) as writer:
         connection = writer.add_connection(TELEMETRY_TOPIC, kind, typestore=STORE)
-        for i, stamp in enumerate(telemetry.stamp.tolist()):
+        for i, stamp in enumerate(stamps_of(telemetry).tolist()):
             time = types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
             header = types["std_msgs/msg/Header"](time, "x" * (i % 3 * 4) if changing else "base")
             cog = telemetry["payload_cog"][i]
@@ -131,7 +137,7 @@ def write_both(path, telemetry, **options):
         for start in range(0, len(telemetry), 25):
             for i in range(max(start - 25, 0), start, 10):
                 for topic in (POWER, ENERGY):
-                    bag.write_messages(number(topic, telemetry.stamp[i], float(i)))
+                    bag.write_messages(number(topic, stamps_of(telemetry)[i], float(i)))
             bag.write(telemetry.cut(slice(start, start + 25)))
     return path
 
@@ -162,11 +168,11 @@ def test_a_file_without_index_is_in_the_order_of_log_times(tmp_path, late):
     for start in range(0, len(telemetry), 25):
         bag.write(telemetry.cut(slice(start, start + 25)))
         for i in range(max(start - shift, 0), min(start - shift + 25, 3000), 10):
-            bag.write_messages(number(POWER, telemetry.stamp[i], float(i)))
+            bag.write_messages(number(POWER, stamps_of(telemetry)[i], float(i)))
         if start % 250 == 0:
             bag.flush()
         if start == 1500:
-            bag.write_event(Event(int(telemetry.stamp[start]), "mark", "here"))
+            bag.write_event(Event(int(stamps_of(telemetry)[start]), "mark", "here"))
     bag.abandon()
     bag.write_metadata()
     with AnyReader([bag.path]) as reader:
@@ -179,7 +185,7 @@ def test_a_file_without_index_is_in_the_order_of_log_times(tmp_path, late):
     assert len(given) > 200
     if 0.0 <= late <= 0.2:  # they have the times of their samples
         values = [int(STORE.deserialize_cdr(m.data, FLOAT64.name).data) for m in given]
-        assert [m.log_time for m in given] == telemetry.stamp[values].tolist()
+        assert [m.log_time for m in given] == stamps_of(telemetry)[values].tolist()
 
 
 def test_messages_that_wait_for_a_chunk_are_bounded(tmp_path, telemetry):

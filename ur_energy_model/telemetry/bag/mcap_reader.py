@@ -146,8 +146,8 @@ class McapReader:
             if damaged and report is None:
                 return
             try:
-                if end:
-                    yield op, self._content(file, op, start, end)
+                if end and (content := self._content(file, op, start, end)):
+                    yield op, content
             except RecordingError:
                 if report is None:
                     raise
@@ -169,16 +169,16 @@ class McapReader:
         A definition is noted, and everything else is passed over.
         """
         length = end - start
-        if op == Op.CHUNK:
-            if length > MAX_CHUNK:
-                raise self.refuse(f"has a chunk of {length} bytes", "convert it to smaller chunks")
-            return self._unpacked(_read(file, start, length))
-        if op == Op.MESSAGE:
-            place = start - PREFIX.size
-            return _read(file, place, end - place) if length <= MAX_CHUNK else b""
         if op in _DEFINITIONS:
             self._expect_bounded(op, length)
             self.note(op, _read(file, start, length))
+        elif op == Op.CHUNK:
+            if length > MAX_CHUNK:
+                raise self.refuse(f"has a chunk of {length} bytes", "convert it to smaller chunks")
+            return self._unpacked(_read(file, start, length))
+        elif op == Op.MESSAGE:
+            place = start - PREFIX.size
+            return _read(file, place, end - place) if length <= MAX_CHUNK else b""
         elif op not in _KNOWN and self._report is not None:
             raise self.refuse(f"has a record of the unknown type {op}")
         elif op not in _INDEXES:
@@ -335,13 +335,12 @@ def _read(file: BinaryIO, position: int, count: int) -> bytes:
 
 def _record_at(file: BinaryIO, place: int, stop: int) -> tuple[int, int, int]:
     """Type, start and end of the content of a record; zeros if it does not fit before `stop`."""
-    head = _read(file, place, PREFIX.size)
-    if len(head) == PREFIX.size:
-        op, length = PREFIX.unpack(head)
-        start = place + PREFIX.size
-        if start + length <= stop:
-            return op, start, start + length
-    return 0, 0, 0
+    file.seek(place)
+    head, start = file.read(PREFIX.size), place + PREFIX.size
+    if len(head) < PREFIX.size:
+        return 0, 0, 0
+    op, length = PREFIX.unpack(head)
+    return (op, start, start + length) if start + length <= stop else (0, 0, 0)
 
 
 # What the summary of a file holds, without reading its chunks.
