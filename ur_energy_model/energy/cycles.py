@@ -21,7 +21,7 @@ from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.files import cell_text, check_target, user_path
 from ur_energy_model.robot_modes import PLAYING
 from ur_energy_model.telemetry.samples import Telemetry, slices_between
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
 Trigger = Literal["auto", "none", "program", "digital_output", "int_register"]
 
@@ -99,26 +99,24 @@ class Cycle:
 
     def summary(self, channels: Channels) -> dict[str, float]:
         """Named values [J, s, W] in a fixed order, as in the cycle log."""
-        net = self.reading.net
-        energy = dict(zip(ArmState, net[channels.state_energy :], strict=False))
-        time = dict(zip(ArmState, net[channels.state_time :], strict=False))
+        net, arm = self.reading.net, channels.arm
+        time = net[channels.state_time :][: len(ArmState)]
+        energy = net[channels.state_energy :][: len(ArmState)]
         joints = zip(channels.joints, net[channels.per_joint["electrical_power"]], strict=True)
-        return {
+        values = {
             "start": self.start,
             "duration": self.duration,
-            "total_energy": float(net[channels.arm["total"]]),
-            "bus_energy": float(net[channels.arm["bus"]]),
+            "total_energy": net[arm["total"]],
+            "bus_energy": net[arm["bus"]],
             "peak_power": self.peak_power,
-            "motion_time": float(time[ArmState.MOVING]),
-            "motion_energy": float(energy[ArmState.MOVING]),
-            "idle_time": float(sum(time.values()) - time[ArmState.MOVING]),
-            "idle_energy": float(sum(energy.values()) - energy[ArmState.MOVING]),
-            **{f"{name}_energy": float(value) for name, value in joints},
-            **{
-                f"{name}_energy": float(net[channels.arm[name]])
-                for name in ("standby", "driver", "regeneration")
-            },
+            "motion_time": time[ArmState.MOVING],
+            "motion_energy": energy[ArmState.MOVING],
+            "idle_time": time.sum() - time[ArmState.MOVING],
+            "idle_energy": energy.sum() - energy[ArmState.MOVING],
+            **{f"{name}_energy": value for name, value in joints},
+            **{f"{name}_energy": net[arm[name]] for name in ("standby", "driver", "regeneration")},
         }
+        return {name: float(value) for name, value in values.items()}
 
 
 class CycleDetector:
@@ -156,7 +154,12 @@ class CycleDetector:
         if self.trigger == "auto":
             signals = [(k, PROGRAM) for k in self._starts(batch, "program", NOT_STARTED)]
             signals += self._rising_outputs(batch)
-            ends = self._repetition.update(batch.time, *motion_of(batch), signals, batch.info.rate)
+            # Targets of position and velocity, else what was measured, else no joints.
+            q, qd = np.zeros((2, len(batch), 0))
+            for kind in ("actual", "target"):
+                if f"{kind}_q" in batch.columns and f"{kind}_qd" in batch.columns:
+                    q, qd = batch.columns[f"{kind}_q"], batch.columns[f"{kind}_qd"]
+            ends = self._repetition.update(batch.time, q, qd, signals, batch.info.rate)
             return {index: Mark(back, batch.info.program) for index, back in ends.items()}
         if self.trigger != "none":
             name = TRIGGER_FIELD[self.trigger]
@@ -182,8 +185,6 @@ class CycleDetector:
         self, batch: Telemetry, trigger: Trigger, paused: tuple[float, ...] = ()
     ) -> list[int]:
         """Samples at which a register changes, or a program starts from no state of a pause."""
-        if not self._changes(batch, trigger):
-            return []
         signal, before = self._signal(batch, trigger)
         starts = signal != before
         if trigger == "program":
@@ -192,8 +193,6 @@ class CycleDetector:
 
     def _rising_outputs(self, batch: Telemetry) -> list[tuple[int, int]]:
         """Samples and numbers of digital outputs that rise."""
-        if not self._changes(batch, "digital_output"):
-            return []
         bits, old = (
             np.maximum(values, 0.0).astype(np.uint64)
             for values in self._signal(batch, "digital_output")
@@ -206,32 +205,21 @@ class CycleDetector:
             if int(rising[k]) >> output & 1
         ]
 
-    def _changes(self, batch: Telemetry, trigger: Trigger) -> bool:
-        """Whether a signal has other values than its last one; nothing starts without."""
-        values = batch.columns.get(TRIGGER_FIELD[trigger])
-        if values is None:
-            return False
-        last = self._last.get(trigger)
-        return last is None or values.tolist().count(last) < len(values)
-
     def _signal(self, batch: Telemetry, trigger: Trigger) -> tuple[Array, Array]:
-        """A signal, its impossible values replaced by the last possible one; and one sample ago."""
-        signal = batch.columns[TRIGGER_FIELD[trigger]]
+        """A signal, its impossible values replaced by the last possible one; and one sample ago.
+
+        Both are empty where the source lacks it, or it has its last value throughout.
+        """
+        signal = batch.columns.get(TRIGGER_FIELD[trigger])
+        last = self._last.get(trigger)
+        if signal is None or (signal == last).all():
+            return np.zeros(0), np.zeros(0)
         possible = (signal >= LOWEST_SIGNAL) & (signal < BITS)
         if not possible.all():
-            last = np.maximum.accumulate(np.where(possible, np.arange(len(signal)), -1))
-            signal = np.where(last < 0, self._last.get(trigger, 0.0), signal[last])
-        before = np.concatenate(([self._last.get(trigger, signal[0])], signal[:-1]))
+            rows = np.maximum.accumulate(np.where(possible, np.arange(len(signal)), -1))
+            signal = np.where(rows < 0, 0.0 if last is None else last, signal[rows])
         self._last[trigger] = float(signal[-1])
-        return signal, before
-
-
-def motion_of(batch: Telemetry) -> tuple[Array, Array]:
-    """Targets of position and velocity, else what was measured; empty without either [n, joints]"""
-    for kind in ("target", "actual"):
-        if f"{kind}_q" in batch.columns and f"{kind}_qd" in batch.columns:
-            return batch.columns[f"{kind}_q"], batch.columns[f"{kind}_qd"]
-    return np.zeros((len(batch), 0)), np.zeros((len(batch), 0))
+        return signal, np.concatenate(([signal[0] if last is None else last], signal[:-1]))
 
 
 PROGRAM, DEPARTURE = -2, -1
@@ -248,6 +236,34 @@ _ALIKE, _ALIKE_TIME = 0.05, 0.15
 """Relative difference of path and of time in motion between two cycles."""
 
 
+@dataclass(slots=True)
+class _Place:
+    """A mark, and what was so far: `path` of every joint [rad], time in motion `moved` [s].
+
+    `rested` is the longest rest since the mark before [s]; `low` and `high` are the ends of the
+    positions from here to the next mark [joints], rad.
+    """
+
+    number: int
+    kinds: set[int]
+    time: float
+    q: Array
+    path: Array
+    moved: float
+    rested: float
+    low: Array
+    high: Array
+
+
+class _Stretch(NamedTuple):
+    """Path of every joint [rad], its lowest and highest position, and the time in motion [s]."""
+
+    path: Array
+    low: Array
+    high: Array
+    moved: float
+
+
 class Repetition:
     """Finds motion that repeats, sample by sample, in bounded memory and time.
 
@@ -262,17 +278,15 @@ class Repetition:
 
     def __init__(self) -> None:
         self._marks: list[_Place] = []
-        self._before = 0
-        """Number of marks that were dropped from the list."""
-        self._last: tuple[float, Array, bool] | None = None
-        self._held: list[tuple[Array, Array, Array]] = []
-        """Times, positions and velocities of samples in which nothing begins, not taken yet."""
-        self._held_moving = False
+        self._count = 0
+        """Number of marks so far; the oldest ones are dropped from the list."""
+        self._held: list[tuple[Array, Array, Array, Mask]] = []
+        """Times, positions, speeds and whether they move: of the last sample that was taken, and
+        of those behind it in which nothing begins, which are taken with later ones."""
         self._period: float | None = None
         self._path = np.zeros(0)
         self._moved = self._rest = self._left = 0.0
         """Time in motion so far, rest since the last mark, last time at which a joint moved [s]."""
-        self._low = self._high = np.zeros(0)
         self._run = self._end = 0
         """Numbers of the marks from which on cycles are looked for: of the present run of the
         program, and the end of the last cycle."""
@@ -303,110 +317,72 @@ class Repetition:
         """
         if not len(time):
             return {}
-        held = self._held
-        if held and held[0][1].shape[1] != q.shape[1]:  # another source
-            self._take(*_joined(held), [], rate)
-            held.clear()
-        quiet = not signals and self._quiet(time, q, qd)
-        before = sum(len(each) for each, _, _ in held)
-        held.append((time, q, qd))
-        if quiet and before + len(time) <= _MOST_HELD:
-            return {}
-        samples, self._held = _joined(held), []
-        ends = self._take(*samples, [(before + k, kind) for k, kind in signals], rate)
-        return {k - before: found for k, found in ends.items()}
-
-    def _quiet(self, time: Array, q: Array, qd: Array) -> bool:
-        """Whether no cycle can begin in samples, so that they may be taken with later ones."""
-        last = self._last
-        if last is None or self._period is None or q.shape[1] != len(last[1]):
-            return False
-        before, _, moving = last
-        if self._held:
-            before, moving = float(self._held[-1][0][-1]), self._held_moving
-        speed = np.abs(qd).max(axis=1, initial=0.0)
-        now = speed > self._still
-        regular = time[0] >= before and bool((time[1:] >= time[:-1]).all())
-        departs = (now[0] and not moving) or bool((now[1:] & ~now[:-1]).any())
-        self._held_moving = bool(now[-1])
-        possible = speed.max() < LARGEST and np.abs(q).max(initial=0.0) < LARGEST
-        return regular and not departs and bool(possible)
-
-    @property
-    def _still(self) -> float:
-        """Speed below which a joint counts as still [rad/s]."""
-        low, high = _STILL
-        return min(max(_SPEED_PER_PERIOD * (self._period or 0.0), low), high)
-
-    def _take(
-        self,
-        time: Array,
-        q: Array,
-        qd: Array,
-        signals: list[tuple[int, int]],
-        rate: float | None,
-    ) -> dict[int, tuple[int, ...]]:
-        """Take samples, see `update`."""
-        back = np.flatnonzero(np.diff(time) < 0.0) + 1
-        if len(back):  # the controller restarted
-            found: dict[int, tuple[int, ...]] = {}
-            for part in slices_between(back.tolist(), len(time)):
-                own = [(k - part.start, kind) for k, kind in signals if part.start <= k < part.stop]
-                marks = self._take(time[part], q[part], qd[part], own, rate)
-                found |= {part.start + k: ends for k, ends in marks.items()}
-            return found
-        last = self._last
-        if last is None or len(last[1]) != q.shape[1] or time[0] < last[0]:
-            self._restart(float(time[0]), q[0])
-            last = (float(time[0]), q[0], True)
         if self._period is None:
-            self._period = _period(time, rate)
-        good = np.asarray(np.isfinite(q).all(axis=1) & np.isfinite(qd).all(axis=1))
-        if not good.all():
-            held = np.maximum.accumulate(np.where(good, np.arange(len(q)), -1))
-            q = np.where((held < 0)[:, None], last[1], q[held])
-            qd = np.where(good[:, None], qd, 0.0)
+            steps = np.diff(time)
+            steps = steps[(steps > 0.0) & (steps <= 1.0)]
+            self._period = 1.0 / rate if rate else float(steps[0]) if len(steps) else None
+        low, high = _STILL
+        still = min(max(_SPEED_PER_PERIOD * (self._period or 0.0), low), high)
         speed = np.abs(qd).max(axis=1, initial=0.0)
-        moving = np.asarray(speed > self._still)
-        leaving = np.flatnonzero(moving & ~np.concatenate(([last[2]], moving[:-1])))
-        step = np.where(moving[:, None], np.abs(np.diff(q, axis=0, prepend=last[1][None])), 0.0)
-        passed = np.where(moving, np.diff(time, prepend=last[0]), 0.0)
+        if not (speed.max() < LARGEST and np.abs(q).max(initial=0.0) < LARGEST):
+            good = (np.abs(q) < LARGEST).all(axis=1) & (speed < LARGEST)
+            rows = np.maximum.accumulate(np.where(good, np.arange(len(q)), -1))
+            before = self._held[-1][1][-1] if self._held else np.zeros(q.shape[1])
+            q, speed = np.where((rows < 0)[:, None], before, q[rows]), np.where(good, speed, 0.0)
+        moving = speed > still
+        restarts = np.flatnonzero(time[1:] < time[:-1]) + 1  # of the controller
+        ends: dict[int, tuple[int, ...]] = {}
+        for part in slices_between(restarts.tolist(), len(time)):
+            last = self._held[-1] if self._held else None
+            if last is None or last[1].shape[1] != q.shape[1] or time[part.start] < last[0][-1]:
+                self._restart(time[part][:1], q[part][:1])
+            first = part.start
+            moved_before = np.concatenate((self._held[-1][3][-1:], moving[part][:-1]))
+            events = {int(k): {DEPARTURE} for k in np.flatnonzero(moving[part] & ~moved_before)}
+            for index, kind in signals:
+                if first <= index < part.stop:
+                    events.setdefault(index - first, set()).add(kind)
+            count = sum(len(each) for each, *_ in self._held)
+            self._held.append((time[part], q[part], speed[part], moving[part]))
+            if events or count + part.stop - first > _MOST_HELD:
+                found = self._take({count + k: kinds for k, kinds in events.items()})
+                ends |= {first + k - count: back for k, back in found.items()}
+        return ends
+
+    def _restart(self, time: Array, q: Array) -> None:
+        """Begin to look for cycles at a sample [1]; what is before it is behind a clock's jump."""
+        self._marks, self._program, self._found = [], None, None
+        self._run = self._end = self._count
+        self._path, self._moved, self._rest, self._left = np.zeros(q.shape[1]), 0.0, 0.0, time[0]
+        self._held = [(time, q, np.zeros(1), np.ones(1, dtype=bool))]
+
+    def _take(self, events: dict[int, set[int]]) -> dict[int, tuple[int, ...]]:
+        """Take the samples that are held, of which the first was taken before.
+
+        Args:
+            events: kinds by row.
+        """
+        time, q, speed, moving = (np.concatenate(each) for each in zip(*self._held, strict=True))
+        self._held = [(time[-1:], q[-1:], speed[-1:], moving[-1:])]
         left = np.maximum.accumulate(np.where(speed > FIRM, time, self._left))
         self._left = float(left[-1])
         rest = time - left - (self._period or 0.0)
-        self._last = (float(time[-1]), q[-1], bool(moving[-1]))
-        events: dict[int, set[int]] = {k: {DEPARTURE} for k in leaving.tolist()}
-        for index, kind in signals:
-            events.setdefault(index, set()).add(kind)
+        step = np.where(moving[1:, None], np.abs(np.diff(q, axis=0)), 0.0)
+        passed = np.where(moving[1:], np.diff(time), 0.0)
         ends: dict[int, tuple[int, ...]] = {}
-        done = 0
-        for index in sorted(events):
-            self._pass(*(values[done:index] for values in (q, step, passed, rest)))
-            done = index
-            point = q[index - 1] if index else last[1]
-            kinds = self._new(events[index], float(time[index]), point)
-            if kinds:
-                ends[index] = self._ends(kinds)
-        self._pass(*(values[done:] for values in (q, step, passed, rest)))
+        for begin, end in pairwise((1, *sorted(events), len(time))):
+            if begin in events and (kinds := self._new(events[begin], time[begin], q[begin - 1])):
+                ends[begin] = self._ends(kinds)
+            if begin == end:
+                continue
+            self._rest = max(self._rest, float(rest[begin:end].max()))
+            self._path = self._path + step[begin - 1 : end - 1].sum(axis=0)
+            self._moved += float(passed[begin - 1 : end - 1].sum())
+            if self._marks:
+                here = self._marks[-1]
+                np.minimum(here.low, q[begin:end].min(axis=0), out=here.low)
+                np.maximum(here.high, q[begin:end].max(axis=0), out=here.high)
         return ends
-
-    def _restart(self, time: float, q: Array) -> None:
-        """Begin to look for cycles; marks before this are behind a jump of the clock."""
-        self._before += len(self._marks)
-        self._marks.clear()
-        self._run = self._end = self._before
-        self._program = self._found = None
-        self._path = np.zeros(len(q))
-        self._moved, self._rest, self._left = 0.0, 0.0, time
-        self._low, self._high = q.copy(), q.copy()
-
-    def _pass(self, q: Array, step: Array, passed: Array, rest: Array) -> None:
-        if len(q):
-            self._rest = max(self._rest, float(rest.max()))
-            self._path = self._path + step.sum(axis=0)
-            self._moved += float(passed.sum())
-            np.minimum(self._low, q.min(axis=0), out=self._low)
-            np.maximum(self._high, q.max(axis=0), out=self._high)
 
     def _new(self, kinds: set[int], time: float, q: Array) -> set[int]:
         """Make a mark of those kinds of which none is near; returns them."""
@@ -415,123 +391,102 @@ class Repetition:
                 break
             kinds = kinds - mark.kinds
         if kinds:
-            if self._marks:
-                self._marks[-1].low, self._marks[-1].high = self._low, self._high
-            self._low, self._high = q.copy(), q.copy()
-            self._marks.append(_Place(kinds, time, q.copy(), self._path, self._moved, self._rest))
-            self._rest = 0.0
-            if len(self._marks) > MOST_MARKS:
-                del self._marks[0]
-                self._before += 1
+            low, high = q.copy(), q.copy()
+            so_far = self._path, self._moved, self._rest
+            self._marks.append(_Place(self._count, kinds, float(time), q, *so_far, low, high))
+            self._count, self._rest = self._count + 1, 0.0
+            del self._marks[:-MOST_MARKS]
         return kinds
 
     def _ends(self, kinds: set[int]) -> tuple[int, ...]:
         """The cycles that the newest mark completes."""
-        now = self._before + len(self._marks) - 1
+        now, oldest = self._marks[-1].number, self._marks[0].number
         starts: list[int] = []
-        run = self._program_run(now) if PROGRAM in kinds else None
-        if run is not None and run >= self._end:  # no cycle was found in it
-            starts = [run]
+        if PROGRAM in kinds:
+            begin, self._program = self._program, now
+            if begin is not None and begin >= oldest:
+                run = self._marks[begin - oldest : -1]
+                left = [mark.q for mark in run if DEPARTURE in mark.kinds]
+                # Clients that send every move as a program of its own start no cycle with each.
+                if not left or any(np.abs(q - left[0]).max() >= SAME_POINT for q in left[1:]):
+                    starts = [begin] if begin >= self._end else []  # no cycle was found in it
+                    later = now
+                else:
+                    later = self._run
+            else:
+                later = self._run
         for kind in sorted(kinds):
-            starts = starts or self._repeats(kind, now)
+            starts = starts or self._repeats(kind)
+        if PROGRAM in kinds:
+            self._run = later
         if starts:
             self._end = now
-        if PROGRAM in kinds:
-            self._program = now
-        if run is not None:
-            self._run = now
         return tuple(now - start for start in starts)
 
-    def _program_run(self, now: int) -> int | None:
-        """Start of the run of a program that the newest mark ends; None if it was one move only.
-
-        Clients that send every move as a program of its own start no cycle with each.
-        """
-        start = self._program
-        if start is None or start < self._before:
-            return None
-        left = [self._mark(k).q for k in range(start, now) if DEPARTURE in self._mark(k).kinds]
-        several = any(np.abs(q - left[0]).max() >= SAME_POINT for q in left[1:])
-        return start if several or not left else None
-
-    def _repeats(self, kind: int, now: int) -> list[int]:
-        first = max(self._run, self._end, self._before)
+    def _repeats(self, kind: int) -> list[int]:
+        """Numbers of the marks at which consecutive cycles begin that the newest one completes."""
+        here, oldest = self._marks[-1], self._marks[0].number
+        first = self._marks[max(self._run, self._end, oldest) - oldest]
         if not len(self._path):
             return []
-        here = self._marks[-1]
         same = [
-            k
-            for k in range(now - 1, first - 1, -1)
-            if kind in (mark := self._mark(k)).kinds
+            mark
+            for mark in reversed(self._marks[first.number - oldest : -1])
+            if kind in mark.kinds
             and here.time - mark.time >= SHORTEST_CYCLE
             and np.abs(mark.q - here.q).max() < SAME_POINT
         ]
+        whole = float((here.path - first.path).sum())
         if self._found is not None:
             known, shape = self._found
-            for start in same if kind == known else ():
-                if self._alike(shape, stretch := self._stretch(start, now)):
+            for mark in same if kind == known else ():
+                if self._alike(shape, stretch := self._stretch(mark, here)):
                     self._found = (kind, stretch)
-                    return [start]
-            begin = self._mark(first)
-            if here.path.sum() - begin.path.sum() < 1.2 * shape.path.sum() + LEAST_PATH:
+                    return [mark.number]
+            if whole < 1.2 * shape.path.sum() + LEAST_PATH:
                 return []  # nothing shorter within a cycle that may go on
-        return self._new_cycle(kind, now, same, first)
-
-    def _new_cycle(self, kind: int, now: int, same: list[int], first: int) -> list[int]:
-        """The cycles of a repetition that begins to count; `same` are the marks to look at."""
-        totals = {k: float(self._mark(k).path.sum()) for k in (*same, now)}
-        for j in same:
-            shape, length = self._stretch(j, now), totals[now] - totals[j]
-            if length < LEAST_PATH or (kind == DEPARTURE and not self._is_work(j, now)):
+        for mark in same:
+            shape = self._stretch(mark, here)
+            length = float(shape.path.sum())
+            if length < LEAST_PATH:
                 continue
-            starts = [now, j]
+            # The arm rests in between, elsewhere or for some time: no periodic function.
+            works = here.rested >= LEAST_REST or any(
+                np.abs(each.q - here.q).max() >= SAME_POINT
+                for each in self._marks[mark.number + 1 - oldest : -1]
+            )
+            if kind == DEPARTURE and not works:
+                continue
+            starts = [here, mark]
             while True:
-                tolerance = _ALIKE * length + len(shape.path) * self._tolerance
-                before = [
-                    k
-                    for k in same
-                    if k < starts[-1]
-                    and abs(totals[starts[-1]] - totals[k] - length) <= tolerance
-                    and self._mark(starts[-1]).time - self._mark(k).time >= SHORTEST_CYCLE
-                    and self._alike(shape, self._stretch(k, starts[-1]))
-                ]
-                if not before:
+                end = starts[-1]
+                before = (
+                    each
+                    for each in same
+                    if each.number < end.number
+                    and end.time - each.time >= SHORTEST_CYCLE
+                    and self._alike(shape, self._stretch(each, end))
+                )
+                if (begin := next(before, None)) is None:
                     break
-                starts.append(before[0])
-            count = len(starts) - 1
-            whole = totals[now] - float(self._mark(first).path.sum())
-            covered = totals[now] - totals[starts[-1]]
-            if count >= 2 and (covered >= MOST * whole or count >= SURE_COUNT):
+                starts.append(begin)
+            covered = float((here.path - starts[-1].path).sum())
+            if len(starts) > 2 and (covered >= MOST * whole or len(starts) > SURE_COUNT):
                 self._found = (kind, shape)
-                return starts[:0:-1]
+                return [each.number for each in starts[:0:-1]]
         return []
 
-    def _is_work(self, start: int, now: int) -> bool:
-        """Whether the arm rests in between, elsewhere or for some time: no periodic function."""
-        here = self._marks[-1]
-        return here.rested >= LEAST_REST or any(
-            np.abs(self._mark(k).q - here.q).max() >= SAME_POINT for k in range(start + 1, now)
-        )
-
-    def _mark(self, number: int) -> _Place:
-        return self._marks[number - self._before]
-
-    def _stretch(self, start: int, stop: int) -> _Stretch:
+    def _stretch(self, begin: _Place, end: _Place) -> _Stretch:
         """What lies between two marks."""
-        rows = self._marks[start - self._before : stop - self._before]
-        low, high = rows[0].low, rows[0].high
-        for mark in rows[1:]:
-            low, high = np.minimum(low, mark.low), np.maximum(high, mark.high)
-        begin, end = rows[0], self._mark(stop)
+        oldest = self._marks[0].number
+        marks = self._marks[begin.number - oldest : end.number - oldest]
+        low = np.min([mark.low for mark in marks], axis=0)
+        high = np.max([mark.high for mark in marks], axis=0)
         return _Stretch(end.path - begin.path, low, high, end.moved - begin.moved)
 
-    @property
-    def _tolerance(self) -> float:
-        """Of a position where the motion turns, between samples [rad]."""
-        return SAME_POINT + min((self._period or 0.0) ** 2, 0.1)
-
     def _alike(self, one: _Stretch, other: _Stretch) -> bool:
-        near = self._tolerance
+        # Where the motion turns, it may be between samples.
+        near = SAME_POINT + min((self._period or 0.0) ** 2, 0.1)
         longer = np.maximum(one.path, other.path)
         return bool(
             (np.abs(one.path - other.path) <= _ALIKE * longer + 2.0 * near).all()
@@ -540,55 +495,6 @@ class Repetition:
             and abs(one.moved - other.moved)
             <= _ALIKE_TIME * max(one.moved, other.moved) + 2.0 * (self._period or 0.0)
         )
-
-
-@dataclass(slots=True)
-class _Place:
-    """A mark.
-
-    Attributes:
-        kinds: of the events there.
-        time: controller time [s].
-        q: position [joints], rad.
-        path: of every joint so far [joints], rad.
-        moved: time in motion so far [s].
-        rested: longest rest since the mark before [s].
-        low, high: of the positions from here to the next mark [joints], rad.
-    """
-
-    kinds: set[int]
-    time: float
-    q: Array
-    path: Array
-    moved: float
-    rested: float
-    low: Array = None  # type: ignore[assignment]
-    high: Array = None  # type: ignore[assignment]
-
-
-def _joined(held: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
-    """Times, positions and velocities of consecutive samples."""
-    if len(held) == 1:
-        return held[0]
-    time, q, qd = (np.concatenate(each) for each in zip(*held, strict=True))
-    return time, q, qd
-
-
-class _Stretch(NamedTuple):
-    """Path of every joint [rad], its lowest and highest position, and the time in motion [s]."""
-
-    path: Array
-    low: Array
-    high: Array
-    moved: float
-
-
-def _period(time: Array, rate: float | None) -> float | None:
-    if rate is not None and rate > 0.0:
-        return 1.0 / rate
-    steps = np.diff(time)
-    steps = steps[(steps > 0.0) & (steps <= 1.0)]
-    return float(steps[0]) if len(steps) else None
 
 
 class CycleCounter:
@@ -655,13 +561,8 @@ class CycleLog:
 
     def append(self, cycle: Cycle, channels: Channels, ended: str) -> None:
         """Append a cycle that ended at an ISO 8601 time."""
-        row = {"cycle": cycle.number, "ended": ended, **cycle.summary(channels)}
-        self._waiting.append(
-            {
-                cell_text(name): cell_text(value) if isinstance(value, str) else value
-                for name, value in row.items()
-            }
-        )
+        texts = {cell_text(name): value for name, value in cycle.summary(channels).items()}
+        self._waiting.append({"cycle": cycle.number, "ended": cell_text(ended), **texts})
         if len(self._waiting) > MOST_WAITING:
             self._waiting.popleft()
             self._dropped += 1
@@ -671,25 +572,24 @@ class CycleLog:
         """Write the rows that wait; a disk that cannot be written is a `problem`."""
         if not self._waiting:
             return
+        self.problem = None
         try:
             self._write()
         except OSError as error:
             self.problem = f"{self.path}: cannot be written ({error.strerror or error})"
             if self._dropped:
                 self.problem += f", {self._dropped} cycles are lost"
-        else:
-            self.problem = None
 
     def _write(self) -> None:
         check_target(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab", buffering=0) as file:
+        with self.path.open("a+b", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
             text = io.StringIO(newline="")
             names = list(self._waiting[0])
             if size:  # a log of an earlier version keeps its columns
-                with self.path.open("rb") as before:
-                    header = before.readline(MOST_WAITING).decode(errors="replace").split(",")
+                file.seek(0)
+                header = file.readline(MOST_WAITING).decode(errors="replace").split(",")
                 known = [name.strip() for name in header]
                 names = known if set(known) <= set(names) else names
             writer = csv.DictWriter(text, names, extrasaction="ignore")
