@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.joint_powers import BusCapacitor, SpeedAlignment, backward_difference
+from ur_energy_model.energy.calculator import BusCapacitor, SpeedAlignment, backward_difference
 from ur_energy_model.energy.meter import DEFAULT_GAP_LIMIT, bridged_steps
 
 STEP = 0.002

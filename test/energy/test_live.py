@@ -19,7 +19,7 @@ from test.energy.known_arm import (
     packets,
     total,
 )
-from ur_energy_model.energy.joint_powers import BusCapacitor
+from ur_energy_model.energy.calculator import BusCapacitor
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.powers import ArmState

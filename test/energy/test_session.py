@@ -12,17 +12,16 @@ from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.session import (
     WITHIN_SESSION,
     FrictionAnchor,
-    MeasuredMotion,
     RunningMean,
     StandbyTracker,
-    anchor_friction,
 )
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.sessions import SessionSpread
+from ur_energy_model.model.sessions import Session, SessionSpread
 from ur_energy_model.model.setup import Setup
+from ur_energy_model.typing import Array
 
 
 def test_a_running_mean_is_unbiased_from_the_first_value() -> None:
@@ -139,9 +138,19 @@ def arm(law: str = "load_dependent") -> EnergyModel:
     return EnergyModel("ur5e", Setup(), "given", joints, bus)
 
 
+Motion = tuple[Array, ...]
+
+
+def anchored(model: EnergyModel, *motions: Motion) -> Session:
+    anchor, dynamics = FrictionAnchor(model), model.dynamics()
+    for each in motions:
+        anchor.observe(dynamics, *each)
+    return anchor.session()
+
+
 def motion(
     model: EnergyModel, *, seconds: float = 10.0, noise: float = 0.05, still: tuple[int, ...] = ()
-) -> MeasuredMotion:
+) -> Motion:
     time = np.arange(0.0, seconds, 0.01)
     q, qd, qdd = smooth_motion(ROBOT, time, 3, still)
     truth = replace(
@@ -153,13 +162,13 @@ def motion(
     )
     random = np.random.default_rng(0)
     current = truth.predict(q, qd, qdd, std=False).current
-    return MeasuredMotion(time, q, qd, qdd, current + noise * random.standard_normal(q.shape))
+    return time, q, qd, qdd, current + noise * random.standard_normal(q.shape)
 
 
 @pytest.mark.parametrize("law", ["coulomb_viscous", "load_dependent"])
 def test_finds_how_much_friction_has_changed(law: str) -> None:
     model = arm(law)
-    session = anchor_friction(model, [(motion(model), model.dynamics())])
+    session = anchored(model, motion(model))
     np.testing.assert_allclose(session.friction_scale, TRUTH, atol=0.02)
     assert session.moving_seconds == pytest.approx(3.0, abs=0.02)
     spread = model.sessions.friction_of(N)
@@ -171,28 +180,27 @@ def test_finds_how_much_friction_has_changed(law: str) -> None:
 def test_batches_and_sessions_make_no_difference() -> None:
     model = arm()
     whole, dynamics = motion(model), model.dynamics()
-    expected = anchor_friction(model, [(whole, dynamics)])
+    expected = anchored(model, whole)
     # scales stay over the identified friction
     anchor = FrictionAnchor(model.in_session(expected))
     assert not anchor.done
-    for rows in np.array_split(np.arange(len(whole.time)), 40):
-        part = (whole.time, whole.q, whole.qd, whole.qdd, whole.current)
-        anchor.observe(MeasuredMotion(*(values[rows] for values in part)), dynamics)
+    for rows in np.array_split(np.arange(len(whole[0])), 40):
+        anchor.observe(dynamics, *(values[rows] for values in whole))
     assert anchor.done
     np.testing.assert_allclose(anchor.session().friction_scale, expected.friction_scale, rtol=1e-3)
 
 
 def test_only_the_first_seconds_of_motion_count() -> None:
     model = arm()
-    early, dynamics = motion(model), model.dynamics()
-    late = replace(early, time=early.time + 100.0, current=2 * early.current)
-    session = anchor_friction(model, [(early, dynamics), (late, dynamics)])
+    time, *early, current = motion(model)
+    late = (time + 100.0, *early, 2 * current)
+    session = anchored(model, (time, *early, current), late)
     np.testing.assert_allclose(session.friction_scale, TRUTH, atol=0.02)
 
 
 def test_a_joint_that_does_not_move_stays_unknown() -> None:
     model = arm()
-    session = anchor_friction(model, [(motion(model, still=(2,)), model.dynamics())])
+    session = anchored(model, motion(model, still=(2,)))
     assert session.friction_scale[2] == 1.0
     assert session.friction_std[2] == model.sessions.friction_of(N)[2]
 
@@ -201,7 +209,6 @@ def test_the_spread_between_sessions_limits_the_scale() -> None:
     """Currents that friction does not explain hardly move it."""
     model = arm()
     model = replace(model, sessions=SessionSpread(2.5, np.full(N, 0.01), 5))
-    wild = motion(model, noise=3.0)
-    session = anchor_friction(model, [(wild, model.dynamics())])
+    session = anchored(model, motion(model, noise=3.0))
     assert (np.abs(session.friction_scale - 1.0) < 0.03).all()
     assert (session.friction_std <= 0.01).all()

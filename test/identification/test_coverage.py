@@ -12,7 +12,7 @@ import pytest
 from test.benchmarks.peers.methods import PerJoint, twenty_lines
 from test.benchmarks.peers.recorded import Recorded
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
-from ur_energy_model.energy.joint_powers import SpeedAlignment
+from ur_energy_model.energy.calculator import SpeedAlignment
 from ur_energy_model.energy.meter import CONFIDENCE, bridged_steps
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.evaluation import evaluate

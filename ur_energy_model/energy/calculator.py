@@ -2,21 +2,15 @@
 
 The live estimator, `ur_energy estimate`, reports and evaluation all use it. The result does not
 depend on how samples are batched: all state (gaps, the previous sample, standby, the bus
-capacitor) follows the samples and the controller's clock. Equations: model/drives.py,
-joint_powers.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
+capacitor) follows the samples and the controller's clock. Equations: model/drives.py;
+Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.energy.joint_powers import (
-    BusCapacitor,
-    MeasuredPowers,
-    MotionPowers,
-    mode_power,
-)
-from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.meter import EnergyCorrection, GapRule, bridged_steps
 from ur_energy_model.energy.powers import (
     QUANTITIES,
     ArmState,
@@ -25,7 +19,7 @@ from ur_energy_model.energy.powers import (
     PowerTable,
     arm_states,
 )
-from ur_energy_model.energy.session import SessionModel, Standby, StandbyCorrection, StandbyTracker
+from ur_energy_model.energy.session import SessionModel, Standby, StandbyTracker
 from ur_energy_model.energy.telemetry_checks import (
     OperatingConditions,
     UsableSamples,
@@ -37,14 +31,154 @@ from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.model.drives import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.robot_modes import POWER_OFF, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry, changes
 from ur_energy_model.typing import Array, Indices, Mask
 
-_STANDSTILL = int(ArmState.STANDSTILL)
+# Joint speeds at the instants of the currents in the same packets.
+#
+# Within a packet current and speed belong to different instants: drives hold a current over a
+# controller cycle, sensors and buses add delays. Because current and acceleration are correlated,
+# a power k i w with the later speed is systematically too high by k i (dw/dt) delay.
+
+
+def backward_difference(time: Array, values: Array) -> Array:
+    """Rate of change [samples, ...], per second, since the last sample; zero across gaps."""
+    return rate_of_change(bridged_steps(time), values, values[:1])
+
+
+def rate_of_change(steps: Array, values: Array, before: Array) -> Array:
+    """Change per step of values [samples, ...] after `before` [1, ...]; 0 where a step is 0."""
+    change = np.concatenate((before, values))
+    safe = np.where(steps > 0.0, steps, np.inf).reshape(-1, *(1,) * (values.ndim - 1))
+    return np.asarray((change[1:] - change[:-1]) / safe)
+
+
+class SpeedAlignment:
+    """Shifts speeds by the delay of the currents behind them [s], batch by batch."""
+
+    def __init__(self, delay: float) -> None:
+        self.delay = delay
+        self._last: Array | None = None
+
+    def __call__(self, steps: Array, qd: Array) -> Array:
+        """Joint velocities at the instants of the currents of the same samples [samples, n], rad/s.
+
+        Args:
+            steps: bridged steps to the samples (`Steps.bridged`) [samples], s.
+            qd: joint velocities as reported [samples, n], rad/s.
+        """
+        if self.delay == 0.0 or not len(qd):
+            return qd
+        before = qd[:1] if self._last is None else self._last
+        self._last = qd[-1:]
+        return qd - self.delay * rate_of_change(steps, qd, before)
+
+
+class MeasuredPowers:
+    """Powers of an arm from its measured speeds and currents.
+
+    Keeps the last speed, for the delay of the currents, and the last current, for EcBot's inductive
+    term.
+
+    Args:
+        model: of the arm, n joints.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.model = model
+        self._aligned = SpeedAlignment(model.current_delay)
+        self._inductive = bool(model.bus.inductance.any())
+        self._last_current: Array | None = None
+
+    def __call__(
+        self, steps: Array, qd: Array, current: Array, temperature: Array | None = None
+    ) -> DrivePowers:
+        """Powers of the samples that follow those of the last call, without sensitivities.
+
+        Args:
+            steps: bridged steps to the samples (`Steps.bridged`) [samples], s.
+            qd: joint velocities as recorded [samples, n], rad/s.
+            current: motor currents [samples, n], A.
+            temperature: joint temperatures [n] or [samples, n], degC; None if unknown.
+
+        Returns:
+            Powers with the model's standby; `demand` is the arm's demand on the supply.
+        """
+        rate = None
+        if self._inductive and len(current):
+            before = current[:1] if self._last_current is None else self._last_current
+            rate = rate_of_change(steps, current, before)
+            self._last_current = current[-1:]
+        speed = self._aligned(steps, qd)
+        return self.model.joint_power(
+            speed, current, temperature=temperature, current_rate=rate, std=False
+        )
+
+
+class BusCapacitor:
+    """Power at the supply, which only delivers power, from the demand of the arm, batch by batch.
+
+    Regenerated power feeds the rest of the arm first, then charges the bus capacitor up to the
+    voltage at which a braking resistor dissipates the surplus (Heredia et al.: power at the supply
+    is never negative). While the capacitor is above the supply's voltage it feeds the arm and the
+    supply rests.
+
+    Args:
+        capacity: energy that the capacitor holds above the supply's voltage [J]; with 0 all
+            regenerated energy is dissipated.
+        floor: lowest power the supply can show [W].
+
+    Attributes:
+        stored: energy held at present [J].
+    """
+
+    def __init__(self, capacity: float, floor: float = 0.0) -> None:
+        self.capacity, self.floor, self.stored = capacity, floor, 0.0
+
+    def __call__(self, steps: Array, demand: Array) -> Array:
+        """Power at the supply [samples], W.
+
+        Args:
+            steps: bridged steps to the samples (`Steps.bridged`) [samples], s; a sample's demand
+                holds since the one before.
+            demand: of the whole arm, negative where it regenerates [samples], W.
+        """
+        floor, capacity, stored = self.floor, self.capacity, self.stored
+        out = np.maximum(demand, floor)
+        if capacity <= 0.0 or not (stored > 0.0 or (len(demand) and demand.min() < floor)):
+            return out
+        below = np.flatnonzero(demand < floor)
+        # Numbers of Python are several times faster than elements of arrays.
+        each_step, each_demand, supply = steps.tolist(), demand.tolist(), out.tolist()
+        k = 0
+        while k < len(supply):
+            if stored <= 0.0:  # only regenerated power charges it again
+                later = np.searchsorted(below, k)
+                if later == len(below):
+                    break
+                k = int(below[later])
+            step, stored = each_step[k], stored - each_step[k] * (each_demand[k] - floor)
+            if step == 0.0:  # a gap: discharged by now
+                stored = 0.0
+            elif stored <= 0.0:
+                supply[k] = floor - stored / step  # the supply delivers the rest
+                stored = 0.0
+            else:
+                supply[k], stored = floor, min(stored, capacity)
+            k += 1
+        self.stored = stored
+        return np.array(supply)
+
+
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are computed once per period of the clock and held in between [s]."""
+ACCELERATION_CUTOFF = 5.0
+"""Low-pass of accelerations differentiated from velocities [Hz]."""
 
 
 class EnergyCalculator:
@@ -55,6 +189,10 @@ class EnergyCalculator:
         robot: its description.
         options: how powers are computed.
 
+    Attributes:
+        refused: samples left out so far because of values that are not finite or impossible.
+        repeated: samples left out so far because the recording has them twice.
+
     Raises:
         WrongRobotError: model and description have different joints.
     """
@@ -63,13 +201,9 @@ class EnergyCalculator:
         self, model: EnergyModel, robot: RobotDescription, options: PowerOptions | None = None
     ) -> None:
         check_joints(model, robot)
-        self.model = model
-        self.robot = robot
+        self.model, self.robot = model, robot
         self.options = PowerOptions() if options is None else options
-        self.refused = 0
-        """Samples left out so far because of values that are not finite or impossible."""
-        self.repeated = 0
-        """Samples left out so far because the recording has them twice."""
+        self.refused = self.repeated = 0
         self.gaps = GapRule(self.options.gap_limit)
         self.conditions = OperatingConditions(model.setup)
         self.standby = StandbyTracker(
@@ -82,14 +216,24 @@ class EnergyCalculator:
         self._usable = UsableSamples(limits, self._most_power)
         self._refused_time = 0.0
         self._session = SessionModel(model, limits)
-        tracked = self._session.tracked()
-        self._measured = MeasuredPowers(tracked)
-        self._motion = MotionPowers(tracked, robot, self.conditions)
+        self._tracked = self._session.tracked()
+        self._measured = MeasuredPowers(self._tracked)
+        self._direction = FrictionDirection(model.presliding)
+        self._slope: tuple[float, Array, Array] | None = None
+        """Last time [s], velocities and filtered accelerations, where those are not measured."""
+        self._dynamics: ArmDynamics | None = None
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
-        self.channels = Channels(robot.joint_names, self._error_counts())
-        self._standby_correction = StandbyCorrection(
-            self.channels, model.bus.standby, model.session.standby_std
-        )
+        # The most parameter errors of any method; the total has one more, the session's standby.
+        zero, probes = np.zeros((1, robot.dof)), []
+        if self.options.method != "motion":
+            probes.append(model.joint_power(zero, zero))
+        if self.options.method != "current":
+            probes.append(model.from_link_torque(zero, zero, zero))
+        each = max(probe.sensitivity.shape[-1] for probe in probes)
+        whole = 1 + max(probe.total_sensitivity.shape[-1] for probe in probes)
+        self.channels = Channels(robot.joint_names, (each, whole))
+        self._unanchored: Array | None = np.zeros(len(ArmState))
+        """Time by state counted with the model's standby power [s]; None once it is corrected."""
         self._sensitivities = np.zeros(len(self.channels) - self.channels.sensitivity)
         self._period: float | None = None
 
@@ -100,10 +244,8 @@ class EnergyCalculator:
 
     def set_options(self, options: PowerOptions) -> None:
         """Change options other than the method."""
-        self.gaps.limit = options.gap_limit
-        self.standby.enabled = options.track_standby
-        self.standby.limit = options.standby_limit
-        self.options = options
+        self.options, self.gaps.limit = options, options.gap_limit
+        self.standby.enabled, self.standby.limit = options.track_standby, options.standby_limit
 
     def __call__(self, batch: Telemetry) -> PowerTable | None:
         """Powers of samples that follow those of the last call; None where no sample is usable.
@@ -116,8 +258,7 @@ class EnergyCalculator:
         good = self._usable(batch, current)
         if not good.all():
             self.refused += len(batch) - int(good.sum())
-            batch = batch.select(good)
-            current = None if current is None else current[good]
+            batch, current = batch.select(good), None if current is None else current[good]
             if not len(batch):
                 return None
         steps = self.gaps(batch.time, batch.stamp, batch.gaps)
@@ -138,16 +279,16 @@ class EnergyCalculator:
                 return None
         self.conditions.update(batch)
         self._session.observe(batch, lambda: self.dynamics)
-        bus = batch.bus_power
+        bus, columns = batch.bus_power, self.channels
         standby = self._supply(powers, batch.time, steps.bridged, states, bus)
         self._brakes_engaged(powers, batch, states, bus)
         finite = bus is not None and bool(np.isfinite(bus).all())
         if bus is not None:
-            powers[:, self.channels.arm["bus"]] = bus if finite else np.nan_to_num(bus)
-        rows, columns = np.arange(len(batch)), self.channels
+            powers[:, columns.arm["bus"]] = bus if finite else np.nan_to_num(bus)
+        rows = np.arange(len(batch))
         powers[rows, columns.state_energy + states] = powers[:, columns.arm["total"]]
         powers[rows, columns.state_time + states] = 1.0
-        correction = self._standby_correction(steps.bridged, states, standby)
+        correction = self._correction(steps.bridged, states, standby)
         return PowerTable(batch, steps, states, powers, finite, correction)
 
     def joint_positions(self, q: Array) -> Array:
@@ -157,7 +298,7 @@ class EnergyCalculator:
     def use_friction(self, friction: SessionFriction | None) -> None:
         """Predict motion with this friction from now on; None for that of the model."""
         self._session.use_friction(friction)
-        self._motion.model = self._session.tracked()
+        self._tracked = self._session.tracked()
 
     def model_in_session(self) -> EnergyModel:
         """The model with the standby power and, as far as it is known, friction of this session."""
@@ -166,128 +307,7 @@ class EnergyCalculator:
     @property
     def dynamics(self) -> ArmDynamics:
         """Rigid-body dynamics of the arm in its current setup."""
-        return self._motion.dynamics_in(self.conditions.setup)
-
-    def _powers(self, batch: Telemetry, current: Array | None, steps: Array) -> tuple[Array, Mask]:
-        """Powers of motors and drivers with brakes released [samples, channels], W.
-
-        The column of the total contains the demand without standby; `_supply` completes it.
-
-        Returns:
-            powers, and the samples whose powers are possible for the arm [samples].
-        """
-        columns, temperature = self.channels, batch.columns.get("joint_temperatures")
-        out = np.zeros((len(batch), len(columns)))
-        period = np.floor(batch.time / SENSITIVITY_PERIOD)
-        due = changes(period, np.nan if self._period is None else self._period) != 0
-        self._period = float(period[-1])
-        held = [self._sensitivities[None]]
-        if current is None:
-            for rows, powers, at_due in self._motion(batch, temperature, due):
-                self._fill(out[rows], powers)
-                held.append(self._sensitivity_columns(at_due)[self._possible(out[rows])[due[rows]]])
-            good = self._possible(out)
-            due &= good
-        else:
-            qd = batch.columns["actual_qd"]
-            self._fill(out, self._measured(steps, qd, current, temperature))
-            good = self._possible(out)
-            due &= good
-            if due.any():
-                due_temperature = None if temperature is None else temperature[due]
-                at_due = self._measured.sensitivities(qd[due], current[due], due_temperature)
-                held.append(self._sensitivity_columns(at_due))
-        if len(held) == 1:
-            out[:, columns.sensitivity :] = self._sensitivities
-            return out, good
-        values = np.concatenate(held)
-        counts = np.diff(np.flatnonzero(due), prepend=0, append=len(out))
-        out[:, columns.sensitivity :] = np.repeat(values, counts, axis=0)
-        self._sensitivities = values[-1]
-        return out, good
-
-    def _possible(self, out: Array) -> Mask:
-        """Samples whose motors and drivers take no more than an arm can [samples]."""
-        motors = np.abs(out[:, self.channels.per_joint["electrical_power"]]).sum(axis=1)
-        drivers = out[:, self.channels.arm["driver"]]
-        return np.asarray(motors + drivers <= self._most_power)
-
-    def _fill(self, out: Array, powers: DrivePowers) -> None:
-        """Write powers into rows of the table; the total is the demand without standby."""
-        columns = self.channels
-        for name in QUANTITIES:
-            out[:, columns.per_joint[name]] = getattr(powers, name)
-        out[:, columns.arm["driver"]] = powers.driver_power
-        out[:, columns.arm["total"]] = powers.demand - powers.standby_power
-
-    def _sensitivity_columns(self, powers: DrivePowers) -> Array:
-        """Sensitivities in the order of the table's last columns [samples, errors], W.
-
-        The last one is the session's standby, for a standard deviation of 1 W.
-        """
-        samples, n = powers.sensitivity.shape[:2]
-        each, whole = self.channels.errors
-        out = np.zeros((samples, n * each + whole))
-        joints, total = out[:, : n * each], out[:, n * each :]
-        joints.reshape(samples, n, each)[:, :, : powers.sensitivity.shape[2]] = powers.sensitivity
-        total[:, : powers.total_sensitivity.shape[1]] = powers.total_sensitivity
-        total[:, -1] = 1.0
-        return out
-
-    def _supply(
-        self, out: Array, time: Array, steps: Array, states: Indices, bus: Array | None
-    ) -> Standby:
-        """Add standby power, and compute the power at the supply from the demand."""
-        arm = self.channels.arm
-        motors = out[:, arm["total"]]
-        unexplained = np.full(len(out), np.nan) if bus is None else bus - motors
-        still = states == _STANDSTILL
-        errors = out[:, self.channels.shared_errors]
-        standby = self.standby.update(time, steps, still, unexplained, errors)
-        # `errors` is a view of the table. What is wrong in the power that holds the arm is in the
-        # tracked standby with the opposite sign: summed before they are integrated, the errors
-        # cancel at standstill, and only the difference to motion remains.
-        errors += standby.errors
-        out[:, arm["standby"]] = standby.power
-        demand = motors + standby.power
-        out[:, arm["total"]] = self._capacitor(steps, demand)
-        out[:, arm["regeneration"]] = out[:, arm["total"]] - demand
-        # The last error stands for 1 W of standby so far, held over samples of several periods;
-        # its size changes with every sample.
-        out[:, -1] *= standby.std
-        return standby
-
-    def _brakes_engaged(
-        self, out: Array, batch: Telemetry, states: Indices, bus: Array | None
-    ) -> None:
-        """Power with brakes engaged: measured at the bus, else from the model."""
-        braked = states < _STANDSTILL
-        if not braked.any():
-            return
-        idle = self.options.idle_power
-        engaged = self.standby.power if idle is None else idle
-        modes = batch.columns["robot_mode"][braked]
-        power = mode_power(self.model.bus.mode_power, modes, engaged)
-        if bus is not None:
-            shown = bus[braked]
-            power = np.where(np.isfinite(shown), shown, power)
-        out[braked] = 0.0
-        out[braked, self.channels.arm["standby"]] = power
-        out[braked, self.channels.arm["total"]] = power
-
-    def _error_counts(self) -> tuple[int, int]:
-        """Largest number of parameter errors of a joint's power and of the total.
-
-        The total has one more for the session's standby.
-        """
-        zero = np.zeros((1, self.robot.dof))
-        probes = []
-        if self.options.method != "motion":
-            probes.append(self.model.joint_power(zero, zero))
-        if self.options.method != "current":
-            probes.append(self.model.from_link_torque(zero, zero, zero))
-        each = max(probe.sensitivity.shape[-1] for probe in probes)
-        return each, 1 + max(probe.total_sensitivity.shape[-1] for probe in probes)
+        return self._dynamics_in(self.conditions.setup)
 
     def currents(self, batch: Telemetry) -> Array | None:
         """Measured currents [samples, n], A; None where the method does not use or have them.
@@ -295,8 +315,7 @@ class EnergyCalculator:
         Raises:
             MissingFieldError: a field that the method needs is missing.
         """
-        if "actual_qd" not in batch.columns:
-            batch.require("actual_qd", purpose="energy")
+        batch.require("actual_qd", purpose="energy")
         if self.options.method == "motion":
             return None
         if "actual_current" in batch.columns:
@@ -313,3 +332,154 @@ class EnergyCalculator:
                 field="actual_current",
             )
         return None
+
+    def _powers(self, batch: Telemetry, current: Array | None, steps: Array) -> tuple[Array, Mask]:
+        """Powers of motors and drivers with brakes released [samples, channels], W.
+
+        The column of the total contains the demand without standby; `_supply` completes it.
+
+        Returns:
+            powers, and the samples whose powers are possible for the arm [samples].
+        """
+        columns, temperature = self.channels, batch.columns.get("joint_temperatures")
+        out = np.zeros((len(batch), len(columns)))
+        period = np.floor(batch.time / SENSITIVITY_PERIOD)
+        due = changes(period, np.nan if self._period is None else self._period) != 0
+        self._period = float(period[-1])
+        if current is None:
+            q, qd, qdd = self._motion(batch)
+            direction, link = self._direction(q, qd), np.empty_like(qd)
+            for rows, setup in self.conditions.parts(batch):
+                dynamics = self._dynamics_in(setup)
+                link[rows] = dynamics.inverse_dynamics(q[rows], qd[rows], qdd[rows])
+            powers = self._tracked.from_link_torque(
+                link, qd, qdd, temperature=temperature, direction=direction, std=False
+            )
+        else:
+            qd = batch.columns["actual_qd"]
+            powers = self._measured(steps, qd, current, temperature)
+        electrical = powers.electrical_power
+        for name in QUANTITIES:
+            out[:, columns.per_joint[name]] = getattr(powers, name)
+        out[:, columns.arm["driver"]] = powers.driver_power
+        out[:, columns.arm["total"]] = powers.demand - powers.standby_power
+        # Motors and drivers that take no more than an arm can.
+        good = np.abs(electrical).sum(axis=1) + powers.driver_power <= self._most_power
+        due &= good
+        held = self._sensitivities[None]
+        if due.any():
+            now = None if temperature is None else temperature[due]
+            if current is None:
+                way = None if direction is None else direction[due]
+                at_due = self._tracked.from_link_torque(
+                    link[due], qd[due], qdd[due], temperature=now, direction=way
+                )
+            else:  # single samples: the delay of the currents is left out
+                at_due = self._measured.model.joint_power(qd[due], current[due], temperature=now)
+            held = np.concatenate((held, self._sensitivity_columns(at_due)))
+            self._sensitivities = held[-1]
+            held = np.repeat(held, np.diff(np.flatnonzero(due), prepend=0, append=len(out)), axis=0)
+        out[:, columns.sensitivity :] = held
+        return out, good
+
+    def _motion(self, batch: Telemetry) -> tuple[Array, Array, Array]:
+        """Target positions, velocities and accelerations [samples, n], else the measured ones.
+
+        Raises:
+            MissingFieldError: neither is available.
+        """
+        if "target_qdd" in batch.columns:
+            batch.require("target_q", "target_qd", purpose="the method motion")
+            q, qd, qdd = (batch.columns[f"target_{name}"] for name in ("q", "qd", "qdd"))
+            return q, qd, qdd
+        batch.require("actual_q", purpose="the method motion")
+        qd = batch.columns["actual_qd"]
+        last, before, value = self._slope or (np.inf, qd[0], np.zeros(self.robot.dof))
+        steps = np.maximum(changes(batch.time, last), 0.0)
+        weights = -np.expm1(-2 * np.pi * ACCELERATION_CUTOFF * steps)
+        out = rate_of_change(steps, qd, before[None])
+        for k, weight in enumerate(weights):  # a first-order low-pass with uneven steps
+            out[k] = value = value + weight * (out[k] - value)
+        self._slope = float(batch.time[-1]), qd[-1], value.copy()
+        return batch.columns["actual_q"], qd, out
+
+    def _dynamics_in(self, setup: Setup) -> ArmDynamics:
+        """Rigid-body dynamics of the arm in a setup; the last one is kept."""
+        if self._dynamics is None or self._dynamics.setup is not setup:
+            self._dynamics = self.model.dynamics(robot=self.robot, setup=setup)
+        return self._dynamics
+
+    def _sensitivity_columns(self, powers: DrivePowers) -> Array:
+        """Sensitivities in the order of the table's last columns [samples, errors], W.
+
+        The last one is the session's standby, for a standard deviation of 1 W.
+        """
+        samples, n, own = powers.sensitivity.shape
+        each, whole = self.channels.errors
+        joints, total = np.zeros((samples, n, each)), np.zeros((samples, whole))
+        joints[:, :, :own] = powers.sensitivity
+        total[:, : powers.total_sensitivity.shape[1]] = powers.total_sensitivity
+        total[:, -1] = 1.0
+        return np.concatenate((joints.reshape(samples, n * each), total), axis=1)
+
+    def _supply(
+        self, out: Array, time: Array, steps: Array, states: Indices, bus: Array | None
+    ) -> Standby:
+        """Add standby power, and compute the power at the supply from the demand."""
+        arm = self.channels.arm
+        motors = out[:, arm["total"]]
+        unexplained = np.full(len(out), np.nan) if bus is None else bus - motors
+        errors = out[:, self.channels.shared_errors]
+        still = states == ArmState.STANDSTILL
+        standby = self.standby.update(time, steps, still, unexplained, errors)
+        # In place, `errors` being a view of the table's columns: what is wrong in the power that
+        # holds the arm is in the tracked standby with the opposite sign. Summed before they are
+        # integrated, the errors cancel at standstill, and only the difference to motion remains.
+        errors += standby.errors
+        out[:, arm["standby"]] = standby.power
+        demand = motors + standby.power
+        out[:, arm["total"]] = supply = self._capacitor(steps, demand)
+        out[:, arm["regeneration"]] = supply - demand
+        # In place too: the last error stands for 1 W of standby so far, held over samples of
+        # several periods, while its size changes with every sample.
+        out[:, -1] *= standby.std
+        return standby
+
+    def _brakes_engaged(
+        self, out: Array, batch: Telemetry, states: Indices, bus: Array | None
+    ) -> None:
+        """Power of an arm that is off or has its brakes engaged: of the bus, else of the model."""
+        braked = states < ArmState.STANDSTILL
+        if not braked.any():
+            return
+        idle, modes = self.options.idle_power, batch.columns["robot_mode"][braked]
+        power = np.where(modes <= POWER_OFF, 0.0, self.standby.power if idle is None else idle)
+        for code, name in ROBOT_MODES.items():
+            if name in self.model.bus.mode_power:
+                power[modes == code] = self.model.bus.mode_power[name]
+        if bus is not None:
+            power = np.where(np.isfinite(bus[braked]), bus[braked], power)
+        out[braked] = 0.0
+        out[braked, self.channels.arm["standby"]] = power
+        out[braked, self.channels.arm["total"]] = power
+
+    def _correction(
+        self, steps: Array, states: Indices, standby: Standby
+    ) -> EnergyCorrection | None:
+        """When the session's standby becomes known: of what was counted with the model's before."""
+        seconds, anchor, columns = self._unanchored, standby.anchor, self.channels
+        if seconds is None:
+            return None
+        seconds += np.bincount(states[:anchor], steps[:anchor], len(ArmState))
+        if anchor is None:
+            return None
+        self._unanchored = None
+        seconds[: ArmState.STANDSTILL] = 0.0  # brakes engaged: counted without standby power
+        shift = float(standby.power[anchor]) - self.standby.nominal
+        energy, deviation = np.zeros((2, len(columns)))
+        energy[columns.arm["standby"]] = energy[columns.arm["total"]] = shift * seconds.sum()
+        energy[columns.state_energy : columns.state_time] = shift * seconds
+        deviation[columns.shared_errors] = standby.errors[anchor] * seconds.sum()
+        deviation[-1] = (float(standby.std[anchor]) - self.standby.spread) * seconds.sum()
+        deducted_from = (columns.arm["total"], columns.arm["standby"])
+        return EnergyCorrection(anchor, deducted_from, energy, deviation)

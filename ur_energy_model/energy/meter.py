@@ -108,22 +108,25 @@ class GapRule:
         if not len(time):
             return Steps(np.zeros(0), np.zeros(0), np.zeros(0, dtype=bool))
         steps = changes(time, float(time[0]) if self._last is None else self._last)
-        self._last = float(time[-1])
+        self._last, last_stamp = float(time[-1]), self._last_stamp
+        self._last_stamp = None if stamp is None else int(stamp[-1])
         if not gaps and steps.min() > 0.0 and steps.max() <= self.limit:  # the usual case
             self._recent = np.concatenate([self._recent, steps[-WINDOW:]])[-WINDOW:]
-            self._last_stamp = None if stamp is None else int(stamp[-1])
             return Steps(steps, np.zeros(len(steps)), np.zeros(len(steps), dtype=bool))
         forward = (steps > 0.0) & (steps < LONGEST_GAP)
         gap = forward & (steps > self.limit)
-        if gap.any():
-            gap[forward] = steps[forward] > self._limits(steps[forward])
-        self._recent = np.concatenate([self._recent, steps[forward][-WINDOW:]])[-WINDOW:]
+        recent = np.concatenate([self._recent, steps[forward]])
+        for k in np.flatnonzero(gap):  # a gap only beyond the periods before it, too
+            end = len(self._recent) + int(np.count_nonzero(forward[:k]))
+            before = recent[max(0, end - WINDOW) : end]
+            period = np.median(before) * PERIODS if len(before) >= FEWEST else FIRST_LIMIT
+            gap[k] = steps[k] > period
+        self._recent = recent[-WINDOW:]
         back = ~forward & (steps != 0.0)
         bridged, lost = np.where(forward & ~gap, steps, 0.0), np.where(gap, steps, 0.0)
         if stamp is not None and back.any():
-            before = stamp[0] if self._last_stamp is None else self._last_stamp
-            lost[back] = np.maximum(np.diff(stamp, prepend=before)[back] * 1e-9, 0.0)
-        self._last_stamp = None if stamp is None else int(stamp[-1])
+            before_stamp = stamp[0] if last_stamp is None else last_stamp
+            lost[back] = np.maximum(np.diff(stamp, prepend=before_stamp)[back] * 1e-9, 0.0)
         for each in gaps:
             away = each.away
             if away is None or (first and each.index == 0) or not 0.0 <= away < LONGEST_GAP:
@@ -133,17 +136,6 @@ class GapRule:
             else:  # behind the last sample
                 lost[-1] += away
         return Steps(bridged, lost, back)
-
-    def _limits(self, forward: Array) -> Array:
-        """Longest step that is bridged, for each step forward [m], s."""
-        limits = np.full(len(forward), self.limit)
-        steps = np.concatenate([self._recent, forward])
-        known = len(self._recent)
-        for k in np.flatnonzero(forward > self.limit):
-            before = steps[max(0, known + k - WINDOW) : known + k]
-            period = np.median(before) * PERIODS if len(before) >= FEWEST else FIRST_LIMIT
-            limits[k] = max(self.limit, float(period))
-        return limits
 
 
 def bridged_steps(time: Array, limit: float = DEFAULT_GAP_LIMIT) -> Array:
@@ -157,7 +149,7 @@ CONFIDENCE = 1.96
 
 @dataclass(frozen=True)
 class MeterReading:
-    """Energy counted up to one moment.
+    """Energy counted up to one moment, or between two.
 
     Attributes:
         net: integral of each power [channels], J.
@@ -177,30 +169,16 @@ class MeterReading:
         return self.consumed - self.net
 
     def __sub__(self, earlier: MeterReading) -> MeterReading:
-        return MeterReading(
-            self.net - earlier.net,
-            self.consumed - earlier.consumed,
-            self.accounted - earlier.accounted,
-            self.unaccounted - earlier.unaccounted,
-        )
+        net, consumed = self.net - earlier.net, self.consumed - earlier.consumed
+        unaccounted = self.unaccounted - earlier.unaccounted
+        return MeterReading(net, consumed, self.accounted - earlier.accounted, unaccounted)
 
     def __add__(self, other: MeterReading) -> MeterReading:
-        return MeterReading(
-            self.net + other.net,
-            self.consumed + other.consumed,
-            self.accounted + other.accounted,
-            self.unaccounted + other.unaccounted,
-        )
+        return self - other * -1.0
 
-    def towards(self, later: MeterReading, share: float) -> MeterReading:
-        """The reading at a share, 0 to 1, of the way to a later one."""
-        part = later - self
-        return self + MeterReading(
-            share * part.net,
-            share * part.consumed,
-            share * part.accounted,
-            share * part.unaccounted,
-        )
+    def __mul__(self, share: float) -> MeterReading:
+        net, consumed = share * self.net, share * self.consumed
+        return MeterReading(net, consumed, share * self.accounted, share * self.unaccounted)
 
     @classmethod
     def zero(cls, channels: int) -> MeterReading:
@@ -237,6 +215,13 @@ class EnergyMeter:
         channels: number of powers.
         gap_limit: longest step that is bridged at any sample rate [s].
         start: reading to continue from.
+
+    Attributes:
+        reading: energy counted so far.
+        restarts: number of backward steps of the clock.
+        last_power: powers of the last sample [channels], W.
+        corrections: energy added by `correct` so far [channels], J; part of `reading`.
+        pending: what remains of a decrease that is not deducted yet, else None.
     """
 
     def __init__(
@@ -246,55 +231,40 @@ class EnergyMeter:
         gap_limit: float = DEFAULT_GAP_LIMIT,
         start: MeterReading | None = None,
     ) -> None:
-        self.gaps = GapRule(gap_limit)
-        self.restarts = 0
-        """Number of backward steps of the clock."""
+        self.gaps, self.restarts = GapRule(gap_limit), 0
         self.reading = MeterReading.zero(channels) if start is None else start
-        """Energy counted so far."""
-        self.last_power = np.zeros(channels)
-        """Powers of the last sample [channels], W."""
-        self.corrections = np.zeros(channels)
-        """Energy added by `correct` so far [channels], J; part of `reading`."""
-        self._pending: EnergyCorrection | None = None
-
-    @property
-    def deducting(self) -> bool:
-        """Whether a part of a decrease has not been deducted yet."""
-        return self._pending is not None
+        self.last_power, self.corrections = np.zeros((2, channels))
+        self.pending: EnergyCorrection | None = None
 
     def integrate(self, time: Array, power: Array) -> None:
-        """Integrate samples that follow the previous ones.
-
-        Args:
-            time: controller timestamps [n], s.
-            power: powers [n, channels], W, finite.
-        """
+        """Integrate powers [n, channels], W, finite, at times [n], s, behind the previous ones."""
         self.integrate_steps(self.gaps(time), power)
 
     def integrate_steps(self, steps: Steps, power: Array) -> None:
-        """Integrate samples whose steps are known.
-
-        Args:
-            steps: from the previous sample to each of these [n].
-            power: powers [n, channels], W, finite.
-        """
+        """Integrate powers [n, channels], W, finite, of samples whose steps [n] are known."""
         if not len(power):
             return
-        before, self.last_power = self.last_power, power[-1]
-        self.restarts += int(np.count_nonzero(steps.back))
-        weights, now = trapezoid_weights(steps.bridged), self.reading
-        first, others = weights[0], weights[1:]
-        positive = first * np.maximum(before, 0.0) + others @ np.maximum(power, 0.0)
+        rows, now = np.concatenate((self.last_power[None], power)), self.reading
+        self.last_power = power[-1]
+        if steps.back.any():
+            self.restarts += int(np.count_nonzero(steps.back))
         self.reading = MeterReading(
-            now.net + (first * before + others @ power),
-            now.consumed + positive,
+            now.net + trapezoid(steps.bridged, rows),
+            now.consumed + trapezoid(steps.bridged, np.maximum(rows, 0.0)),
             now.accounted + float(steps.bridged.sum()),
             now.unaccounted + float(steps.lost.sum()),
         )
-        if self._pending is not None:
-            columns = list(self._pending.deducted_from)
-            least = np.concatenate((before[None, columns], power[:, columns]))
-            self._pending = self._deduct(self._pending, steps.bridged, least)
+        if (pending := self.pending) is None:
+            return
+        columns = list(pending.deducted_from)
+        least = np.maximum(rows[:, columns], 0.0).min(axis=1)
+        available = 0.5 * float(trapezoid(steps.bridged, least))
+        share = min(1.0, available / -pending.energy[columns[0]])
+        # The error columns change in the same share as the energy: they are integrated like
+        # powers, so a counter and its interval belong together at any moment and over a restart.
+        self._apply(share * (pending.energy + pending.deviation))
+        energy, deviation = ((1.0 - share) * each for each in (pending.energy, pending.deviation))
+        self.pending = replace(pending, energy=energy, deviation=deviation) if share < 1 else None
 
     def correct(self, correction: EnergyCorrection) -> None:
         """Change the energy counted so far.
@@ -305,48 +275,19 @@ class EnergyMeter:
         if correction.energy[correction.deducted_from[0]] >= 0.0:
             self._apply(correction.energy + correction.deviation)
         else:
-            self._pending = correction
-
-    def _deduct(
-        self, pending: EnergyCorrection, steps: Array, power: Array
-    ) -> EnergyCorrection | None:
-        """Apply as much of a decrease as the new gains allow; what remains of it.
-
-        Args:
-            pending: the decrease.
-            steps: [n], s.
-            power: of the channels to deduct from, before, between and after them [n + 1, k], W.
-        """
-        least = np.maximum(power, 0.0).min(axis=1, keepdims=True)
-        available = 0.5 * float(trapezoid(steps, least)[0])
-        share = min(1.0, available / -pending.energy[pending.deducted_from[0]])
-        # The deviation of what was counted with the model's standby shrinks in step with the
-        # energy, in the columns of the errors themselves: counters and their intervals belong
-        # together at any moment, and over a restart.
-        self._apply(share * (pending.energy + pending.deviation))
-        if share == 1.0:
-            return None
-        rest = 1.0 - share
-        return replace(pending, energy=rest * pending.energy, deviation=rest * pending.deviation)
+            self.pending = correction
 
     def _apply(self, energy: Array) -> None:
-        self.corrections = self.corrections + energy
-        self.reading = replace(
-            self.reading, net=self.reading.net + energy, consumed=self.reading.consumed + energy
-        )
+        now, self.corrections = self.reading, self.corrections + energy
+        self.reading = replace(now, net=now.net + energy, consumed=now.consumed + energy)
 
 
 def trapezoid(steps: Array, power: Array) -> Array:
-    """Trapezoidal integral of powers [n + 1, channels] over steps [n] s: [channels], J."""
-    return np.asarray(trapezoid_weights(steps) @ power)
-
-
-def trapezoid_weights(steps: Array) -> Array:
-    """Weights of powers [n + 1] in their trapezoidal integral over steps [n], s."""
+    """Trapezoidal integral of powers [n + 1, ...] over steps [n] s: [...], J."""
     weights = np.zeros(len(steps) + 1)
     weights[:-1] += steps
     weights[1:] += steps
-    return 0.5 * weights
+    return np.asarray((0.5 * weights) @ power)
 
 
 def integrate(time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT) -> MeterReading:

@@ -297,4 +297,4 @@ def _at(points: Sequence[Point], time: float) -> MeterReading:
     after = min(max(bisect_left(times, time), 1), len(points) - 1)
     (t0, first), (t1, second) = points[after - 1], points[after]
     share = min(max((time - t0) / (t1 - t0), 0.0), 1.0) if t1 > t0 else 0.0
-    return first.towards(second, share)
+    return first + (second - first) * share

@@ -125,19 +125,13 @@ class Channels:
         Returns:
             those of the joints' electrical energies [n] and of the total energy, J (or W).
         """
-        n, (each, _) = len(self.joints), self.errors
-        errors = net[self.sensitivity :]
-        joints = np.linalg.norm(errors[: n * each].reshape(n, each), axis=1)
-        return joints, float(np.linalg.norm(errors[n * each :]))
+        joints = np.linalg.norm(self._joint_errors(net), axis=1)
+        return joints, float(self.deviations_of_total(net))
 
     def deviations_of_total(self, power: Array) -> Array:
-        """Standard deviation of the total power at each sample [samples], W.
-
-        Args:
-            power: of every channel [samples, channels], W.
-        """
+        """Standard deviation of the total [...] from the channels [..., channels], W (or J)."""
         start = self.sensitivity + len(self.joints) * self.errors[0]
-        return np.asarray(np.linalg.norm(power[:, start:], axis=1))
+        return np.asarray(np.linalg.norm(power[..., start:], axis=-1))
 
     def deviation_of_standby(self, net: Array) -> float:
         """Standard deviation of the standby energy, J (or W): the last error of the total."""
@@ -148,9 +142,11 @@ class Channels:
 
         Errors of the drives are common to the joints and add up.
         """
-        n, (each, _) = len(self.joints), self.errors
-        errors = net[self.sensitivity : self.sensitivity + n * each].reshape(n, each)
-        return float(np.linalg.norm(errors.sum(axis=0)))
+        return float(np.linalg.norm(self._joint_errors(net).sum(axis=0)))
+
+    def _joint_errors(self, net: Array) -> Array:
+        n, each = len(self.joints), self.errors[0]
+        return net[self.sensitivity : self.sensitivity + n * each].reshape(n, each)
 
     def by_state(self, net: Array, first: int) -> dict[ArmState, float]:
         """Values of the columns by state from `first` on (state_energy or state_time)."""
@@ -158,9 +154,7 @@ class Channels:
 
     def convert(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
         """A reading of other channels `names` for these channels; see `convert_values`."""
-        net, consumed = (
-            self.convert_values(values, names) for values in (reading.net, reading.consumed)
-        )
+        net, consumed = (self.convert_values(x, names) for x in (reading.net, reading.consumed))
         if "regeneration" not in names:
             column = self.arm["regeneration"]
             consumed[column] = max(float(net[column]), 0.0)
@@ -180,11 +174,7 @@ class Channels:
         return new
 
     def sum_of_parts(self, values: Array) -> Array:
-        """Sum of the joints' electrical values, standby, driver and regeneration [...].
-
-        Args:
-            values: of every channel [..., channels].
-        """
+        """Sum of joints, standby, driver and regeneration [...] of values [..., channels]."""
         parts = [self.arm[name] for name in ("standby", "driver", "regeneration")]
         joints = values[..., self.per_joint["electrical_power"]].sum(axis=-1)
         return np.asarray(joints + values[..., parts].sum(axis=-1))
@@ -316,6 +306,9 @@ class JointEnergies:
             joints: further quantities per joint by their JSON keys [n], J.
             total: further quantities of the whole arm by their JSON keys [J].
         """
+        mechanical, electrical = (
+            each.sum(keepdims=True) for each in (self.mechanical, self.electrical)
+        )
         columns = {
             "mechanical_energy": self.mechanical,
             "electrical_energy": self.electrical,
@@ -323,8 +316,6 @@ class JointEnergies:
             "efficiency": self.efficiency,
             **joints,
         }
-        mechanical = self.mechanical.sum(keepdims=True)
-        electrical = self.electrical.sum(keepdims=True)
         return {
             "joints": [
                 {"name": name, **{key: values[j] for key, values in columns.items()}}

@@ -7,16 +7,61 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.energy.joint_powers import PlanPowers
+from ur_energy_model.energy.calculator import BusCapacitor
 from ur_energy_model.energy.meter import EnergyMeter, interval
 from ur_energy_model.energy.powers import JointEnergies
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.drives import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.trajectory.plan import MotionSamples, Plan
+from ur_energy_model.trajectory.plan import SHORTEST_STEP, MotionSamples, Plan
 from ur_energy_model.typing import Array
+
+
+class PlanPowers:
+    """Powers of consecutive motions of one arm: friction and bus capacitor keep their state.
+
+    Args:
+        model: of the arm, n joints.
+        temperature: of the joints [n], degC; None if unknown.
+        std: compute the sensitivities, which standard deviations need.
+    """
+
+    def __init__(
+        self, model: EnergyModel, temperature: Array | None = None, *, std: bool = True
+    ) -> None:
+        self.model, self.temperature, self.std = model, temperature, std
+        self._direction = FrictionDirection(model.presliding)
+        self._supply = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
+        self._last = 0.0
+
+    def restarted(self, *, std: bool) -> PlanPowers:
+        """The same state of the arm at time zero, with or without sensitivities."""
+        out = PlanPowers(self.model, self.temperature, std=std)
+        out._direction, out._supply = self._direction, self._supply
+        return out
+
+    def __call__(self, motion: MotionSamples, dynamics: ArmDynamics) -> tuple[DrivePowers, Array]:
+        """Powers of the motors, and power at the supply [samples], W.
+
+        Args:
+            motion: follows that of the last call; its time counts on.
+            dynamics: of the arm with its payload.
+        """
+        split = self.model.from_link_torque(
+            dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd),
+            motion.qd,
+            motion.qdd,
+            temperature=self.temperature,
+            direction=self._direction(motion.q, motion.qd),
+            std=self.std,
+        )
+        steps = np.diff(motion.time, prepend=self._last)
+        self._last = float(motion.time[-1])
+        return split, self._supply(np.maximum(steps, SHORTEST_STEP), split.demand)
 
 
 @dataclass(frozen=True)
@@ -122,31 +167,28 @@ SPEED_TOLERANCE = 1.05
 
 
 def _check_limits(source: str, robot: RobotDescription, q: Array, qd: Array, qdd: Array) -> None:
-    """Refuse motions beyond the limits, such as positions in degrees.
-
-    Args:
-        source: of the plan.
-        robot: the arm, n joints.
-        q: positions [samples, n], rad.
-        qd: velocities [samples, n], rad/s.
-        qdd: accelerations [samples, n], rad/s^2.
-    """
-    acceleration = rated_limits(robot)["target_qdd"][1]
-    checks = [
-        (np.abs(values).max(axis=0), margin, limit, unit, remedy)
-        for values, margin, limit, unit, remedy in (
-            (q, 1.0, robot.max_position, "rad, beyond", "give positions in radians"),
-            (qd, SPEED_TOLERANCE, robot.max_velocity, "rad/s, above", "make the motion slower"),
-            (qdd, 1.0, acceleration, "rad/s^2, above", "give fewer points, or a smoother motion"),
-        )
-    ]
+    """Refuse motions [samples, n], rad, rad/s, rad/s^2, beyond the limits, such as in degrees."""
+    speed = SPEED_TOLERANCE * robot.max_velocity
+    checks = (
+        (q, robot.max_position, 1.0, "rad", "beyond", "give positions in radians"),
+        (qd, speed, SPEED_TOLERANCE, "rad/s", "above", "make the motion slower"),
+        (
+            qdd,
+            rated_limits(robot)["target_qdd"][1],
+            1.0,
+            "rad/s^2",
+            "above",
+            "give fewer points, or a smoother motion",
+        ),
+    )
+    reached = [np.abs(values).max(axis=0) for values, *_ in checks]
     for j, name in enumerate(robot.joint_names):
-        for reach, margin, limit, unit, remedy in checks:
-            if not reach[j] <= margin * limit[j]:
+        for reach, (_, most, margin, unit, where, remedy) in zip(reached, checks, strict=True):
+            if not reach[j] <= most[j]:
                 raise InputError(
                     source,
-                    f"reaches {reach[j]:.4g} {unit} the joint's limit of {limit[j]:.4g} "
-                    f"{unit.partition(',')[0]}",
+                    f"reaches {reach[j]:.4g} {unit}, {where} the joint's limit of "
+                    f"{most[j] / margin:.4g} {unit}",
                     remedy,
                     field=name,
                 )

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from ur_energy_model.energy.meter import EnergyCorrection
-from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.sessions import SESSION_GAP, Session, SessionFriction
 from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges, impossible_rows
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
-from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array, Mask
 
-# The part of measured currents that friction explains, for estimates of its scale.
+# Friction scales: the part of measured currents that friction explains.
 
 
 class FrictionSplit:
@@ -32,9 +31,9 @@ class FrictionSplit:
         self.ratio = np.array([joint.gear_ratio for joint in model.joints])
         self.constant = np.array([joint.torque_constant for joint in model.joints])
         self.inertia = np.array([joint.reflected_inertia for joint in model.joints])
-        self._whole = FrictionBank([joint.friction for joint in model.joints], self.ratio)
         fixed = [joint.with_friction_scaled(0.0).friction for joint in model.joints]
-        self._fixed = FrictionBank(fixed, self.ratio)
+        whole = [joint.friction for joint in model.joints]
+        self._whole, self._fixed = (FrictionBank(each, self.ratio) for each in (whole, fixed))
 
     def __call__(
         self, qd: Array, load: Array, current: Array, temperature: Array | None
@@ -66,64 +65,55 @@ WITHIN_SESSION = 0.03
 """Relative standard deviation of friction within a session: warming, different motions."""
 
 
-@dataclass(frozen=True)
-class MeasuredMotion:
-    """Consecutive samples of an arm in motion, n joints.
-
-    Attributes:
-        time: [samples], s.
-        q, qd, qdd: joint side [samples, n], rad, rad/s, rad/s^2.
-        current: motor currents [samples, n], A.
-        temperature: of the joints [samples, n], degC, NaN where unknown; or None.
-    """
-
-    time: Array
-    q: Array
-    qd: Array
-    qdd: Array
-    current: Array
-    temperature: Array | None = None
-
-
 class FrictionAnchor:
     """Friction scales of one session, estimated as samples arrive until `done`.
 
     Args:
         model: of the arm, n joints, in any session.
-        seconds: motion of each joint to use [s].
     """
 
-    def __init__(self, model: EnergyModel, seconds: float = ANCHOR_SECONDS) -> None:
+    def __init__(self, model: EnergyModel) -> None:
         n = model.dof
         self.prior = Session.unanchored(model.bus.standby, model.sessions, n)
-        self.model = model.in_session(self.prior)
-        self.seconds = seconds
         self.moving_seconds = np.zeros(n)
-        self._split = FrictionSplit(self.model)
+        self._split = FrictionSplit(model.in_session(self.prior))
         # Time integrals of friction^2, friction * remainder and remainder^2 (currents, A^2 s).
         self._friction, self._product, self._left = np.zeros((3, n))
 
     @property
     def done(self) -> bool:
         """Whether every joint has moved for long enough."""
-        return bool((self.moving_seconds >= self.seconds).all())
+        return bool((self.moving_seconds >= ANCHOR_SECONDS).all())
 
-    def observe(self, motion: MeasuredMotion, dynamics: ArmDynamics) -> None:
-        """Use samples that follow the previous ones.
+    def observe(
+        self,
+        dynamics: ArmDynamics,
+        time: Array,
+        q: Array,
+        qd: Array,
+        qdd: Array,
+        current: Array,
+        temperature: Array | None = None,
+    ) -> None:
+        """Use consecutive samples that follow the previous ones.
 
         Args:
-            motion: of the arm.
             dynamics: of the arm in its current setup.
+            time: [samples], s.
+            q: joint positions [samples, n], rad.
+            qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
+            current: of the motors [samples, n], A.
+            temperature: of the joints [samples, n], degC, NaN where unknown; or None.
         """
-        if len(motion.time) < 2 or self.done:
+        if len(time) < 2 or self.done:
             return
-        load = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
-        load = load + self._split.inertia * motion.qdd
-        steps = np.diff(motion.time, append=2 * motion.time[-1] - motion.time[-2])
-        weight = np.where(np.abs(motion.qd) >= ANCHOR_SPEED, np.maximum(steps, 0.0)[:, None], 0.0)
+        load = dynamics.inverse_dynamics(q, qd, qdd) + self._split.inertia * qdd
+        steps = np.diff(time, append=2 * time[-1] - time[-2])
+        weight = np.where(np.abs(qd) >= ANCHOR_SPEED, np.maximum(steps, 0.0)[:, None], 0.0)
         before = self.moving_seconds + np.cumsum(weight, axis=0) - weight
-        weight[before >= self.seconds] = 0.0
-        friction, left = self._split(motion.qd, load, motion.current, motion.temperature)
+        weight[before >= ANCHOR_SECONDS] = 0.0
+        friction, left = self._split(qd, load, current, temperature)
         self.moving_seconds += weight.sum(axis=0)
         self._friction += (weight * friction**2).sum(axis=0)
         self._product += (weight * friction * left).sum(axis=0)
@@ -142,47 +132,19 @@ class FrictionAnchor:
         squares = np.maximum(self._left - self._product * scale, 1e-6 * safe)
         variance = squares / safe * CORRELATION_TIME / np.maximum(self.moving_seconds, 1e-9)
         precision = np.where(known, 1.0 / variance, 0.0)
-        prior = 1.0 / np.square(np.where(spread > 0, spread, 1.0))
-        posterior = 1.0 / (precision + prior)
+        posterior = 1.0 / (precision + 1.0 / np.square(np.where(spread > 0, spread, 1.0)))
         estimate = 1.0 + posterior * precision * (scale - 1.0)
         std = np.minimum(np.hypot(np.sqrt(posterior), WITHIN_SESSION), spread)
-        return Session(
-            standby=self.prior.standby,
-            standby_std=self.prior.standby_std,
+        return replace(
+            self.prior,
             friction_scale=np.where(known, estimate, 1.0),
             friction_std=np.where(known, std, spread),
             moving_seconds=float(np.max(self.moving_seconds)),
         )
 
 
-def anchor_friction(
-    model: EnergyModel,
-    motions: Iterable[tuple[MeasuredMotion, ArmDynamics]],
-    *,
-    seconds: float = ANCHOR_SECONDS,
-) -> Session:
-    """Session with friction scales from the first seconds of motion of every joint.
-
-    Args:
-        model: of the arm.
-        motions: consecutive samples and the dynamics of the arm in their setup; consumed only as
-            far as needed.
-        seconds: motion of each joint to use [s].
-    """
-    anchor = FrictionAnchor(model, seconds)
-    for motion, dynamics in motions:
-        anchor.observe(motion, dynamics)
-        if anchor.done:
-            break
-    return anchor.session()
-
-
-# Exponentially weighted mean and variance of a slow quantity.
-
-
-@dataclass
 class RunningMean:
-    """Exponentially weighted mean and variance, unbiased from the first value on.
+    """Exponentially weighted mean and variance of a slow quantity, unbiased from the first value.
 
     Attributes:
         time_constant: s.
@@ -190,10 +152,9 @@ class RunningMean:
         elapsed: time observed [s].
     """
 
-    time_constant: float
-    mean: float = 0.0
-    variance: float = 0.0
-    elapsed: float = 0.0
+    def __init__(self, time_constant: float) -> None:
+        self.time_constant = time_constant
+        self.mean = self.variance = self.elapsed = 0.0
 
     def update(self, duration: float, value: float) -> float:
         """Include a value that lasted `duration` [s]; returns its weight in the mean."""
@@ -236,8 +197,7 @@ BLOCK_NOISE = 0.8
 """Standard deviation of a block's mean for fewer than four blocks [W]."""
 
 
-@dataclass(frozen=True)
-class Standby:
+class Standby(NamedTuple):
     """Standby power of consecutive samples.
 
     Attributes:
@@ -300,31 +260,30 @@ class StandbyTracker:
             unexplained: bus power less motors and drivers [samples], W; NaN where unknown.
             sensitivities: change of the power of motors and drivers per error [samples, k], W.
         """
-        changes = np.zeros((len(time), 0)) if sensitivities is None else sensitivities
-        if len(self._errors) != changes.shape[1]:
-            self._errors = np.zeros(changes.shape[1])
-            self._gathered = np.zeros(3 + changes.shape[1])
-        power, std, errors = np.empty(len(time)), np.empty(len(time)), np.zeros(changes.shape)
-        anchored, anchor = self.anchored, None
-        block = np.floor(time / BLOCK)
+        n, k = len(time), 0 if sensitivities is None else sensitivities.shape[1]
+        if len(self._errors) != k:
+            self._errors, self._gathered = np.zeros(k), np.zeros(3 + k)
         known = still & np.isfinite(unexplained)
-        gains = np.empty((len(time), 3 + changes.shape[1]))
-        gains[:, 0], gains[:, 2] = steps, ~known
-        gains[:, 1] = np.where(known, steps * unexplained, 0.0)
-        np.multiply(steps[:, None], changes, out=gains[:, 3:])
+        gains = np.empty((n, 3 + k))
+        gains[:, 0], gains[:, 1], gains[:, 2] = steps, 0.0, ~known
+        np.multiply(steps, unexplained, out=gains[:, 1], where=known)
+        if sensitivities is not None:
+            np.multiply(steps[:, None], sensitivities, out=gains[:, 3:])
+        power, std, errors, anchor = np.empty(n), np.empty(n), np.zeros((n, k)), None
+        block = np.floor(time / BLOCK)
         starts = run_starts(block)
         sums = np.add.reduceat(gains, starts, axis=0)
-        stops = [*starts[1:].tolist(), len(time)]
-        for start, stop, gathered in zip(starts.tolist(), stops, sums, strict=True):
+        for start, stop, gathered in zip(
+            starts.tolist(), [*starts[1:].tolist(), n], sums, strict=True
+        ):
             if self._open != block[start]:
+                before, self._open = self.anchored, block[start]
                 self._close_block()
-                self._open = float(block[start])
+                anchor = start if self.anchored and not before else anchor
             self._gathered += gathered
             power[start:stop], std[start:stop] = self.power, self.std
             if self.anchored:
                 errors[start:stop] = -self._errors
-            if self.anchored and not anchored:
-                anchored, anchor = True, start
         return Standby(power, std, errors, anchor)
 
     @property
@@ -345,14 +304,14 @@ class StandbyTracker:
     @property
     def power(self) -> float:
         """Standby power in use [W]."""
-        if not self.enabled or self.measured is None:
+        if not self.enabled or (measured := self.measured) is None:
             return self.nominal
-        return min(max(self.measured, self.nominal - self.limit), self.nominal + self.limit)
+        return min(max(measured, self.nominal - self.limit), self.nominal + self.limit)
 
     @property
     def std(self) -> float:
         """Standard deviation of `power` [W]."""
-        if not self.enabled or self.measured is None:
+        if not self.anchored:
             return self.spread
         noise = self._mean.std if self._blocks >= 4 else max(self._mean.std, BLOCK_NOISE)
         return math.hypot(ANCHORED_STD, noise / math.sqrt(self._blocks))
@@ -365,18 +324,15 @@ class StandbyTracker:
     def _close_block(self) -> None:
         """Include the completed block in the average."""
         duration, energy, moving = self._gathered[:3].tolist()
-        changes = self._gathered[3:].copy()
-        self._gathered[:] = 0.0
-        if duration <= 0.0:
-            return
-        if moving:
+        if duration > 0.0 and moving:
             self._still = 0.0
-        elif self._still < SETTLING:
+        elif duration > 0.0 and self._still < SETTLING:
             self._still += duration
-        else:
+        elif duration > 0.0:
             weight = self._mean.update(duration, energy / duration)
-            self._errors = self._errors + weight * (changes / duration - self._errors)
+            self._errors += weight * (self._gathered[3:] / duration - self._errors)
             self._blocks += 1
+        self._gathered[:] = 0.0
 
 
 # A model in the session of its arm, as far as that is known.
@@ -417,25 +373,24 @@ class SessionModel:
         too late, and inertia would count as friction.
 
         Args:
-            samples: usable ones, of one setup; without targets and currents they tell nothing.
+            samples: usable ones, of one setup; without targets and currents they show nothing.
             dynamics: returns those of the arm in its setup.
         """
         before, self._time = self._time, float(samples.time[-1])
-        passed = 0.0 if before is None else float(samples.time[0]) - before
-        if not 0.0 <= passed <= SESSION_GAP:
+        if before is None or not 0.0 <= float(samples.time[0]) - before <= SESSION_GAP:
             self._begin()
         anchor, columns = self._anchor, samples.columns
         if anchor is None or len(samples) < 2 or any(name not in columns for name in _FIELDS):
             return
         used = {name: columns[name] for name in _FIELDS}
-        q, qd, qdd, current = used.values()
-        if not np.abs(qd).max() >= ANCHOR_SPEED or np.diff(samples.time).max() > _LONGEST_STEP:
+        fast = np.abs(used["target_qd"]).max() >= ANCHOR_SPEED
+        if not fast or np.diff(samples.time).max() > _LONGEST_STEP:
             return
         if impossible_rows(used, self._limits)[0].any():
             return
         temperature = columns.get("joint_temperatures")
-        motion = MeasuredMotion(samples.time, q, qd, qdd, current, temperature)
-        anchor.observe(motion, dynamics())
+        q, qd, qdd, current = used.values()
+        anchor.observe(dynamics(), samples.time, q, qd, qdd, current, temperature)
         self._seconds += samples.duration
         self._anchored = anchor.session()
         if anchor.done or self._seconds >= MOST_SECONDS:
@@ -459,48 +414,3 @@ class SessionModel:
         if standby.anchored:
             session = replace(session, still_seconds=standby.still_seconds)
         return self._model.in_session(session)
-
-
-# Correction of the energy counted before the session's standby power was known.
-
-
-class StandbyCorrection:
-    """Corrects energies that were counted with the model's standby power, once.
-
-    Args:
-        channels: of the correction.
-        nominal: the model's standby power [W].
-        spread: its standard deviation between sessions [W].
-    """
-
-    def __init__(self, channels: Channels, nominal: float, spread: float) -> None:
-        self._channels, self._nominal, self._spread = channels, nominal, spread
-        self._seconds = np.zeros(len(ArmState))
-        self._done = False
-
-    def __call__(self, steps: Array, states: Indices, standby: Standby) -> EnergyCorrection | None:
-        """The correction, when the session's standby becomes known; else None.
-
-        Args:
-            steps: bridged steps to the samples [samples], s.
-            states: ArmState of the samples [samples].
-            standby: of the samples.
-        """
-        if self._done:
-            return None
-        anchor = standby.anchor
-        self._seconds += np.bincount(states[:anchor], steps[:anchor], len(ArmState))
-        if anchor is None:
-            return None
-        self._done = True
-        columns, seconds = self._channels, self._seconds
-        seconds[: ArmState.STANDSTILL] = 0.0  # brakes engaged: counted without standby power
-        shift = float(standby.power[anchor]) - self._nominal
-        energy = np.zeros(len(columns))
-        energy[columns.arm["standby"]] = energy[columns.arm["total"]] = shift * seconds.sum()
-        energy[columns.state_energy : columns.state_time] = shift * seconds
-        deviation = np.zeros(len(columns))
-        deviation[columns.shared_errors] = standby.errors[anchor] * seconds.sum()
-        deviation[-1] = (float(standby.std[anchor]) - self._spread) * seconds.sum()
-        deducted_from = (columns.arm["total"], columns.arm["standby"])
-        return EnergyCorrection(anchor, deducted_from, energy, deviation)

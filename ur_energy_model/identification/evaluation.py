@@ -12,7 +12,7 @@ import numpy as np
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.powers import FIELDS, MEASURED_FIELDS, Method, PowerOptions, PowerTable
 from ur_energy_model.energy.recording_energy import recording_powers
-from ur_energy_model.energy.session import MeasuredMotion, anchor_friction
+from ur_energy_model.energy.session import FrictionAnchor
 from ur_energy_model.energy.telemetry_checks import (
     check_joints,
     doubt_about_arm,
@@ -321,17 +321,21 @@ def anchored_friction(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics
 ) -> Session:
     """Friction scales of a recording, from the first seconds of its motion; standby the model's."""
-    motions = (
-        (
-            MeasuredMotion(
-                part.time, part.q, part.qd, part.qdd, part.current, part.known_temperature
-            ),
-            dynamics,
-        )
-        for motion in recording.motions()
-        for part, dynamics in setups.parts(motion)
-    )
-    return anchor_friction(model, motions)
+    anchor = FrictionAnchor(model)
+    for motion in recording.motions():
+        for part, dynamics in setups.parts(motion):
+            anchor.observe(
+                dynamics,
+                part.time,
+                part.q,
+                part.qd,
+                part.qdd,
+                part.current,
+                part.known_temperature,
+            )
+            if anchor.done:
+                return anchor.session()
+    return anchor.session()
 
 
 def session_json(session: Session) -> dict[str, Any]:

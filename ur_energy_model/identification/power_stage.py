@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.energy.joint_powers import BusCapacitor, MeasuredPowers
+from ur_energy_model.energy.calculator import BusCapacitor, MeasuredPowers
 from ur_energy_model.energy.meter import GapRule
 from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
 from ur_energy_model.identification.recording import Recording

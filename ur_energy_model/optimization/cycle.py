@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from ur_energy_model.energy.joint_powers import PlanPowers
 from ur_energy_model.energy.meter import integrate, trapezoid
+from ur_energy_model.energy.prediction import PlanPowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload, Setup

@@ -312,7 +312,7 @@ class EnergyParts:
         Args:
             anyway: take them even if the standby power of the session is not known yet.
         """
-        settled = self._known and not self.meter.deducting
+        settled = self._known and self.meter.pending is None
         if not self._count or not (anyway or settled or self._count > MOST_WAITING):
             return None
         parts = self.so_far()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ur_energy_model.energy.joint_powers import PlanPowers
+from ur_energy_model.energy.prediction import PlanPowers
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, WorkCycle, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSaving, OptimizedCycle
