@@ -21,7 +21,7 @@ import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from test.small_disk import SmallDisk, small_disk
-from ur_energy_model.energy.counters import Counters, EnergyCounters, StateFile
+from ur_energy_model.energy.counters import EnergyCounters, StateFile
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError
@@ -321,9 +321,7 @@ def test_another_arm_has_counters_of_its_own_and_the_first_one_continues(tmp_pat
 def write_old(folder: Path, accounted: float, first_version: bool) -> dict[str, Any]:
     """A state as earlier versions wrote it, with a newer and an interrupted journal entry."""
     channels = LiveEstimator(known_model(), ROBOT).channels
-    content: dict[str, Any] = json.loads(
-        Counters.new(channels, "ur5e", None, "first start").content()
-    )
+    content: dict[str, Any] = json.loads(EnergyCounters(channels, None, "ur5e").stated.content())
     content |= {"sequence": 7, "clock": 150.0}
     numbers = [0.5] * 2 * len(channels) + [accounted, 0.0, 200.0]
     head = struct.pack("<QQ", content["number"], 8)

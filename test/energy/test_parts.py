@@ -27,9 +27,8 @@ from ur_energy_model.energy.topics import (
     energy_values,
     interval_energies,
     joint_interfaces,
-    other_numbers,
+    numbers,
     summary_statuses,
-    total_numbers,
 )
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.layout import energy_table
@@ -191,12 +190,12 @@ def of_views(reading: ArmReading) -> tuple[float, float]:
 def test_on_every_surface() -> None:
     reading, cycle, passed = reading_of(braking())
     snapshot = reading.snapshot
-    numbers = total_numbers(snapshot) | other_numbers(snapshot, JOINTS)
+    values = numbers(snapshot, JOINTS)
     energy, power, _ = energy_values(snapshot)
     interfaces = joint_interfaces(snapshot, JOINTS)
     surfaces: dict[str, Callable[[], tuple[float, float]]] = {
-        "energies of topics": lambda: of_names(numbers, "energy/{}/energy"),
-        "powers of topics": lambda: of_names(numbers, "energy/{}/power"),
+        "energies of topics": lambda: of_names(values, "energy/{}/energy"),
+        "powers of topics": lambda: of_names(values, "energy/{}/power"),
         "positions of energy": lambda: of_row(energy_names(JOINTS), energy),
         "velocities of energy": lambda: of_row(energy_names(JOINTS), power),
         "energy/joints": lambda: of_names(

@@ -12,9 +12,8 @@ from ur_energy_model.energy.topics import (
     energy_names,
     energy_values,
     number_topics,
-    other_numbers,
+    numbers,
     stamped_order,
-    total_numbers,
 )
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
@@ -48,18 +47,18 @@ def test_names_are_the_prefixed_joints_and_the_arm() -> None:
 def test_values_are_those_of_the_number_topics() -> None:
     snapshot = snapshots(motion(2.0))[-1]
     values = rows(snapshot)
-    numbers = total_numbers(snapshot) | other_numbers(snapshot, JOINTS)
-    assert set(numbers) == {topic.name for topic in number_topics(JOINTS)}
+    found = numbers(snapshot, JOINTS)
+    assert set(found) == {topic.name for topic in number_topics(JOINTS)}
     for joint in JOINTS:
-        assert values[joint][0] == numbers[topics.JOINT_ENERGY.for_joint(joint).name]
-        assert values[joint][1] == numbers[topics.JOINT_POWER.for_joint(joint).name]
-    assert values["total"][0] == numbers[topics.TOTAL_ENERGY.name]
-    assert values["total"][1] == numbers[topics.TOTAL_POWER.name]
-    assert values["bus"][0] == numbers[topics.BUS_ENERGY.name]
-    assert values["residual"][1] == numbers[topics.RESIDUAL_POWER.name]
+        assert values[joint][0] == found[topics.JOINT_ENERGY.for_joint(joint).name]
+        assert values[joint][1] == found[topics.JOINT_POWER.for_joint(joint).name]
+    assert values["total"][0] == found[topics.TOTAL_ENERGY.name]
+    assert values["total"][1] == found[topics.TOTAL_POWER.name]
+    assert values["bus"][0] == found[topics.BUS_ENERGY.name]
+    assert values["residual"][1] == found[topics.RESIDUAL_POWER.name]
     for part in ("standby", "drivers", "regeneration"):
-        assert values[part][0] == numbers[f"energy/{part}/energy"]
-        assert values[part][1] == numbers[f"energy/{part}/power"]
+        assert values[part][0] == found[f"energy/{part}/energy"]
+        assert values[part][1] == found[f"energy/{part}/power"]
 
 
 def test_power_is_the_slope_of_the_energy() -> None:
@@ -93,4 +92,4 @@ def test_a_bus_that_is_not_measured_is_unknown() -> None:
     assert np.isnan(values["bus"][:2]).all()
     assert np.isnan(values["residual"][:2]).all()
     assert np.isfinite(values["total"]).all()
-    assert topics.BUS_POWER.name not in other_numbers(snapshots(bare)[-1], JOINTS)
+    assert topics.BUS_POWER.name not in numbers(snapshots(bare)[-1], JOINTS)

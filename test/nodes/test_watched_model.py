@@ -12,9 +12,13 @@ from test.energy.known_arm import known_model
 from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.files import config_file
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.nodes.estimated_arm import WatchedModel
+from ur_energy_model.nodes.estimated_arm import ArmModel
+from ur_energy_model.nodes.parameters import EstimatorParameters
 
-PERIOD = 1e-9
+
+def watched_model(path: Path, robot: str = "", period: float = 1e-9) -> ArmModel:
+    parameters = EstimatorParameters(learn="off", model_file=path, reload_period=period)
+    return ArmModel(parameters, robot)
 
 
 @pytest.fixture
@@ -31,25 +35,25 @@ def own(tmp_path: Path) -> Path:
 def test_the_robot_file_of_a_model_may_be_moved(own: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.yaml"
     save_model(replace(known_model(), robot=str(own)), model)
-    assert WatchedModel(model, "", PERIOD).robot.name == "mine"
+    assert watched_model(model).robot.name == "mine"
     copy = tmp_path / "copy.yaml"
     shutil.copy(own, copy)
-    assert WatchedModel(model, str(copy), PERIOD).robot.name == "mine"
+    assert watched_model(model, str(copy)).robot.name == "mine"
     own.unlink()
-    assert WatchedModel(model, str(copy), PERIOD).robot.name == "mine"
+    assert watched_model(model, str(copy)).robot.name == "mine"
 
 
 def test_a_model_of_another_arm_is_refused(own: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.yaml"
     save_model(known_model(), model)
     with pytest.raises(WrongRobotError, match="is a model of ur5e, not of mine"):
-        WatchedModel(model, str(own), PERIOD)
+        watched_model(model, str(own))
 
 
 def test_a_replaced_file_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     save_model(known_model(), path)
-    watched = WatchedModel(path, "", PERIOD)
+    watched = watched_model(path)
     assert watched.load_if_changed() is None
     save_model(known_model(standby=31.0), path)
     model = watched.load_if_changed()
@@ -61,7 +65,7 @@ def test_a_replaced_file_is_read_once(tmp_path: Path) -> None:
 def test_a_changed_file_of_another_arm_is_reported_and_not_used(own: Path, tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     save_model(known_model(), path)
-    watched = WatchedModel(path, "", PERIOD)
+    watched = watched_model(path)
     save_model(replace(known_model(), robot=str(own)), path)
     assert watched.load_if_changed() is None
     assert "not of ur5e" in str(watched.problem)
@@ -75,6 +79,6 @@ def test_a_changed_file_of_another_arm_is_reported_and_not_used(own: Path, tmp_p
 def test_a_period_of_zero_never_looks(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     save_model(known_model(), path)
-    watched = WatchedModel(path, "", 0.0)
+    watched = watched_model(path, period=0.0)
     save_model(known_model(standby=31.0), path)
     assert watched.load_if_changed() is None

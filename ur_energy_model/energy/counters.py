@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -81,13 +82,18 @@ class StateFile:
         self.close()
         folder = self.path.parent
         folder.mkdir(parents=True, exist_ok=True)
-        known = _check_own(self.path)
+        files = [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-journal")]
+        for each in files:  # links, by which others are overwritten, and pipes
+            with suppress(FileNotFoundError):
+                if not stat.S_ISREG(mode := each.lstat().st_mode):
+                    kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
+                    raise OSError(errno.EINVAL, f"{each.name} is {kind}")
+        known = self.path.exists()
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             if known and not self._loaded:
                 with tempfile.TemporaryDirectory() as copies:
-                    for name in _files(self.path):
-                        if (path := self.path.with_name(name)).exists():
-                            shutil.copy(path, copies)
+                    for each in filter(Path.exists, files):
+                        shutil.copy(each, copies)
                     copy = StateFile(Path(copies) / self.path.name)
                     copy.open()
                     copy.close()
@@ -96,7 +102,13 @@ class StateFile:
         if known and not os.access(self.path, os.R_OK | os.W_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
         if self._loaded and _is_old(self.path):
-            self._replace()
+            # A new file with these values takes its place, or it stays.
+            with tempfile.TemporaryDirectory() as made, new_file(self.path, "wb") as file:
+                new = StateFile(Path(made) / self.path.name)
+                new.take_over(self.values)
+                new.save()
+                new.close()
+                file.write(new.path.read_bytes())
         try:
             self._connect()
         except sqlite3.Error as error:
@@ -138,7 +150,9 @@ class StateFile:
             self._unsaved.update(self.values)
         elif self._unsaved and found:  # the disk could not read it at the start: kept
             self.close()
-            _move_away(self.path)
+            names = (f"{self.path.name}.unreadable{number}" for number in count(1))
+            free = (self.path.with_name(name) for name in names)
+            self.path.rename(next(path for path in free if not path.exists()))
             self._connect()
         else:
             self.values, self._loaded = {**found, **self.values}, True
@@ -168,7 +182,11 @@ class StateFile:
     def _save(self) -> None:
         if time.monotonic() >= self._check_due or self._connection is None:
             self._check_due = time.monotonic() + CHECK_PERIOD
-            if self._connection is None or not self._in_place():
+            try:
+                in_place = self._connection and self.path.stat().st_ino == self._inode
+            except OSError:
+                in_place = False
+            if not in_place:
                 self.open()
         assert self._connection is not None
         changed = {key: self.values[key] for key in list(self._unsaved)}
@@ -186,46 +204,12 @@ class StateFile:
             if self.values[key] is value:  # not put again meanwhile
                 self._unsaved.discard(key)
 
-    def _in_place(self) -> bool:
-        try:
-            return self.path.stat().st_ino == self._inode
-        except OSError:
-            return False
-
-    def _replace(self) -> None:
-        """Put a new file with these values in place of what is at the path, or leave it."""
-        with tempfile.TemporaryDirectory() as folder:
-            made = StateFile(Path(folder) / self.path.name)
-            for key, value in self.values.items():
-                made.put(key, value)
-            made.save()
-            made.close()
-            content = made.path.read_bytes()
-        with new_file(self.path, "wb") as file:
-            file.write(content)
-
     def close(self) -> None:
         """Release the lock."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
-
-
-def _files(path: Path) -> tuple[str, ...]:
-    return tuple(path.name + end for end in ("", "-wal", "-journal"))
-
-
-def _check_own(path: Path) -> bool:
-    """Whether the file exists; refuses links, by which others are overwritten, and pipes."""
-    for name in _files(path):
-        with suppress(FileNotFoundError):
-            kind = path.with_name(name).lstat().st_mode
-            if stat.S_ISLNK(kind):
-                raise OSError(errno.EINVAL, f"{name} is a symbolic link")
-            if not stat.S_ISREG(kind):
-                raise OSError(errno.EINVAL, f"{name} is not a regular file")
-    return path.exists()
 
 
 def _of_disk(error: sqlite3.Error) -> Exception:
@@ -238,14 +222,6 @@ def _of_disk(error: sqlite3.Error) -> Exception:
             return OSError(number, os.strerror(number))
     damaged = type(error) is sqlite3.DatabaseError or "no such column" in text
     return ValueError(text) if damaged else OSError(errno.EIO, text)
-
-
-def _move_away(path: Path) -> None:
-    """Keep a file under a name that is not taken."""
-    number = 1
-    while (kept := path.with_name(f"{path.name}.unreadable{number}")).exists():
-        number += 1
-    path.rename(kept)
 
 
 # What the file holds: energy counters and the arm that they count.
@@ -293,17 +269,6 @@ class Counters:
     highest: Array | None = None
     number: int | None = None
 
-    @classmethod
-    def new(
-        cls, channels: Channels, robot: str | None, serial: str | None, reason: str
-    ) -> Counters:
-        """Counters at zero."""
-        zero, number = MeterReading.zero(len(channels)), secrets.randbelow(LARGEST_NUMBER)
-        return cls(
-            zero, zero, zero, utc_now(), reason, channels.names,
-            serial=serial, robot=robot, number=number,
-        )  # fmt: skip
-
     def converted(self, channels: Channels) -> Counters:
         """The same counters for other channels."""
         ever, reset, interval = (
@@ -313,9 +278,8 @@ class Counters:
         highest = self.highest
         if highest is not None:
             highest = channels.convert_values(highest, self.names)
-        return replace(
-            self, ever=ever, reset=reset, interval=interval, highest=highest, names=channels.names
-        )
+        known = replace(self, ever=ever, reset=reset, interval=interval)
+        return replace(known, highest=highest, names=channels.names)
 
     def content(self) -> bytes:
         """As JSON."""
@@ -348,41 +312,43 @@ class Counters:
             raise ValueError("impossible number")
         if self.clock is not None and not abs(self.clock) <= LONGEST_TIME:
             raise ValueError(f"time {self.clock:.3g} s")
-        most = MOST_POWER * (self.ever.accounted + ALLOWANCE)
-        for reading in (self.ever, self.reset, self.interval):
-            energies = [reading.net, reading.consumed]
-            if reading is self.ever and self.highest is not None:
-                energies.append(self.highest)
-            if any(values.shape != (len(self.names),) for values in energies):
-                raise ValueError("wrong number of counters")
-            largest = float(np.abs(energies).max(initial=0.0))
-            if not all(0.0 <= t <= LONGEST_TIME for t in (reading.accounted, reading.unaccounted)):
-                raise ValueError("impossible times, or counters that are not finite")
-            if not np.isfinite(largest):
-                raise ValueError("counters that are not finite")
-            if largest > most:
-                raise ValueError(f"{largest:.3g} J in so short a time, more than any arm takes")
+        readings = (self.ever, self.reset, self.interval)
+        energies = [values for each in readings for values in (each.net, each.consumed)]
+        energies += [] if self.highest is None else [self.highest]
+        if any(values.shape != (len(self.names),) for values in energies):
+            raise ValueError("wrong number of counters")
+        times = [time for each in readings for time in (each.accounted, each.unaccounted)]
+        if not all(0.0 <= time <= LONGEST_TIME for time in times):
+            raise ValueError("impossible times, or counters that are not finite")
+        largest = float(np.abs(energies).max(initial=0.0))
+        if not np.isfinite(largest):
+            raise ValueError("counters that are not finite")
+        if largest > MOST_POWER * (self.ever.accounted + ALLOWANCE):
+            raise ValueError(f"{largest:.3g} J in so short a time, more than any arm takes")
         return self
 
     def newest(self, entry: bytes) -> Counters:
         """These counters with the values of a journal entry, if it is theirs and newer."""
-        n = len(self.names)
-        numbers = np.frombuffer(entry[8:], "<f8") if len(entry) % 8 == 0 and entry else np.zeros(0)
-        if len(numbers) not in (2 * n + 3, 3 * n + 3) or self.number is None:
+        own = self.number is not None and int.from_bytes(entry[:8], "little") == self.number
+        if not own or not entry or len(entry) % 8:
             return self
-        if int.from_bytes(entry[:8], "little") != self.number:
-            return self
-        return self._at(numbers)
+        return self.at(np.frombuffer(entry[8:], "<f8"))
 
-    def _at(self, numbers: Array) -> Counters:
+    def at(self, numbers: Array) -> Counters:
         """These counters at a later moment, if the numbers are possible and of one."""
         n = len(self.names)
-        net, consumed, rest = np.split(numbers, (n, 2 * n))
-        ever = MeterReading(net, consumed, float(rest[0]), float(rest[1]))
-        clock = None if np.isnan(rest[2]) else float(rest[2])
-        highest = rest[3:] if rest[3:].size else self.highest
+        if len(numbers) not in (2 * n + 3, 3 * n + 3):
+            return self
+        net, consumed, times, highest = np.split(numbers, (n, 2 * n, 2 * n + 3))
+        accounted, unaccounted, clock = times.tolist()
+        ever = MeterReading(net, consumed, accounted, unaccounted)
         try:
-            later = replace(self, ever=ever, clock=clock, highest=highest).checked()
+            later = replace(
+                self,
+                ever=ever,
+                clock=None if np.isnan(clock) else clock,
+                highest=highest if highest.size else self.highest,
+            ).checked()
         except ValueError:
             return self
         passed = ever - self.ever
@@ -427,26 +393,22 @@ def _old_counters(path: Path) -> Counters:
     if len(data) > LARGEST_OLD_FILE:
         raise ValueError(f"more than {LARGEST_OLD_FILE} bytes")
     counters = Counters.from_content(data)
+    n, numbered = len(counters.names), counters.number is not None
     with suppress(OSError), open_regular(journal_path(path)) as file:
-        for entry in _old_entries(file.read(LARGEST_OLD_FILE), counters):
-            counters = counters._at(entry)
-    if counters.number is None:
+        data = file.read(LARGEST_OLD_FILE)
+        # Entries begin with the number of the counters, if there is one, and a sequence. There are
+        # two of them, each behind its checksum.
+        words = 2 if numbered else 1
+        for size in (8 * (words + 2 * n + 3), 8 * (words + 3 * n + 3)):
+            for start in (0, size + 4):
+                entry, check = data[start : start + size], data[start + size : start + size + 4]
+                if len(check) < 4 or zlib.crc32(entry) != int.from_bytes(check, "little"):
+                    continue  # of another length, or an interrupted write: the other slot is valid
+                if not numbered or int.from_bytes(entry[:8], "little") == counters.number:
+                    counters = counters.at(np.frombuffer(entry[8 * words :], "<f8"))
+    if not numbered:
         counters = replace(counters, number=secrets.randbelow(LARGEST_NUMBER))
     return counters
-
-
-def _old_entries(data: bytes, counters: Counters) -> Iterator[Array]:
-    """Numbers of the valid entries of these counters."""
-    n = len(counters.names)
-    words = 1 if counters.number is None else 2  # the number of the counters, and a sequence
-    for count in (2 * n + 3, 3 * n + 3):
-        size = 8 * (words + count)
-        for start in (0, size + 4):
-            payload, check = data[start : start + size], data[start + size : start + size + 4]
-            if len(check) < 4 or zlib.crc32(payload) != int.from_bytes(check, "little"):
-                continue  # of another length, or an interrupted write: the other slot is valid
-            if words == 1 or int.from_bytes(payload[:8], "little") == counters.number:
-                yield np.frombuffer(payload[8 * words :], "<f8")
 
 
 def _is_old(path: Path) -> bool:
@@ -504,7 +466,7 @@ class EnergyCounters:
             except BaseException:
                 self._release()
                 raise
-        self._begin(kept or Counters.new(channels, robot, None, "first start"))
+        self._begin(kept or self._new(None, "first start"))
         self.save()
         self.journal()
 
@@ -554,6 +516,12 @@ class EnergyCounters:
             path = self._files[0].path
             raise InputError(path, problem, "choose another state_file for this arm")
         return counters
+
+    def _new(self, serial: str | None, reason: str) -> Counters:
+        """Counters at zero."""
+        zero, now, names = MeterReading.zero(len(self.channels)), utc_now(), self.channels.names
+        made = Counters(zero, zero, zero, now, reason, names, serial=serial, robot=self._robot)
+        return replace(made, number=secrets.randbelow(LARGEST_NUMBER))
 
     def _begin(self, counters: Counters) -> None:
         """Continue counters."""
@@ -611,7 +579,7 @@ class EnergyCounters:
                     counters = self._of_this_arm(old) if old.serial == serial else None
                 counters = None if counters is None else counters.converted(self.channels)
         restarts = self._meter.restarts
-        self._begin(counters or Counters.new(self.channels, self._robot, serial, reason))
+        self._begin(counters or self._new(serial, reason))
         self._meter.restarts = restarts
         self.save()
         return True
@@ -630,8 +598,10 @@ class EnergyCounters:
             power: powers [n, channels], W, finite.
         """
         if self._resuming:
-            self._resuming = False
-            self._account_for_absence(float(time[0]))
+            self._resuming, away = False, float(time[0]) - (self._clock or 0.0)
+            if 0.0 < away < LONGEST_ABSENCE:  # else the clock has restarted
+                now = replace(self.lifetime, unaccounted=self.lifetime.unaccounted + away)
+                self._meter = EnergyMeter(len(self.channels), start=now)
         self._meter.integrate_steps(steps, power)
         self._clock = float(time[-1])
 
@@ -716,12 +686,6 @@ class EnergyCounters:
     def _present(self) -> Counters:
         """The counters now."""
         return replace(self.stated, ever=self.lifetime, clock=self._clock, highest=self.highest)
-
-    def _account_for_absence(self, now: float) -> None:
-        """Count the time since the last run as unaccounted, if the clock has not restarted."""
-        if self._clock is not None and 0.0 < now - self._clock < LONGEST_ABSENCE:
-            away = replace(MeterReading.zero(len(self.channels)), unaccounted=now - self._clock)
-            self._meter = EnergyMeter(len(self.channels), start=self.lifetime + away)
 
 
 def utc_now() -> str:

@@ -17,9 +17,8 @@ from ur_energy_model.energy.topics import (
     energy_names,
     energy_values,
     number_topics,
-    other_numbers,
+    numbers,
     summary_statuses,
-    total_numbers,
 )
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
@@ -82,8 +81,7 @@ class EnergyMessages:
         """Keep what is published at publish_rate; `stamp` is the time of the sample [ns]."""
         self._stamps.append(stamp)
         self._energies.append(energy_values(snapshot).ravel())
-        numbers = total_numbers(snapshot) | other_numbers(snapshot, self._joints)
-        for name, value in numbers.items():
+        for name, value in numbers(snapshot, self._joints).items():
             self._numbers.setdefault(name, []).append((stamp, value))
 
     def keep_summary(self, snapshot: Snapshot, stamp: int) -> None:

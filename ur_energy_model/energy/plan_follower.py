@@ -51,29 +51,27 @@ def tolerance_of(q: Array) -> Array:
 
 @dataclass(eq=False)
 class _Motion:
-    """A motion from rest while it may be that of one plan.
+    """A motion from rest that may be that of one plan.
 
     Attributes:
         rest: beginning and end of the standstill before it, and its first moments, with energies.
-        q, time: positions so far [k], rad, and their times [s]; the first one at rest.
+        time: of the positions so far [s], the first one at rest.
+        q: these positions [n], rad.
         start: when the plan began, as found from the first way [s]; None before that.
-        in_time: whether the positions are the plan's so far.
+        refused: whether it was found not to be the plan's; its path may still be.
     """
 
     rest: list[Point]
     time: list[float]
     q: list[Array]
     start: float | None = None
-    in_time: bool = True
+    refused: bool = False
 
 
 class _Expected:
-    """A plan whose motion is expected.
+    """A plan with the times of its prediction, whose motion is expected.
 
-    Args:
-        key: of the plan.
-        plan: with the times of its prediction.
-        since: controller time when it came [s]; None for that of the next snapshot.
+    It came at the controller time `since` [s]; None for that of the next snapshot.
     """
 
     def __init__(self, key: object, plan: Plan, since: float | None) -> None:
@@ -81,6 +79,7 @@ class _Expected:
         parts = list(plan.motion(PERIOD))
         self.time = np.concatenate([part.time for part in parts])
         self.q = np.concatenate([part.q for part in parts])
+        self.duration = float(self.time[-1])
         self.tolerance = tolerance_of(self.q)
         speed = np.max([np.abs(part.qd).max(axis=0) for part in parts], axis=0)
         self.margin = self.tolerance + TIME_TOLERANCE * speed
@@ -88,107 +87,79 @@ class _Expected:
         self.motions: list[_Motion] = []
         self.reported = False
 
-    @property
-    def duration(self) -> float:
-        return float(self.time[-1])
-
     def at(self, time: Array) -> Array:
         """Planned positions at times [k] from the start, s: [k, n], rad."""
         return np.column_stack([np.interp(time, self.time, q) for q in self.q.T])
 
-    def begin(self, rest: list[Point], q: Array) -> None:
-        """Follow a motion that leaves rest at q [n], rad."""
-        if self.begins is not None and (np.abs(q - self.q[0]) <= self.tolerance).all():
-            self.motions.append(_Motion(rest, [rest[-1][0]], [q]))
-
-    def overdue(self, now: float) -> bool:
-        """Whether the motion can no longer come."""
-        assert self.since is not None
-        latest = self.since + EXPECTED[1] + (self.begins or 0.0) + TIME_TOLERANCE
-        return now > latest and not any(motion.in_time for motion in self.motions)
-
     def follow(self, now: float, q: Array, recent: Sequence[Point]) -> MeterReading | str | None:
-        """Compare the present position; returns the energy of the motion once it has ended."""
+        """Take the present position; returns the energy of the motion once it has ended."""
+        assert self.since is not None
         for motion in list(self.motions):
-            last = motion.time[-1]
-            if last - motion.time[0] < 4.0 * TIME_TOLERANCE:
+            if motion.time[-1] - motion.time[0] < 4.0 * TIME_TOLERANCE:
                 motion.rest.append(recent[-1])
             if now - motion.time[0] > 4.0 * self.duration + EXPECTED[1]:
                 self.motions.remove(motion)
                 continue
-            if now - last >= 0.9 * PERIOD:
+            if now - motion.time[-1] >= 0.9 * PERIOD:
                 motion.time.append(now)
                 motion.q.append(q)
             if motion.start is None:
                 left = _departure(np.array(motion.time), np.array(motion.q))
-                if left is not None:
-                    assert self.begins is not None
+                if left is not None and self.begins is not None:
+                    # After the plan came, and after the arm was at rest.
                     motion.start = left - self.begins
-                    motion.in_time = self._may_start(motion)
-            elif motion.in_time:
-                passed = now - motion.start
-                expected = self.at(np.array([passed]))[0]
-                motion.in_time = bool((np.abs(q - expected) <= self.margin).all())
-                if motion.in_time and passed >= self.duration + TIME_TOLERANCE:
+                    earliest, latest = (self.since + each for each in EXPECTED)
+                    rested = motion.rest[0][0] - TIME_TOLERANCE <= motion.start
+                    motion.refused = not (rested and earliest <= motion.start <= latest)
+            elif not motion.refused and now >= motion.start + self.duration + TIME_TOLERANCE:
+                found = self._energy(motion, motion.start, recent)
+                if found is not None:
                     self.motions.remove(motion)
-                    found = self._energy(motion, recent)
-                    if found is not None:
-                        return found
+                    return found
+                motion.refused = True
         return None
 
     def at_rest(self, since: float, q: Array) -> str | None:
         """What the standstill at q [n], rad, shows: the plan's path at another speed, or None."""
         if not (np.abs(q - self.q[-1]) <= self.tolerance).all():
             return None
-        for motion in [each for each in self.motions if not each.in_time]:
-            rows = np.array(motion.time) <= since
-            if self._same_path(np.array(motion.q)[rows]):
+        for motion in self.motions:
+            if motion.start is None:
+                continue
+            time, path = np.array(motion.time), np.array(motion.q)
+            way = np.abs(path - self.at(time - motion.start))[time >= motion.start]
+            if not motion.refused and (way <= self.margin).all():
+                continue  # the plan has not ended yet
+            apart = np.abs(_by_way(self.q) - _by_way(path[time <= since])).max(axis=0)
+            if (apart <= 2.0 * self.tolerance).all():
                 self.motions.remove(motion)
                 took = since - motion.time[0]
                 return f"its path was followed in {took:.1f} s instead of {self.duration:.1f} s"
         return None
 
-    def _may_start(self, motion: _Motion) -> bool:
-        """Whether the start is one of the plan: after it came, and after the arm was at rest."""
-        assert motion.start is not None
-        assert self.since is not None
-        earliest, latest = (self.since + each for each in EXPECTED)
-        rested = motion.rest[0][0] - TIME_TOLERANCE <= motion.start
-        return rested and earliest <= motion.start <= latest
-
-    def _energy(self, motion: _Motion, recent: Sequence[Point]) -> MeterReading | str | None:
-        """The energy of a motion that was within the margins; None if it was not the plan's."""
-        assert motion.start is not None
-        time, q = np.array(motion.time), np.array(motion.q)
-        known = time
-        rows = (time >= motion.start) & (time <= motion.start + self.duration)
-        time, q, shift = time[rows], q[rows], 0.0
-        if len(time) < 2:
+    def _energy(
+        self, motion: _Motion, start: float, recent: Sequence[Point]
+    ) -> MeterReading | str | None:
+        """The energy of a motion that has ended; None if it was not the plan's."""
+        known, q = np.array(motion.time), np.array(motion.q)
+        rows = (known >= start) & (known <= start + self.duration)
+        if np.count_nonzero(rows) < 2:
             return None
+        time, q, shift = known[rows] - start, q[rows], 0.0
         for _ in range(5):  # Gauss-Newton for the shift of time
-            error = q - self.at(time - motion.start - shift)
-            ahead = self.at(time - motion.start - shift + 0.5 * PERIOD)
-            speed = (ahead - self.at(time - motion.start - shift - 0.5 * PERIOD)) / PERIOD
+            error = q - self.at(time - shift)
+            ahead, behind = (self.at(time - shift + part * PERIOD) for part in (0.5, -0.5))
+            speed = (ahead - behind) / PERIOD
             shift -= float((error * speed).sum() / max((speed**2).sum(), 1e-12))
-        error = q - self.at(time - motion.start - shift)
+        error = q - self.at(time - shift)
         if abs(shift) > TIME_TOLERANCE or not (np.abs(error) <= self.tolerance).all():
-            motion.in_time = False
-            self.motions.append(motion)  # its path may be the plan's
             return None
-        start = motion.start + shift
-        steps = np.diff(known)
-        ends = np.searchsorted(known, [start, start + self.duration]) - 1
-        at_ends = steps[np.clip(ends, 0, len(steps) - 1)].max()
-        if at_ends > TIME_TOLERANCE or steps.max() > LONGEST_STEP:
-            gap = max(at_ends, steps.max())
-            return f"its motion has a gap of {gap:.2g} s between two snapshots"
+        first, last, steps = start + shift, start + shift + self.duration, np.diff(known)
+        ends = np.clip(np.searchsorted(known, [first, last]) - 1, 0, len(steps) - 1)
+        if steps[ends].max() > TIME_TOLERANCE or steps.max() > LONGEST_STEP:
+            return f"its motion has a gap of {steps.max():.2g} s between two snapshots"
         # A wait of the plan before its motion is part of the standstill before it.
-        return _at(recent, start + self.duration) - _at(motion.rest, start)
-
-    def _same_path(self, q: Array) -> bool:
-        """Whether positions [k, n], rad, run along the whole path, whenever that was."""
-        own, other = _by_way(self.q), _by_way(q)
-        return bool((np.abs(own - other).max(axis=0) <= 2.0 * self.tolerance).all())
+        return _at(recent, last) - _at(motion.rest, first)
 
 
 class PlanFollower:
@@ -217,7 +188,7 @@ class PlanFollower:
 
     def update(self, snapshot: Snapshot) -> list[Verdict]:
         """Follow the arm; returns what has become of plans."""
-        now, q, last = snapshot.time, snapshot.q, self._last
+        now, q, last, verdicts = snapshot.time, snapshot.q, self._last, list[Verdict]()
         if last is not None and (now < last.time or snapshot.channels is not last.channels):
             # Another clock, or other counters: motions under way cannot be measured.
             self._recent.clear()
@@ -226,47 +197,36 @@ class PlanFollower:
                 plan.motions.clear()
                 plan.since = None if plan.since is None else now - (last.time - plan.since)
             last = None
-        for plan in self._plans:
-            plan.since = now if plan.since is None else plan.since
         self._last = snapshot
         self._recent.append((now, snapshot.lifetime))
         while self._recent[0][0] < now - 4.0 * TIME_TOLERANCE and len(self._recent) > 2:
             self._recent.popleft()
-        moving = snapshot.state == ArmState.MOVING
-        if not moving and self._rest is None:
-            self._rest = (now, snapshot.lifetime)
-        verdicts = self._verdicts(snapshot, last, moving) if q is not None else []
-        if moving:
-            self._rest = None
-        return verdicts + self._given_up(now)
-
-    def _verdicts(self, snapshot: Snapshot, last: Snapshot | None, moving: bool) -> list[Verdict]:
-        assert snapshot.q is not None
-        now, verdicts = snapshot.time, list[Verdict]()
-        starts = moving and self._rest is not None and last is not None and last.q is not None
+        moving, rest = snapshot.state == ArmState.MOVING, self._rest
+        if not moving and rest is None:
+            rest = (now, snapshot.lifetime)
+        self._rest = None if moving else rest
         for plan in list(self._plans):
-            if starts:
-                assert self._rest is not None
-                assert last is not None
-                assert last.q is not None
-                plan.begin([self._rest, (last.time, last.lifetime)], last.q)
-            measured = plan.follow(now, snapshot.q, self._recent)
-            if measured is None and self._rest is not None and now - self._rest[0] >= AT_REST:
-                measured = plan.at_rest(self._rest[0], snapshot.q)
-            if isinstance(measured, MeterReading):
+            plan.since = now if plan.since is None else plan.since
+            measured: MeterReading | str | None = None
+            if q is not None:
+                if moving and rest is not None and last is not None and last.q is not None:
+                    begin, near = last.q, np.abs(last.q - plan.q[0]) <= plan.tolerance
+                    if plan.begins is not None and near.all():
+                        points = [rest, (last.time, last.lifetime)]
+                        plan.motions.append(_Motion(points, [last.time], [begin]))
+                measured = plan.follow(now, q, self._recent)
+                if measured is None and rest is not None and now - rest[0] >= AT_REST:
+                    measured = plan.at_rest(rest[0], q)
+            latest = plan.since + EXPECTED[1] + (plan.begins or 0.0) + TIME_TOLERANCE
+            late = now > latest and all(motion.refused for motion in plan.motions)
+            if measured is None and late:
+                measured = f"no motion within {EXPECTED[1]:.0f} s was that of the plan"
+            if isinstance(measured, MeterReading) or late:
                 self._plans.remove(plan)
-            elif measured is None or plan.reported:
-                continue
-            plan.reported = True
-            verdicts.append((plan.key, measured))
+            if isinstance(measured, MeterReading) or (measured and not plan.reported):
+                plan.reported = True
+                verdicts.append((plan.key, measured))
         return verdicts
-
-    def _given_up(self, now: float) -> list[Verdict]:
-        """Plans whose motion can no longer come."""
-        text = f"no motion within {EXPECTED[1]:.0f} s was that of the plan"
-        late = [plan for plan in self._plans if plan.overdue(now)]
-        self._plans = [plan for plan in self._plans if plan not in late]
-        return [(plan.key, text) for plan in late if not plan.reported]
 
 
 def _departure(time: Array, q: Array) -> float | None:
@@ -293,8 +253,7 @@ def _by_way(q: Array) -> Array:
 
 def _at(points: Sequence[Point], time: float) -> MeterReading:
     """The energy at a time, between those known."""
-    times = [each for each, _ in points]
-    after = min(max(bisect_left(times, time), 1), len(points) - 1)
+    after = min(max(bisect_left(points, time, key=lambda each: each[0]), 1), len(points) - 1)
     (t0, first), (t1, second) = points[after - 1], points[after]
     share = min(max((time - t0) / (t1 - t0), 0.0), 1.0) if t1 > t0 else 0.0
     return first + (second - first) * share

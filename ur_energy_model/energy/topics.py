@@ -64,68 +64,59 @@ def stamped_order(joints: int) -> list[int]:
     return [*range(joints), *(joints + ARM_NAMES.index(name) for name in STAMPED_ARM_NAMES)]
 
 
-# Content of energy/joints: powers and energies by joint and interface name.
-
-
 def joint_interfaces(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Values [W, J] by name of a joint, of a part of the arm or "total", and interface name."""
-    columns, power = snapshot.channels, snapshot.power
-    energy = snapshot.since_reset.net[columns.per_joint["electrical_power"]]
-    values = {name: power[part] for name, part in columns.per_joint.items()}
+    """Content of energy/joints: values [W, J] by joint, part of the arm or "total", and interface.
+
+    Args:
+        snapshot: state of the estimator.
+        joints: joint names, prefix included.
+    """
+    columns, power, net = snapshot.channels, snapshot.power, snapshot.since_reset.net
+    of_joints = {name: power[part] for name, part in columns.per_joint.items()}
+    of_joints["electrical_energy"] = net[columns.per_joint["electrical_power"]]
     out = {
-        joint: {
-            **{name: float(each[i]) for name, each in values.items()},
-            "electrical_energy": float(energy[i]),
-        }
+        joint: {name: float(values[i]) for name, values in of_joints.items()}
         for i, joint in enumerate(joints)
     }
-    net = snapshot.since_reset.net
-    for name, channel in PARTS.items():
+    for name, channel in {**PARTS, "total": "total"}.items():
         column = columns.arm[channel]
-        out[name] = {
-            "electrical_power": float(power[column]),
-            "electrical_energy": float(net[column]),
-        }
-    out["total"] = {
-        **{name: float(each.sum()) for name, each in values.items()},
-        "electrical_power": float(power[columns.arm["total"]]),
-        "electrical_energy": float(net[columns.arm["total"]]),
-    }
+        sums = {key: float(values.sum()) for key, values in of_joints.items()}
+        electrical = {"electrical_power": power[column], "electrical_energy": net[column]}
+        electrical = {key: float(value) for key, value in electrical.items()}
+        out[name] = {**sums, **electrical} if name == "total" else electrical
     return out
 
 
 # Values of the std_msgs/Float64 topics below energy/.
 
-PART_TOPICS: dict[str, tuple[topics.Topic, topics.Topic]] = {
-    "standby": (topics.STANDBY_POWER, topics.STANDBY_ENERGY),
-    "driver": (topics.DRIVERS_POWER, topics.DRIVERS_ENERGY),
-    "regeneration": (topics.REGENERATION_POWER, topics.REGENERATION_ENERGY),
+_ARM_TOPICS: dict[str, tuple[topics.Topic, ...]] = {
+    "total": (topics.TOTAL_ENERGY, topics.TOTAL_POWER),
+    "standby": (topics.STANDBY_ENERGY, topics.STANDBY_POWER),
+    "drivers": (topics.DRIVERS_ENERGY, topics.DRIVERS_POWER),
+    "regeneration": (topics.REGENERATION_ENERGY, topics.REGENERATION_POWER),
+    "bus": (topics.BUS_ENERGY, topics.BUS_POWER),
 }
-"""Topics of power and energy by channel; with those of the joints they sum to the total's."""
+"""Topics of energy and power by name; those of the joints and parts sum to the total's."""
+
+
+@lru_cache(maxsize=8)
+def _number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int]]:
+    """Row and column of `energy_values` of each of these topics."""
+    names = energy_names(joints)
+    found = {
+        topic.for_joint(joint): (row, column)
+        for row, topic in ((1, topics.JOINT_POWER), (0, topics.JOINT_ENERGY))
+        for column, joint in enumerate(joints)
+    }
+    of_arm = {
+        both[row]: (row, names.index(name)) for name, both in _ARM_TOPICS.items() for row in (1, 0)
+    }
+    return {**found, **of_arm, topics.RESIDUAL_POWER: (1, names.index("residual"))}
 
 
 def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:
     """All of these topics, for the joint names of an arm, prefix included."""
-    return (
-        topics.TOTAL_POWER,
-        topics.TOTAL_ENERGY,
-        *_joint_topics(tuple(joints)).values(),
-        topics.BUS_POWER,
-        topics.BUS_ENERGY,
-        *(topic for both in PART_TOPICS.values() for topic in both),
-        topics.RESIDUAL_POWER,
-    )
-
-
-@lru_cache(maxsize=8)
-def _joint_topics(joints: tuple[str, ...]) -> dict[str, topics.Topic]:
-    """Topics of the powers of all joints, then those of their energies, by name."""
-    of_joints = (
-        topic.for_joint(joint)
-        for topic in (topics.JOINT_POWER, topics.JOINT_ENERGY)
-        for joint in joints
-    )
-    return {topic.name: topic for topic in of_joints}
+    return tuple(_number_places(tuple(joints)))
 
 
 def total_numbers(snapshot: Snapshot) -> dict[str, float]:
@@ -137,21 +128,12 @@ def total_numbers(snapshot: Snapshot) -> dict[str, float]:
     }
 
 
-def other_numbers(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, float]:
-    """The other values by name of the topic; those of the bus only if it is measured."""
-    columns, power, energy = snapshot.channels, snapshot.power, snapshot.since_reset.net
-    electrical = columns.per_joint["electrical_power"]
-    of_joints = [*power[electrical].tolist(), *energy[electrical].tolist()]
-    values = dict(zip(_joint_topics(tuple(joints)), of_joints, strict=True))
-    for channel, (of_power, of_energy) in PART_TOPICS.items():
-        column = columns.arm[channel]
-        values[of_power.name], values[of_energy.name] = float(power[column]), float(energy[column])
-    if snapshot.bus_measured:
-        total, bus = columns.arm["total"], columns.arm["bus"]
-        values[topics.BUS_POWER.name] = float(power[bus])
-        values[topics.BUS_ENERGY.name] = float(energy[bus])
-        values[topics.RESIDUAL_POWER.name] = float(power[total] - power[bus])
-    return values
+def numbers(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, float]:
+    """All values by name of the topic; those of the bus only if it is measured."""
+    values = energy_values(snapshot).tolist()
+    places = _number_places(tuple(joints)).items()
+    found = {topic.name: values[row][column] for topic, (row, column) in places}
+    return {name: value for name, value in found.items() if value == value}
 
 
 # Colour and size that show the power of a joint in 3D, the same in every viewer.
@@ -184,72 +166,75 @@ def color(level: float) -> tuple[float, float, float, float]:
 
 def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) -> list[Status]:
     """One status per joint, then total, bus, state and counters; `model` is a path."""
-    return [
-        *_joint_statuses(snapshot, joints),
-        _total_status(snapshot),
-        _bus_status(snapshot),
-        _state_status(snapshot),
-        _counter_status(snapshot, model),
-    ]
-
-
-def _joint_statuses(snapshot: Snapshot, joints: tuple[str, ...]) -> list[Status]:
-    columns, reset = snapshot.channels, snapshot.since_reset
-    parts, electrical = columns.per_joint, columns.per_joint["electrical_power"]
-    power = {name: snapshot.power[part] for name, part in parts.items()}
-    energy = {name: reset.net[part] for name, part in parts.items()}
-    values: dict[str, Array] = {
-        "electrical_power_W": power["electrical_power"],
-        "electrical_power_std_W": columns.deviations(snapshot.power)[0],
-        "mechanical_power_W": power["mechanical_power"],
-        "copper_loss_W": power["copper_loss"],
-        "friction_loss_W": power["friction_loss"],
-        "electrical_energy_J": energy["electrical_power"],
-        "electrical_energy_std_J": columns.deviations(reset.net)[0],
-        "mechanical_energy_J": energy["mechanical_power"],
-        "copper_loss_J": energy["copper_loss"],
-        "friction_loss_J": energy["friction_loss"],
+    columns, power, reset, ever = (
+        snapshot.channels, snapshot.power, snapshot.since_reset, snapshot.lifetime
+    )  # fmt: skip
+    net, arm, parts = reset.net, columns.arm, columns.per_joint
+    electrical = parts["electrical_power"]
+    (power_std, total_std), (energy_std, total_energy_std) = map(columns.deviations, (power, net))
+    of_joints: dict[str, Array] = {
+        "electrical_power_W": power[electrical],
+        "electrical_power_std_W": power_std,
+        "mechanical_power_W": power[parts["mechanical_power"]],
+        "copper_loss_W": power[parts["copper_loss"]],
+        "friction_loss_W": power[parts["friction_loss"]],
+        "electrical_energy_J": net[electrical],
+        "electrical_energy_std_J": energy_std,
+        "mechanical_energy_J": net[parts["mechanical_power"]],
+        "copper_loss_J": net[parts["copper_loss"]],
+        "friction_loss_J": net[parts["friction_loss"]],
         "consumed_J": reset.consumed[electrical],
         "regenerated_J": reset.regenerated[electrical],
-        "consumed_ever_J": snapshot.lifetime.consumed[electrical],
-        "efficiency": efficiency(energy["mechanical_power"], energy["electrical_power"]),
+        "consumed_ever_J": ever.consumed[electrical],
+        "efficiency": efficiency(net[parts["mechanical_power"]], net[electrical]),
     }
     if snapshot.temperature is not None:
-        values["temperature_degC"] = snapshot.temperature
+        of_joints["temperature_degC"] = snapshot.temperature
     out = []
     for i, joint in enumerate(joints):
-        own: dict[str, object] = {key: each[i] for key, each in values.items()}
-        if np.isnan(values["efficiency"][i]):
-            own["efficiency"] = None
-        text = unsigned_zeros(f"{power['electrical_power'][i]:.1f} W")
-        out.append(Status(f"energy: {joint}", OK, text, own))
-    return out
-
-
-def _total_status(snapshot: Snapshot) -> Status:
-    columns, power, energy = snapshot.channels, snapshot.power, snapshot.since_reset.net
-    arm, parts = columns.arm, columns.per_joint
-    values = {
+        own: dict[str, object] = {key: each[i] for key, each in of_joints.items()}
+        own["efficiency"] = None if np.isnan(of_joints["efficiency"][i]) else own["efficiency"]
+        out.append(_status(f"energy: {joint}", f"{power[electrical][i]:.1f} W", own))
+    of_total: dict[str, object] = {
         "power_W": power[arm["total"]],
-        "power_std_W": columns.deviations(power)[1],
-        "standby_power_W": power[arm["standby"]],
-        "driver_power_W": power[arm["driver"]],
-        "regeneration_power_W": power[arm["regeneration"]],
-        "energy_J": energy[arm["total"]],
-        "energy_std_J": columns.deviations(energy)[1],
-        "energy_ever_J": snapshot.lifetime.net[arm["total"]],
-        "standby_energy_J": energy[arm["standby"]],
-        "driver_energy_J": energy[arm["driver"]],
-        "regeneration_energy_J": energy[arm["regeneration"]],
-        "motors_energy_J": energy[parts["electrical_power"]].sum(),
-        "motors_mechanical_energy_J": energy[parts["mechanical_power"]].sum(),
+        "power_std_W": total_std,
+        **{f"{name}_power_W": power[arm[name]] for name in PARTS.values()},
+        "energy_J": net[arm["total"]],
+        "energy_std_J": total_energy_std,
+        "energy_ever_J": ever.net[arm["total"]],
+        **{f"{name}_energy_J": net[arm[name]] for name in PARTS.values()},
+        "motors_energy_J": net[electrical].sum(),
+        "motors_mechanical_energy_J": net[parts["mechanical_power"]].sum(),
     }
-    return Status("energy: total", OK, unsigned_zeros(f"{power[arm['total']]:.1f} W"), values)
-
-
-def _counter_status(snapshot: Snapshot, model: str) -> Status:
-    reset, ever = snapshot.since_reset, snapshot.lifetime
-    values = {
+    out.append(_status("energy: total", f"{power[arm['total']]:.1f} W", of_total))
+    if snapshot.bus_measured:
+        of_bus: dict[str, object] = {
+            "power_W": power[arm["bus"]],
+            "energy_J": net[arm["bus"]],
+            "residual_W": power[arm["total"]] - power[arm["bus"]],
+            "residual_mean_W": snapshot.residual_mean,
+            "residual_std_W": snapshot.residual_std,
+            "residual_energy_J": net[arm["total"]] - net[arm["bus"]],
+            "standby_measured_W": snapshot.standby_measured,
+            "controller_energy_J": snapshot.controller_energy,
+        }
+        drifts = "the model drifts away from the measured power"
+        text = drifts if snapshot.drifting else "as modelled"
+        out.append(Status("energy: bus", WARN if snapshot.drifting else OK, text, of_bus))
+    else:
+        out.append(_status("energy: bus", "not measured by this source", {}))
+    robot, safety = snapshot.robot_mode, snapshot.safety_mode
+    of_state: dict[str, object] = {
+        "robot_mode": None if robot is None else ROBOT_MODES.get(robot, robot),
+        "safety_mode": None if safety is None else SAFETY_MODES.get(safety, safety),
+        "payload_kg": snapshot.payload,
+        "speed_scaling": snapshot.speed_scaling,
+    }
+    for state in ArmState:
+        of_state[f"{state.name.lower()}_time_s"] = net[columns.state_time + state]
+        of_state[f"{state.name.lower()}_energy_J"] = net[columns.state_energy + state]
+    out.append(_status("energy: state", snapshot.state.name.lower().replace("_", " "), of_state))
+    of_counters = {
         "reset_time": snapshot.reset_time,
         "reset_reason": snapshot.reset_reason,
         "accounted_s": reset.accounted,
@@ -258,45 +243,11 @@ def _counter_status(snapshot: Snapshot, model: str) -> Status:
         "unaccounted_ever_s": ever.unaccounted,
         "model": model,
     }
-    return Status("energy: counters", OK, f"since {snapshot.reset_time}", values)
+    return [*out, _status("energy: counters", f"since {snapshot.reset_time}", of_counters)]
 
 
-def _bus_status(snapshot: Snapshot) -> Status:
-    columns = snapshot.channels.arm
-    if not snapshot.bus_measured:
-        return Status("energy: bus", OK, "not measured by this source", {})
-    power, energy = snapshot.power, snapshot.since_reset.net
-    measured = energy[columns["bus"]]
-    values = {
-        "power_W": power[columns["bus"]],
-        "energy_J": measured,
-        "residual_W": power[columns["total"]] - power[columns["bus"]],
-        "residual_mean_W": snapshot.residual_mean,
-        "residual_std_W": snapshot.residual_std,
-        "residual_energy_J": energy[columns["total"]] - measured,
-        "standby_measured_W": snapshot.standby_measured,
-        "controller_energy_J": snapshot.controller_energy,
-    }
-    level = WARN if snapshot.drifting else OK
-    text = "the model drifts away from the measured power" if snapshot.drifting else "as modelled"
-    return Status("energy: bus", level, text, values)
-
-
-def _state_status(snapshot: Snapshot) -> Status:
-    columns, net = snapshot.channels, snapshot.since_reset.net
-    robot, safety = snapshot.robot_mode, snapshot.safety_mode
-    values: dict[str, object] = {
-        "robot_mode": None if robot is None else ROBOT_MODES.get(robot, robot),
-        "safety_mode": None if safety is None else SAFETY_MODES.get(safety, safety),
-        "payload_kg": snapshot.payload,
-        "speed_scaling": snapshot.speed_scaling,
-    }
-    for state in ArmState:
-        name = state.name.lower()
-        values[f"{name}_time_s"] = net[columns.state_time + state]
-        values[f"{name}_energy_J"] = net[columns.state_energy + state]
-    text = snapshot.state.name.lower().replace("_", " ")
-    return Status("energy: state", OK, text, values)
+def _status(name: str, text: str, values: Mapping[str, object]) -> Status:
+    return Status(name, OK, unsigned_zeros(text), values)
 
 
 def cycle_status(cycle: Cycle, channels: Channels) -> Status:
@@ -327,16 +278,16 @@ def prediction_statuses(
         optimized: the same path and duration for less energy; None if there is no such plan yet.
         reasons: why something is missing, by key.
     """
-    out = []
-    part = None if channels is None else channels.per_joint["electrical_power"]
+    out, net = [], None if measured is None or channels is None else measured.net
     for i, joint in enumerate(joints):
         values: dict[str, object] = {
             "electrical_energy_J": plan.electrical[i],
             "electrical_energy_std_J": plan.electrical_std[i],
             "mechanical_energy_J": plan.mechanical[i],
         }
-        if measured is not None and part is not None:
-            values["measured_electrical_energy_J"] = measured.net[part][i]
+        if net is not None and channels is not None:
+            own = net[channels.per_joint["electrical_power"]]
+            values["measured_electrical_energy_J"] = own[i]
         out.append(Status(f"prediction: {joint}", OK, f"{plan.electrical[i]:.1f} J", values))
     total: dict[str, object] = {
         "plan_stamp": stamp,
@@ -352,14 +303,13 @@ def prediction_statuses(
         total["optimized_peak_power_W"] = optimized.peak_power
         total["optimized_saving_percent"] = 100.0 * (1.0 - optimized.total / plan.total)
         text += f"; optimized {optimized.total:.0f} J, at most {optimized.peak_power:.0f} W"
-    if measured is not None and channels is not None:
-        total["measured_energy_J"] = measured.net[channels.arm["total"]]
-        total["measured_bus_energy_J"] = measured.net[channels.arm["bus"]]
+    if net is not None and measured is not None and channels is not None:
+        total["measured_energy_J"] = net[channels.arm["total"]]
+        total["measured_bus_energy_J"] = net[channels.arm["bus"]]
         total["measured_duration_s"] = measured.accounted + measured.unaccounted
-        text += f"; measured {measured.net[channels.arm['total']]:.0f} J"
+        text += f"; measured {net[channels.arm['total']]:.0f} J"
     total |= {key: reason for key, reason in (reasons or {}).items() if reason}
-    out.append(Status("prediction: total", OK, text, total))
-    return out
+    return [*out, Status("prediction: total", OK, text, total)]
 
 
 def refusal_statuses(stamp: str, reason: str) -> list[Status]:

@@ -6,6 +6,7 @@ import importlib
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from builtin_interfaces.msg import Duration, Time
@@ -30,7 +31,7 @@ from ur_energy_model.energy.topics import (
     joint_interfaces,
     level_of,
     number_topics,
-    other_numbers,
+    numbers,
     prediction_statuses,
     refusal_statuses,
     stamped_order,
@@ -60,28 +61,18 @@ class DynamicJointStates:
 
     def __init__(self) -> None:
         self.message_type: Any = None
-        try:
+        with suppress(ImportError):
             messages = importlib.import_module("control_msgs.msg")
-        except ImportError:
-            return
-        self.message_type = messages.DynamicJointState
-        self._interface_type = messages.InterfaceValue
+            self.message_type = messages.DynamicJointState
+            self._interface_type = messages.InterfaceValue
 
     def message(self, stamp: Time, values: Mapping[str, Mapping[str, float]]) -> Any:
-        """A message of values by joint name and interface name.
-
-        Raises:
-            RuntimeError: control_msgs is not installed.
-        """
-        if self.message_type is None:
-            raise RuntimeError("control_msgs is not installed")
+        """A message of values by joint name and interface name; control_msgs is installed."""
         return self.message_type(
             header=Header(stamp=stamp),
             joint_names=list(values),
             interface_values=[
-                self._interface_type(
-                    interface_names=list(each), values=[float(value) for value in each.values()]
-                )
+                self._interface_type(interface_names=list(each), values=list(each.values()))
                 for each in values.values()
             ],
         )
@@ -192,10 +183,6 @@ class EnergyPublishers:
         self._all_joints: LifecyclePublisher | None = None
         if self._dynamic.message_type is not None:
             self._all_joints = add_publisher(self._dynamic.message_type, topics.ENERGY_JOINTS)
-        self._of_total = {topics.TOTAL_POWER.name, topics.TOTAL_ENERGY.name}
-        self._live = [*self._numbers.values(), *(each[0] for each in self._energies), self._markers]
-        if self._all_joints is not None:
-            self._live.append(self._all_joints)
         self._heard: set[LifecyclePublisher] = set()
         self._heard_total: set[str] = set()
         self._heard_others: set[str] = set()
@@ -207,9 +194,12 @@ class EnergyPublishers:
         now = time.monotonic()
         if now - self._asked >= ASKED_AGAIN:
             self._asked = now
-            self._heard = {each for each in self._live if has_subscribers(each)}
-            heard = {name for name, each in self._numbers.items() if each in self._heard}
-            self._heard_total, self._heard_others = heard & self._of_total, heard - self._of_total
+            of_arm = [self._markers, *(each for each, _, _ in self._energies)]
+            of_arm += [] if self._all_joints is None else [self._all_joints]
+            self._heard = {each for each in of_arm if has_subscribers(each)}
+            heard = {name for name, each in self._numbers.items() if has_subscribers(each)}
+            self._heard_total = heard & {topics.TOTAL_POWER.name, topics.TOTAL_ENERGY.name}
+            self._heard_others = heard - self._heard_total
         if self._heard_total:
             self._publish_numbers(self._heard_total, total_numbers(snapshot))
 
@@ -225,25 +215,23 @@ class EnergyPublishers:
             stamp: time of its newest sample.
             joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
         """
-        heard = [each for each in self._energies if each[0] in self._heard]
-        values = energy_values(snapshot) if heard else None
-        for publisher, order, serialized in heard:
-            assert values is not None
-            publisher.publish(serialized(stamp, values[:, order]))
         if self._heard_others:
-            self._publish_numbers(self._heard_others, other_numbers(snapshot, self._joints))
+            self._publish_numbers(self._heard_others, numbers(snapshot, self._joints))
+        if not self._heard:
+            return
+        values = energy_values(snapshot)
+        for publisher, order, serialized in self._energies:
+            if publisher in self._heard:
+                publisher.publish(serialized(stamp, values[:, order]))
         if self._all_joints is not None and self._all_joints in self._heard:
             interfaces = joint_interfaces(snapshot, self._joints)
             self._all_joints.publish(self._dynamic.message(stamp, interfaces))
-        if (
-            snapshot.q is not None
-            and self._markers in self._heard
-            and self._markers_due.due(snapshot.time)
-        ):
+        shown, q = self._markers in self._heard, snapshot.q
+        if shown and q is not None and self._markers_due.due(snapshot.time):
             columns, power = snapshot.channels, snapshot.power
             markers = self._power_markers.message(
                 stamp,
-                joint_positions(snapshot.q),
+                joint_positions(q),
                 power[columns.per_joint["electrical_power"]],
                 float(power[columns.arm["total"]]),
             )

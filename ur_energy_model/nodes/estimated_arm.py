@@ -1,4 +1,4 @@
-"""EstimatedArm: what the estimator node has once the arm is identified."""
+"""What the estimator node has once the arm is identified: its model, counters and history."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from ur_energy_model.errors import (
     WrongRobotError,
     optional_import,
 )
-from ur_energy_model.learning.background import BackgroundLearning, LearningUpdate
+from ur_energy_model.learning.background import BackgroundLearning
 from ur_energy_model.learning.needs import next_needed
 from ur_energy_model.learning.state import StateStore, save_learned
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, model_words
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.nodes.lines import (
     Level,
     Line,
@@ -45,105 +44,11 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 if TYPE_CHECKING:  # its packages are needed for a history only
     from ur_energy_model.plant.live_history import LiveHistory
 
-# The first model of a running estimator: a file, loaded again after each change, or generic.
-
-
-class WatchedModel:
-    """A model file that is checked for changes, or the generic model of an arm.
-
-    Args:
-        path: path of the model file; None for the generic model.
-        robot: name or path of the robot description; empty for the robot of the model file.
-        period: shortest time between two checks of the file [s]; 0 for no checks.
-        to_be_written: a file that does not exist is no error: the model is the generic one until
-            a learned one is written.
-
-    Attributes:
-        path: path of the model file, None for the generic model.
-        first: the model as first loaded.
-        robot: description of its arm.
-        problem: why the present content of the file is not used; None if it is used.
-
-    Raises:
-        ModelFileError: the file cannot be used, or the robot has no generic model.
-        WrongRobotError: the model is of another arm than `robot`.
-    """
-
-    def __init__(
-        self, path: Path | None, robot: str, period: float, *, to_be_written: bool = False
-    ) -> None:
-        self.path = path
-        self.problem: str | None = None
-        self._period = period
-        self._due = 0.0
-        self._modified = self._modification_time()
-        if path is None or (to_be_written and self._modified is None):
-            self.robot = load_robot(robot)
-            self.first = generic_model(self.robot)
-            return
-        self.first = load_model(path)
-        self.robot = load_robot(robot or self.first.robot)
-        self._check_robot(self.first, path)
-
-    def note_written(self) -> None:
-        """The file was written by this process: it is no change to be loaded."""
-        self._modified = self._modification_time()
-
-    def load_if_changed(self) -> EnergyModel | None:
-        """Returns the new model if the file has changed, else None.
-
-        If the new file cannot be used, returns None and sets `problem`.
-        """
-        now = time.monotonic()
-        if self.path is None or self._period == 0 or now < self._due:
-            return None
-        self._due = now + self._period
-        modified = self._modification_time()
-        if modified is None or modified == self._modified:
-            return None
-        self._modified = modified
-        try:
-            model = load_model(self.path)
-            self._check_robot(model, self.path)
-        except UrEnergyError as error:
-            self.problem = str(error)
-            return None
-        self.problem = None
-        return model
-
-    def _check_robot(self, model: EnergyModel, path: Path) -> None:
-        """Raises WrongRobotError if the model is of another arm.
-
-        A model may name the path of a robot file that has been moved since.
-        """
-        try:
-            same = model.robot == self.robot.name or model.robot_name == self.robot.name
-        except RobotFileError:
-            same = True  # the file was moved; the estimator compares the joints
-        if not same:
-            raise WrongRobotError(
-                path,
-                f"is a model of {model.robot}, not of {self.robot.name}",
-                "give a model of this robot",
-            )
-
-    def _modification_time(self) -> int | None:
-        if self.path is None:
-            return None
-        try:
-            return self.path.stat().st_mtime_ns
-        except OSError:
-            return None
-
-
-# Options of the live estimator from the parameters of its node, and checks of these.
+# The parameters of the node: which of them belong together, and the options that they mean.
 
 
 def check_parameters(parameters: EstimatorParameters) -> None:
     """Refuse parameters without which the estimator cannot work.
-
-    Args:
-        parameters: of the node.
 
     Raises:
         InputError: bag is empty where the source is a bag, model_file where a learned model is to
@@ -162,30 +67,8 @@ def check_parameters(parameters: EstimatorParameters) -> None:
         raise InputError("estimator", problem, "name the arm, such as ur5e", field="robot_model")
 
 
-def first_model(parameters: EstimatorParameters, robot: str) -> WatchedModel | None:
-    """The model that the estimator begins with; None if the arm must be known first.
-
-    Args:
-        parameters: of the node.
-        robot: name of the arm or path of its robot file; empty if it is not known.
-
-    Raises:
-        ModelFileError: the file cannot be used, or the robot has no generic model.
-        WrongRobotError: the model is of another arm.
-        RobotFileError: no such robot.
-    """
-    path, keep = parameters.model_file, parameters.learn == "keep"
-    if not robot and (path is None or (keep and not path.exists())):
-        return None
-    return WatchedModel(path, robot, parameters.reload_period, to_be_written=keep)
-
-
 def live_options(parameters: EstimatorParameters) -> LiveOptions:
-    """Options of the live estimator.
-
-    Args:
-        parameters: of the node.
-    """
+    """Options of the live estimator."""
     by_motion = parameters.source == "joint_states" and parameters.cycle_trigger != "none"
     return LiveOptions(
         power=PowerOptions(
@@ -206,30 +89,53 @@ def live_options(parameters: EstimatorParameters) -> LiveOptions:
     )
 
 
-# ModelLearning: the parameter `learn` of the estimator: what is learned, kept and reported.
+# ArmModel: the model of a running estimator: a file, loaded again after each change, or generic;
+# and, with the parameter `learn`, what is learned beside it.
 
 CHANGE_SHOWN = 60.0
 """Time for which a change of the arm is a warning on /diagnostics [s]."""
 
 
-class ModelLearning:
-    """Learning beside the estimator, as the parameters say.
+class ArmModel:
+    """A model file that is checked for changes, or the generic model of an arm; and learning.
+
+    With learn:=keep, a file that does not exist is no error: the model is the generic one until a
+    learned one is written.
 
     Args:
-        model: that learning begins with.
         parameters: of the node.
+        robot: name or path of the robot description; empty for the robot of the model file.
+
+    Attributes:
+        path: path of the model file, None for the generic model.
+        base: the model of the file, or the generic one, that learning begins with.
+        robot: description of its arm.
+        problem: why the present content of the file is not used; None if it is used.
+        learning: the process that learns; None with learn:=off.
+
+    Raises:
+        ModelFileError: the file cannot be used, or the robot has no generic model.
+        WrongRobotError: the model is of another arm than `robot`.
+        RobotFileError: no such robot.
     """
 
-    def __init__(self, model: WatchedModel, parameters: EstimatorParameters) -> None:
-        self._model, self._keep = model, parameters.learn == "keep"
-        state_file, played = parameters.state_file, parameters.source == "bag"
-        # A bag that is played again would count twice.
-        store = None if played or state_file is None else StateStore(state_file)
-        self._once = played
-        self._background = BackgroundLearning(model.robot, model.first, store=store)
+    def __init__(self, parameters: EstimatorParameters, robot: str) -> None:
+        self.path: Path | None = parameters.model_file
+        self.problem: str | None = None
+        self.learning: BackgroundLearning | None = None
+        self._keep, self._played = parameters.learn == "keep", parameters.source == "bag"
+        self._period, self._due = parameters.reload_period, 0.0
+        self._modified = self._modification_time()
+        if self.path is None or (self._keep and self._modified is None):
+            self.robot = load_robot(robot)
+            self.base = generic_model(self.robot)
+        else:
+            self.base = load_model(self.path)
+            self.robot = load_robot(robot or self.base.robot)
+            self._check_robot(self.base)
         self._limit = RateLimit()
         self._lacking: str | None = None
-        """What the last line about it names, without numbers."""
+        """Subject of the last line about what the model lacks."""
         self._models, self._troubles = RepeatedLines(), RepeatedLines(Level.WARN)
         self._file = ProblemLines("learned models are written again", Level.WARN)
         self._disk = ProblemLines("what is learned is saved again", Level.WARN)
@@ -240,30 +146,58 @@ class ModelLearning:
         self._change_until = 0.0
         self._write_problem: str | None = None
         # Serial number of the arm of the model file.
-        self._owner: object = model.first.provenance.get("serial")
-
-    @property
-    def words(self) -> str:
-        """What was learned, to be added to the words about the first model; empty for nothing."""
-        version = self._background.version
-        if version == 0:
-            return ""
-        return f", version {version} learned from {self._minutes:.1f} min of work"
+        self._owner: object = self.base.provenance.get("serial")
+        if parameters.learn != "off":
+            # A bag that is played again would count twice.
+            state = None if self._played else parameters.state_file
+            store = None if state is None else StateStore(state)
+            self.learning = BackgroundLearning(self.robot, self.base, store=store)
 
     @property
     def version(self) -> int:
         """Of the model in use; 0 while nothing was learned."""
-        return self._background.version
+        return 0 if self.learning is None else self.learning.version
 
     @property
-    def friction(self) -> SessionFriction | None:
-        """Friction at present, over that of the model in use; None before it is known."""
-        return self._background.friction
+    def words(self) -> str:
+        """The model in use, in words."""
+        words = model_words(self.base, self.path)
+        if not self.version:
+            return words
+        words = words.removesuffix(", not identified")
+        return f"{words}, version {self.version} learned from {self._minutes:.1f} min of work"
 
     @property
     def warning(self) -> str | None:
         """A change of the arm that was noticed a moment ago, in words."""
         return self._change if time.monotonic() < self._change_until else None
+
+    def load_if_changed(self) -> EnergyModel | None:
+        """Returns the new model if the file has changed, else None.
+
+        If the new file cannot be used, returns None and sets `problem`.
+        """
+        now = time.monotonic()
+        if self.path is None or self._period == 0 or now < self._due:
+            return None
+        self._due = now + self._period
+        modified = self._modification_time()
+        if modified is None or modified == self._modified:
+            return None
+        self._modified, self.problem = modified, None
+        try:
+            model = load_model(self.path)
+            self._check_robot(model)
+        except UrEnergyError as error:
+            self.problem = str(error)
+            return None
+        return model
+
+    def begin_again(self, model: EnergyModel) -> None:
+        """Learn from another first model from now on: the model file was changed."""
+        self.base, self._owner = model, model.provenance.get("serial")
+        if self.learning is not None:
+            self.learning.begin_again(model)
 
     def offer(self, batch: Telemetry, attempt: int) -> None:
         """Learn from samples; never waits.
@@ -272,46 +206,64 @@ class ModelLearning:
             batch: follows the previous one.
             attempt: number of times that the source was opened; a bag is learned from once.
         """
-        if not self._once or attempt <= 1:
-            self._background.offer(batch)
+        if self.learning is not None and (attempt <= 1 or not self._played):
+            self.learning.offer(batch)
 
-    def poll(self, base: EnergyModel) -> tuple[EnergyModel | None, list[Line]]:
-        """The model to use from now on, None for the present one, and lines about the news.
-
-        Args:
-            base: the model that is not learned.
-        """
-        news = self._background.poll()
-        model = news.model
-        if model is None and news.other_arm:
-            model = base
-        lines = self._lines_of(news)
-        new = any(attempt.accepted for attempt in news.attempts)  # not one of before a restart
-        if news.model is not None and new and self._keep:
-            self._write(news.model)
-        file, disk = self._write_problem, self._background.disk_problem
+    def poll(self) -> tuple[EnergyModel | None, list[Line]]:
+        """The model to use from now on, None for the present one, and lines about the news."""
+        learning, lines = self.learning, list[Line]()
+        if learning is None:
+            return None, lines
+        news = learning.poll()
+        for trouble in news.troubles:
+            lines += self._troubles.happened(f"{trouble}; energies are counted as before")
+        for change in news.changes:
+            self._change, self._change_until = change.words, time.monotonic() + CHANGE_SHOWN
+            lines.append(Line(Level.WARN, f"change of the arm: {change.words}"))
+        accepted = [attempt for attempt in news.attempts if attempt.accepted]
+        if accepted:
+            self._reason = accepted[-1].reason
+        if (model := news.model) is not None:
+            learned = model.provenance.get("learned")
+            self._minutes = learning.learned_minutes
+            if isinstance(learned, dict):  # of the arm's work before this state, too
+                self._minutes = float(learned["minutes"])
+            text = f"model version {self.version} is used, "
+            text += f"learned from {self._minutes:.1f} min of work"
+            text += "" if self._reason is None else f": {self._reason}"
+            lines += self._models.happened(text)
+        need, minutes = next_needed(learning.needs), learning.learned_minutes
+        if minutes and (subject := without_numbers(need)) != self._lacking:
+            text = f"after {minutes:.1f} min of work the model lacks: {need}"
+            due = self._limit.line("lacks", Level.INFO, text, again=True)
+            self._lacking = subject if due else self._lacking
+            lines += due
+        if model is not None and accepted and self._keep:  # not one of before a restart
+            self._write(model)
+        file, disk = self._write_problem, learning.disk_problem
         lines += self._file.update(file and f"the learned model is not kept: {file}")
         lines += self._disk.update(disk and f"what is learned is not saved: {disk}")
-        return model, lines
-
-    def begin_again(self, model: EnergyModel) -> None:
-        """Learn from another first model from now on: the model file was changed."""
-        self._owner = model.provenance.get("serial")
-        self._background.begin_again(model)
-
-    def stop(self) -> None:
-        """End the process and save the state."""
-        self._background.stop()
+        return self.base if model is None and news.other_arm else model, lines
 
     def values(self) -> dict[str, object]:
         """Figures for /diagnostics."""
-        learning = self._background
+        learning = self.learning
+        if learning is None:
+            return {"learned_minutes": 0.0, "next_needed": "learn is off"}
+        because = self._reason or "learned before the last start"
+        friction, words = learning.friction, "that of the model"
+        if friction is not None and not np.isnan(friction.scale).all():
+            percent = zip(100.0 * friction.scale, 100.0 * CONFIDENCE * friction.std, strict=True)
+            words = ", ".join(
+                "unknown" if np.isnan(scale) else f"{scale:.0f} +-{half:.0f} %"
+                for scale, half in percent
+            )
         return {
             "model_version": learning.version,
             "learned_minutes": learning.learned_minutes,
             "next_needed": next_needed(learning.needs),
-            "learned_because": self._because(),
-            "friction_now": self._friction_words(),
+            "learned_because": because if learning.version else "nothing learned yet",
+            "friction_now": words,
             "last_change": self._change or "none",
             "learning_cpu_percent": 100.0 * learning.cpu_share,
             "learning_left_out": learning.left_out,
@@ -319,53 +271,12 @@ class ModelLearning:
             "learning_problem": learning.problem or self._write_problem or "none",
         }
 
-    def _because(self) -> str:
-        if self._background.version == 0:
-            return "nothing learned yet"
-        return self._reason or "learned before the last start"
-
-    def _friction_words(self) -> str:
-        friction = self.friction
-        if friction is None or np.isnan(friction.scale).all():
-            return "that of the model"
-        percent = zip(100.0 * friction.scale, 100.0 * CONFIDENCE * friction.std, strict=True)
-        return ", ".join(
-            "unknown" if np.isnan(scale) else f"{scale:.0f} +-{half:.0f} %"
-            for scale, half in percent
-        )
-
-    def _lines_of(self, news: LearningUpdate) -> list[Line]:
-        lines: list[Line] = []
-        for trouble in news.troubles:
-            lines += self._troubles.happened(f"{trouble}; energies are counted as before")
-        for change in news.changes:
-            self._change = change.words
-            self._change_until = time.monotonic() + CHANGE_SHOWN
-            lines.append(Line(Level.WARN, f"change of the arm: {change.words}"))
-        accepted = [attempt for attempt in news.attempts if attempt.accepted]
-        if accepted:
-            self._reason = accepted[-1].reason
-        if news.model is not None:
-            self._minutes = _minutes(news.model, self._background.learned_minutes)
-            text = f"model version {self.version} is used, "
-            text += f"learned from {self._minutes:.1f} min of work"
-            if self._reason is not None:
-                text += f": {self._reason}"
-            lines += self._models.happened(text)
-        need, minutes = next_needed(self._background.needs), self._background.learned_minutes
-        subject = without_numbers(need)
-        if minutes and subject != self._lacking:
-            text = f"after {minutes:.1f} min of work the model lacks: {need}"
-            due = self._limit.line("lacks", Level.INFO, text, again=True)
-            self._lacking = subject if due else self._lacking
-            lines += due
-        return lines
-
     def _write(self, model: EnergyModel) -> None:
         """Write a learned model to the model file."""
-        path = self._model.path
+        path, learning = self.path, self.learning
         assert path is not None  # see check_parameters
-        owner, serial = self._owner, self._background.serial
+        assert learning is not None
+        owner, serial = self._owner, learning.serial
         if None not in (owner, serial) and str(owner) != serial:
             self._write_problem = f"{path} is the model of arm {owner}, and this is arm {serial}"
             return
@@ -376,162 +287,51 @@ class ModelLearning:
             self._write_problem = str(error)
             return
         self._write_problem, self._owner = None, serial or owner
-        self._model.note_written()
-        self._background.note_written(written)
+        self._modified = self._modification_time()  # no change to be loaded
+        learning.note_written(written)
+
+    def _check_robot(self, model: EnergyModel) -> None:
+        """Raises WrongRobotError if the model is of another arm.
+
+        A model may name the path of a robot file that has been moved since.
+        """
+        try:
+            same = model.robot == self.robot.name or model.robot_name == self.robot.name
+        except RobotFileError:
+            same = True  # the file was moved; the estimator compares the joints
+        if not same:
+            raise WrongRobotError(
+                self.path or "",
+                f"is a model of {model.robot}, not of {self.robot.name}",
+                "give a model of this robot",
+            )
+
+    def _modification_time(self) -> int | None:
+        try:
+            return None if self.path is None else self.path.stat().st_mtime_ns
+        except OSError:
+            return None
 
 
-def _minutes(model: EnergyModel, default: float) -> float:
-    """Work that a learned model states to be learned from, else the default [min]."""
-    learned = model.provenance.get("learned")
-    return float(learned["minutes"]) if isinstance(learned, dict) else default
-
-
-class EstimatedArm:
-    """The arm of an estimator: model, counters, and what is learned about it.
+def first_model(parameters: EstimatorParameters, robot: str) -> ArmModel | None:
+    """The model that the estimator begins with; None if the arm must be known first.
 
     Args:
-        model: that the estimator begins with.
         parameters: of the node.
-        lock: guards the estimator against the thread that reads the samples.
-        on_cycle: called with each completed cycle.
+        robot: name of the arm or path of its robot file; empty if it is not known.
 
     Raises:
-        InputError: the state file is damaged, in use or belongs to another robot; the history's
-            address is none.
-        MissingPackageError: a package for the history is not installed.
-        WrongRobotError: model and description have different joints.
+        UrEnergyError: as `ArmModel`.
     """
-
-    def __init__(
-        self,
-        model: WatchedModel,
-        parameters: EstimatorParameters,
-        lock: threading.Lock,
-        on_cycle: Callable[[Cycle], None],
-    ) -> None:
-        self.model, self._lock = model, lock
-        self.base = model.first
-        """The model of the file, or the generic one, that learning begins with."""
-        self.learning: ModelLearning | None = None
-        if parameters.learn != "off":
-            self.learning = ModelLearning(model, parameters)
-        self.history: LiveHistory | None = None
-        if parameters.history_store:
-            with optional_import():
-                from ur_energy_model.plant.live_history import LiveHistory
-                from ur_energy_model.plant.schema import model_key
-
-            self.history = LiveHistory(
-                parameters.history_store,
-                model.robot.name,
-                model_key(model.path),
-                path=model.path,
-            )
-        try:
-            # Last, since it locks the state file.
-            self.estimator = LiveEstimator(
-                model.first,
-                model.robot,
-                live_options(parameters),
-                on_cycle=on_cycle,
-                on_powers=None if self.history is None else self._keep_powers,
-            )
-        except UrEnergyError:
-            self._close_history()
-            raise
-
-    @property
-    def robot(self) -> RobotDescription:
-        """Description of the arm."""
-        return self.model.robot
-
-    @property
-    def model_words(self) -> str:
-        """The model in use, in words."""
-        words = model_words(self.base, self.model.path)
-        learned = "" if self.learning is None else self.learning.words
-        return words.removesuffix(", not identified") + learned if learned else words
-
-    @property
-    def warning(self) -> str | None:
-        """Why the intervals of another arm's model are wider; None for the arm's own."""
-        warning = self.estimator.arm_warning
-        return None if warning is None else warning.replace("--same-arm", "same_arm:=true")
-
-    def problems(self, disk: str | None) -> tuple[str | None, str | None, str | None, str | None]:
-        """What is wrong with model file, counters, cycle log and history; None for nothing.
-
-        Args:
-            disk: problem of the counters.
-        """
-        history = None if self.history is None else self.history.problem
-        return self.model.problem, disk, self.estimator.log_problem, history
-
-    def reload(self) -> bool:
-        """Use a changed model file; returns whether it is used.
-
-        The present model stays in use if the new one cannot be used, see `WatchedModel.problem`.
-        """
-        model = self.model.load_if_changed()
-        if model is None:
-            return False
-        try:
-            with self._lock:
-                self.estimator.use_model(model)
-        except UrEnergyError as error:
-            self.model.problem = str(error)
-            return False
-        self.base = model
-        if self.learning is not None:
-            self.learning.begin_again(model)
-        self._name_model()
-        return True
-
-    def follow_learning(self) -> list[Line]:
-        """Use what was learned since the last call; returns lines about it."""
-        if self.learning is None:
-            return []
-        model, lines = self.learning.poll(self.base)
-        with self._lock:
-            if model is not None:
-                self.estimator.use_model(model)
-            self.estimator.calculator.use_friction(self.learning.friction)
-        if model is not None:
-            self._name_model()
-        return lines
-
-    def stop_learning(self) -> None:
-        """End the process that learns, and save its state."""
-        if self.learning is not None:
-            self.learning.stop()
-
-    def close(self) -> None:
-        """Save the counters, release the state file and finish the history."""
-        self.estimator.close()
-        self._close_history()
-
-    def _keep_powers(self, table: PowerTable, starts: Marks) -> None:
-        """Powers for the history (called in the reading thread, with the lock held)."""
-        if self.history is not None:
-            self.history.update(table, starts, self.estimator.calculator)
-
-    def _close_history(self) -> None:
-        if self.history is not None:
-            self.history.close()
-
-    def _name_model(self) -> None:
-        """Tell the history which model is in use."""
-        if self.history is not None:
-            from ur_energy_model.plant.schema import model_key
-
-            version = 0 if self.learning is None else self.learning.version
-            key = model_key(self.model.path)
-            self.history.use_model(f"{key}+learned{version}" if version else key)
+    path, keep = parameters.model_file, parameters.learn == "keep"
+    if not robot and (path is None or (keep and not path.exists())):
+        return None
+    return ArmModel(parameters, robot)
 
 
 def arm_of(
     info: RecordingInfo, parameters: EstimatorParameters, joints: tuple[str, ...]
-) -> WatchedModel:
+) -> ArmModel:
     """The model for the arm that the samples are of.
 
     Args:
@@ -549,8 +349,124 @@ def arm_of(
     if info.robot is None:
         problem = "its dashboard server does not say which arm it is"
         raise ControllerError(parameters.robot_ip, problem, remedy)
-    model = first_model(parameters, info.robot)
-    assert model is not None
+    model = ArmModel(parameters, info.robot)
     if model.robot.joint_names != joints:
         raise InputError(info.source, f"is a {info.robot} with other joints", remedy)
     return model
+
+
+class EstimatedArm:
+    """The arm of an estimator: model, counters, and its history.
+
+    Args:
+        model: that the estimator begins with.
+        parameters: of the node.
+        lock: guards the estimator against the thread that reads the samples.
+        on_cycle: called with each completed cycle.
+
+    Raises:
+        InputError: the state file is damaged, in use or belongs to another robot; the history's
+            address is none.
+        MissingPackageError: a package for the history is not installed.
+        WrongRobotError: model and description have different joints.
+    """
+
+    def __init__(
+        self,
+        model: ArmModel,
+        parameters: EstimatorParameters,
+        lock: threading.Lock,
+        on_cycle: Callable[[Cycle], None],
+    ) -> None:
+        self.model, self._lock = model, lock
+        self.history: LiveHistory | None = None
+        if parameters.history_store:
+            with optional_import():
+                from ur_energy_model.plant.live_history import LiveHistory
+                from ur_energy_model.plant.schema import model_key
+
+            self._model_key = model_key
+            self.history = LiveHistory(
+                parameters.history_store,
+                model.robot.name,
+                model_key(model.path),
+                path=model.path,
+            )
+        try:
+            # Last, since it locks the state file.
+            self.estimator = LiveEstimator(
+                model.base,
+                model.robot,
+                live_options(parameters),
+                on_cycle=on_cycle,
+                on_powers=None if self.history is None else self._keep_powers,
+            )
+        except UrEnergyError:
+            self._close_history()
+            raise
+
+    @property
+    def robot(self) -> RobotDescription:
+        """Description of the arm."""
+        return self.model.robot
+
+    @property
+    def warning(self) -> str | None:
+        """Why the intervals of another arm's model are wider; None for the arm's own."""
+        warning = self.estimator.arm_warning
+        return None if warning is None else warning.replace("--same-arm", "same_arm:=true")
+
+    def reload(self) -> bool:
+        """Use a changed model file; returns whether it is used.
+
+        The present model stays in use if the new one cannot be used, see `ArmModel.problem`.
+        """
+        model = self.model.load_if_changed()
+        if model is None:
+            return False
+        try:
+            with self._lock:
+                self.estimator.use_model(model)
+        except UrEnergyError as error:
+            self.model.problem = str(error)
+            return False
+        self.model.begin_again(model)
+        self._name_model()
+        return True
+
+    def follow_learning(self) -> list[Line]:
+        """Use what was learned since the last call; returns lines about it."""
+        model, lines = self.model.poll()
+        if self.model.learning is not None:
+            with self._lock:
+                if model is not None:
+                    self.estimator.use_model(model)
+                self.estimator.calculator.use_friction(self.model.learning.friction)
+        if model is not None:
+            self._name_model()
+        return lines
+
+    def stop_learning(self) -> None:
+        """End the process that learns, and save its state."""
+        if self.model.learning is not None:
+            self.model.learning.stop()
+
+    def close(self) -> None:
+        """Save the counters, release the state file and finish the history."""
+        self.estimator.close()
+        self._close_history()
+
+    def _keep_powers(self, table: PowerTable, starts: Marks) -> None:
+        """Powers for the history (called in the reading thread, with the lock held)."""
+        if self.history is not None:
+            self.history.update(table, starts, self.estimator.calculator)
+
+    def _close_history(self) -> None:
+        if self.history is not None:
+            self.history.close()
+
+    def _name_model(self) -> None:
+        """The rows of the history name the model that is in use."""
+        if self.history is not None:
+            key, version = self._model_key(self.model.path), self.model.version
+            self.history.use_model(f"{key}+learned{version}" if version else key)

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -26,8 +25,8 @@ from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.estimated_arm import (
+    ArmModel,
     EstimatedArm,
-    WatchedModel,
     arm_of,
     check_parameters,
     first_model,
@@ -43,61 +42,19 @@ from ur_energy_model.nodes.ros import OK, WARN, status, time_message
 from ur_energy_model.nodes.sources import DEPTH, joint_states_source, source_of
 from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading
 from ur_energy_model.sinks.options import SinkOptions, open_sinks
-from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading, SinkStatus
+from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
 
-# Services of the estimator: reset, interval reading, start of a cycle.
-
-
-class EnergyServices:
-    """Answers the services with the present estimator.
-
-    Args:
-        add_service: adds a Trigger service to the node.
-        estimator: returns the estimator, or raises an error of this package while there is none.
-        lock: guards the estimator against the thread that reads the samples.
-        actions: what sinks may ask for too.
-    """
-
-    def __init__(
-        self,
-        add_service: Callable[[names.Service, Callable[[], str]], None],
-        estimator: Callable[[], LiveEstimator],
-        lock: threading.Lock,
-        actions: ArmActions,
-    ) -> None:
-        self._estimator, self._lock, self._actions = estimator, lock, actions
-        add_service(names.RESET_ENERGY, self._reset_energy)
-        add_service(names.READ_INTERVAL, self._read_interval)
-        add_service(names.START_CYCLE, self._start_cycle)
-
-    def _reset_energy(self) -> str:
-        self._actions.reset("service call")
-        problem = self._estimator().disk_problem
-        text = "energy counters are zero"
-        return text if problem is None else f"{text}, but not saved: {problem}"
-
-    def _read_interval(self) -> str:
-        return json.dumps(self._actions.read_interval())
-
-    def _start_cycle(self) -> str:
-        estimator = self._estimator()
-        with self._lock:
-            estimator.start_cycle()
-        return "a cycle starts with the next sample"
-
-
 # EstimatorSinkGroup: the sinks of the estimator node, by its parameters.
 
 
-class EstimatorSinkGroup:
-    """Updates the sinks and reports their status.
+class EstimatorSinkGroup(SinkGroup):
+    """Sinks that report their status.
 
     Args:
         node: full name of the node.
-        joints: names of the joints, prefix included.
         options: of the sinks.
         actions: what their clients may ask of the estimator.
 
@@ -106,52 +63,19 @@ class EstimatorSinkGroup:
         MissingPackageError: the package of a sink is not installed.
     """
 
-    def __init__(
-        self,
-        node: str,
-        joints: tuple[str, ...],
-        options: SinkOptions,
-        actions: ArmActions,
-    ) -> None:
-        self._node, self._joints = node, joints
-        self._outlets = SinkGroup(open_sinks(options, actions), options.sink_rate)
+    def __init__(self, node: str, options: SinkOptions, actions: ArmActions) -> None:
+        super().__init__(open_sinks(options, actions), options.sink_rate)
+        self._node = node
         self._lines = {
             each.name: ProblemLines(f"{each.name} works again", Level.WARN)
-            for each in self._outlets.statuses
+            for each in self.statuses
         }
         self._worked: set[str] = set()
-        self._make: Callable[[], ArmReading | None] = lambda: None
-
-    def note_cycle(self, cycle: Cycle) -> None:
-        """Keep a completed cycle for the next reading."""
-        self._outlets.note_cycle(cycle)
-
-    def offer(self, arm: EstimatedArm, batch: Telemetry, reader: SourceReader | None) -> None:
-        """Offer a reading to the sinks if one is due; the estimator's lock is held.
-
-        Args:
-            arm: of the estimator.
-            batch: last samples.
-            reader: that they come from.
-        """
-        self._make = partial(self._reading, arm, batch, reader)
-        self._outlets.offer(float(batch.time[-1]), self._make)
-
-    def offer_last(self) -> None:
-        """Offer a reading after the last samples of a recording; the estimator's lock is held."""
-        self._outlets.offer_at_once(self._make)
-
-    def _reading(
-        self, arm: EstimatedArm, batch: Telemetry, reader: SourceReader | None
-    ) -> ArmReading | None:
-        link = LinkStatus() if reader is None else reader.link
-        joints, words = self._joints, arm.model_words
-        return estimator_reading(arm.estimator, "sinks", batch, link, words, joints)
 
     def lines(self) -> list[Line]:
         """Lines due now: sinks that begin to work, fail, and work again."""
         lines = list[Line]()
-        for each in self._outlets.statuses:
+        for each in self.statuses:
             if each.problem is None and each.name not in self._worked:
                 self._worked.add(each.name)
                 lines.append(Line(Level.INFO, f"energies go to {each.name}"))
@@ -160,23 +84,22 @@ class EstimatorSinkGroup:
                 lines += self._lines[each.name].update(problem)
         return lines
 
-    def statuses(self) -> list[DiagnosticStatus]:
+    def diagnostics(self) -> list[DiagnosticStatus]:
         """One status for each sink."""
-        return [self._status(each) for each in self._outlets.statuses]
-
-    def _status(self, sink: SinkStatus) -> DiagnosticStatus:
-        values: dict[str, object] = {
-            "delivered": sink.delivered,
-            "dropped": sink.dropped,
-            "waiting": sink.waiting,
-            "clients": sink.clients,
-        }
-        level = OK if sink.problem is None else WARN
-        return status(f"{self._node}: sink {sink.name}", level, sink.problem or "works", values)
-
-    def close(self) -> None:
-        """Close the sinks."""
-        self._outlets.close()
+        return [
+            status(
+                f"{self._node}: sink {sink.name}",
+                OK if sink.problem is None else WARN,
+                sink.problem or "works",
+                {
+                    "delivered": sink.delivered,
+                    "dropped": sink.dropped,
+                    "waiting": sink.waiting,
+                    "clients": sink.clients,
+                },
+            )
+            for sink in self.statuses
+        ]
 
 
 SWITCH_INTERVAL = 0.0002
@@ -203,6 +126,7 @@ class EstimatorNode(ManagedNode):
         self._lock = threading.Lock()
         self._reader: SourceReader | None = None
         self._arm: EstimatedArm | None = None
+        self._last_batch: Telemetry | None = None
 
     @property
     def robot_name(self) -> str | None:
@@ -226,7 +150,9 @@ class EstimatorNode(ManagedNode):
             self._clock_topic = self.add_publisher(Clock, names.CLOCK)
         self._stamp: int | None = None
         self._actions = estimator_actions(self._estimator, self._lock, self._joints)
-        EnergyServices(self.add_service, self._estimator, self._lock, self._actions)
+        self.add_service(names.RESET_ENERGY, self._reset_energy)
+        self.add_service(names.READ_INTERVAL, lambda: json.dumps(self._actions.read_interval()))
+        self.add_service(names.START_CYCLE, self._start_cycle)
         self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True)
         self._joint_states = None
         if self.parameters.source == "joint_states":
@@ -242,9 +168,7 @@ class EstimatorNode(ManagedNode):
         self._publishing = Decimator(self.parameters.publish_rate)
         self.say(self._lines.begin())
         sys.setswitchinterval(SWITCH_INTERVAL)
-        self._outlets = EstimatorSinkGroup(
-            self.full_name, self._joints, self.parameters.sinks, self._actions
-        )
+        self._outlets = EstimatorSinkGroup(self.full_name, self.parameters.sinks, self._actions)
         if self._arm is not None:
             self._describe(self._arm)
         self._reader = SourceReader(
@@ -284,7 +208,7 @@ class EstimatorNode(ManagedNode):
             with self._lock:
                 self._arm.estimator.set_options(live_options(self.parameters))
 
-    def _on_arm_identified(self, model: WatchedModel) -> EstimatedArm:
+    def _on_arm_identified(self, model: ArmModel) -> EstimatedArm:
         """Start estimating once the arm is identified."""
         arm = EstimatedArm(model, self.parameters, self._lock, self._on_cycle)
         self._plans = PlanPredictions(
@@ -295,9 +219,21 @@ class EstimatorNode(ManagedNode):
             on_trajectory=self._energy.publish_optimized,
         )
         self._lines.robot = model.robot.name
-        self.say(self._lines.model(model.path, model.first))
+        self.say(self._lines.model(model.path, model.base))
         self._arm = arm
         return arm
+
+    def _reset_energy(self) -> str:
+        self._actions.reset("service call")
+        problem = self._estimator().disk_problem
+        text = "energy counters are zero"
+        return text if problem is None else f"{text}, but not saved: {problem}"
+
+    def _start_cycle(self) -> str:
+        estimator = self._estimator()
+        with self._lock:
+            estimator.start_cycle()
+        return "a cycle starts with the next sample"
 
     def _describe(self, arm: EstimatedArm) -> None:
         if self._description_topic is not None:
@@ -352,11 +288,12 @@ class EstimatorNode(ManagedNode):
             self._publish(snapshot)
         if snapshots:
             self._plans.follow(snapshots[-1])
-        with self._lock:
-            self._health.record_batch(batch)
-            self._outlets.offer(arm, batch, self._reader)
-        if arm.learning is not None and self._reader is not None:
-            arm.learning.offer(batch, self._reader.attempts)
+        self._health.record_batch(batch)
+        if self._outlets.sinks:
+            self._last_batch = batch
+            with self._lock:
+                self._outlets.offer(float(batch.time[-1]), self._reading)
+        arm.model.offer(batch, 1 if self._reader is None else self._reader.attempts)
 
     def _finish_bag(self) -> None:
         """Publish what the last samples of a bag, which may not fill a period, have changed."""
@@ -366,8 +303,17 @@ class EstimatorNode(ManagedNode):
         if snapshot is not None:
             self._publish(snapshot)
             self._plans.follow(snapshot)
-        with self._lock:
-            self._outlets.offer_last()
+        if self._last_batch is not None:
+            with self._lock:
+                self._outlets.offer_at_once(self._reading)
+
+    def _reading(self) -> ArmReading | None:
+        """The present reading for the sinks; the estimator's lock is held."""
+        arm, batch = self._arm, self._last_batch
+        if arm is None or batch is None:
+            return None
+        link = LinkStatus() if self._reader is None else self._reader.link
+        return estimator_reading(arm.estimator, "sinks", batch, link, arm.model.words, self._joints)
 
     def _publish(self, snapshot: Snapshot) -> None:
         """Publish the topics of publish_rate."""
@@ -387,11 +333,11 @@ class EstimatorNode(ManagedNode):
             return
         arm = self._arm
         if arm is None:
-            self.publish_diagnostics(self._health.statuses_before_arm(self._reader), self._now())
+            self.publish_diagnostics(self._health.statuses(None, self._reader, None), self._now())
             self.say(self._lines.source(self._reader))
             return
         if arm.reload():
-            self.say(self._lines.model(arm.model.path, arm.base))
+            self.say(self._lines.model(arm.model.path, arm.model.base))
         self.say(arm.follow_learning())
         with self._lock:
             snapshot = arm.estimator.snapshot("summary")
@@ -400,12 +346,12 @@ class EstimatorNode(ManagedNode):
         stamp = self._now()
         if snapshot is not None:
             self.say(self._lines.arm(snapshot.note, arm.warning))
-            self._energy.publish_summary(snapshot, stamp, arm.model_words)
-        statuses = *self._health.statuses(snapshot, self._reader, arm), *self._outlets.statuses()
+            self._energy.publish_summary(snapshot, stamp, arm.model.words)
+        statuses = *self._health.statuses(snapshot, self._reader, arm), *self._outlets.diagnostics()
         self.publish_diagnostics(statuses, stamp)
         self.say(self._lines.source(self._reader))
         self.say(self._outlets.lines())
-        self.say(self._lines.problems(*arm.problems(self._health.disk_problem)))
+        self.say(self._lines.problems(arm, self._health.disk_problem))
 
     def _fail(self, failure: BaseException) -> None:
         """End the process because the source can no longer be read."""

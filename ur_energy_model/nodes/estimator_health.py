@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -31,14 +32,12 @@ from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, status
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry, same_serial
 
-if TYPE_CHECKING:  # its packages are needed for a history only
-    from ur_energy_model.plant.live_history import LiveHistory
-
 MAX_LATENCIES = 2000
 """Largest number of latencies kept between two reports."""
 MISSED_SHARE = 0.02
 """Share of publications whose absence is a warning."""
-LEARN_OFF: Mapping[str, object] = {"learned_minutes": 0.0, "next_needed": "learn is off"}
+Part: TypeAlias = tuple[bytes, str, dict[str, object]]
+"""Level, message and values of a status."""
 
 
 class EstimatorHealth:
@@ -57,8 +56,7 @@ class EstimatorHealth:
     def __init__(self, node: str) -> None:
         self._node = node
         self._latency: deque[float] = deque(maxlen=MAX_LATENCIES)
-        self._samples = 0
-        self._gaps = 0
+        self._samples = self._gaps = 0
         self._last_arrival: float | None = None
         self._since = time.monotonic()
         self._hardware = ""
@@ -79,55 +77,46 @@ class EstimatorHealth:
         self._hardware = batch.info.serial or batch.info.robot or batch.info.source
 
     def statuses(
-        self, snapshot: Snapshot | None, reader: SourceReader | None, arm: EstimatedArm
+        self, snapshot: Snapshot | None, reader: SourceReader | None, arm: EstimatedArm | None
     ) -> list[DiagnosticStatus]:
-        """Statuses of source, model and counters; starts a new interval."""
+        """Statuses of source, model, counters and history; starts a new interval.
+
+        Args:
+            snapshot: present state, None before the first sample.
+            reader: of the samples, None before it is started.
+            arm: None while it is not known which arm it is.
+        """
+        parts = {"source": self._source(snapshot, reader), "model": self._model(snapshot, arm)}
+        problem = self.disk_problem or (None if arm is None else arm.estimator.log_problem)
+        counters: dict[str, object] = {}
+        if snapshot is not None:
+            counters = {"since": snapshot.reset_time, "serial": snapshot.serial or "unknown"}
+            counters |= {} if snapshot.note is None else {"note": snapshot.note}
+        parts["counters"] = (OK if problem is None else ERROR, problem or "kept", counters)
+        if arm is not None and arm.history is not None:
+            problem = arm.history.problem
+            values: dict[str, object] = {"history_store": arm.history.address}
+            level = OK if problem is None else WARN
+            parts["history"] = level, problem or "written each minute", values
         return [
-            self._source(snapshot, reader),
-            self._model(snapshot, arm),
-            self._counters(snapshot, arm.estimator.log_problem),
-            *(() if arm.history is None else (self._history(arm.history),)),
+            status(f"{self._node}: {name}", *part, self._hardware) for name, part in parts.items()
         ]
 
-    def statuses_before_arm(self, reader: SourceReader | None) -> list[DiagnosticStatus]:
-        """Statuses while it is not known which arm it is."""
-        text = "the arm is not known yet; the controller or the bag states which it is"
-        values = {"model": None, "learned_minutes": 0.0, "next_needed": None}
-        return [
-            self._source(None, reader),
-            status(f"{self._node}: model", OK, text, values, self._hardware),
-            self._counters(None, None),
-        ]
-
-    def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> DiagnosticStatus:
+    def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> Part:
         now = time.monotonic()
         seconds = max(now - self._since, 1e-3)
-        rate, published = self._samples / seconds, self.published
-        missed = self.missed - self._missed
-        self._samples = self.published = 0
-        self._since, self._missed = now, self.missed
-        age = None if self._last_arrival is None else now - self._last_arrival
-        unaccounted = 0.0 if snapshot is None else snapshot.lifetime.unaccounted
-        losing = unaccounted > self._unaccounted and snapshot is not None
-        self._unaccounted = unaccounted
-        problem = None if reader is None else reader.why_silent
-        level, text = OK, "samples arrive"
-        if reader is not None and reader.ended:
-            text = "the bag has ended"
-        elif problem is not None:
-            level, text = ERROR, problem
-        elif age is None or age > SILENT_AFTER:
-            level, text = ERROR, "no samples; is the controller on and reachable?"
-        elif losing:
-            level, text = WARN, "samples are missing; their energy is unaccounted"
-        elif missed > MISSED_SHARE * published:
-            text = "publish_rate is not reached: the processor is busy, or the rate too high"
-            level = WARN
         values: dict[str, object] = {
-            "rate_Hz": rate,
-            "published_Hz": published / seconds,
+            "rate_Hz": self._samples / seconds,
+            "published_Hz": self.published / seconds,
             "publications_missed": self.missed,
-            **self._latencies(),
+        }
+        taken = np.array(self._latency)
+        if len(taken):  # from the newest sample's host stamp to its publication
+            percentiles = 1e3 * np.percentile(taken, [50, 99, 100])
+            names = ("latency_p50_ms", "latency_p99_ms", "latency_max_ms")
+            values |= zip(names, percentiles.tolist(), strict=True)
+        age = None if self._last_arrival is None else now - self._last_arrival
+        values |= {
             "age_s": age,
             "gaps": self._gaps,
             "reconnects": 0 if reader is None else reader.reconnects,
@@ -138,50 +127,60 @@ class EstimatorHealth:
         if HOST_CLOCK.check():
             values["clock_steps"] = HOST_CLOCK.steps
             values["clock"] = HOST_CLOCK.describe_step()
+        unaccounted = 0.0
         if snapshot is not None:
+            unaccounted = snapshot.lifetime.unaccounted
             values |= {
                 "samples": snapshot.samples,
                 "refused_samples": snapshot.refused,
                 "controller_restarts": snapshot.controller_restarts,
                 "unaccounted_s": unaccounted,
             }
-        return status(f"{self._node}: source", level, text, values, self._hardware)
-
-    def _latencies(self) -> dict[str, float]:
-        """Percentiles [ms] of the time from the newest sample's host stamp to its publication."""
-        taken = np.array(self._latency)
+        missed = self.missed - self._missed > MISSED_SHARE * self.published
+        slow = "publish_rate is not reached: the processor is busy, or the rate too high"
+        problem = None if reader is None else reader.why_silent
+        if reader is not None and reader.ended:
+            level, text = OK, "the bag has ended"
+        elif problem is not None:
+            level, text = ERROR, problem
+        elif age is None or age > SILENT_AFTER:
+            level, text = ERROR, "no samples; is the controller on and reachable?"
+        elif unaccounted > self._unaccounted:
+            level, text = WARN, "samples are missing; their energy is unaccounted"
+        else:
+            level, text = (WARN, slow) if missed else (OK, "samples arrive")
         self._latency.clear()
-        if not len(taken):
-            return {}
-        p50, p99, worst = 1e3 * np.percentile(taken, [50, 99, 100])
-        return {"latency_p50_ms": p50, "latency_p99_ms": p99, "latency_max_ms": worst}
+        self._samples = self.published = 0
+        self._since, self._missed, self._unaccounted = now, self.missed, unaccounted
+        return level, text, values
 
-    def _model(self, snapshot: Snapshot | None, arm: EstimatedArm) -> DiagnosticStatus:
-        calculator, model_file = arm.estimator.calculator, arm.model
+    def _model(self, snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
+        if arm is None:
+            text = "the arm is not known yet; the controller or the bag states which it is"
+            return OK, text, {"model": None, "learned_minutes": 0.0, "next_needed": None}
+        model, calculator = arm.model, arm.estimator.calculator
+        standby, path = calculator.standby, model.path
+        remedy = "identify the arm again" if model.learning is None else "learning follows"
         level, text = OK, "agrees with the bus power"
         if snapshot is None or not snapshot.bus_measured:
             text = "not compared: no bus power"
         elif snapshot.drifting:
-            remedy = "identify the arm again" if arm.learning is None else "learning follows"
             level, text = WARN, f"drifts away from the bus power; {remedy}"
-        elif calculator.standby.at_limit:
+        elif standby.at_limit:
             level, text = WARN, "standby power is beyond the limit of the model's"
-        if arm.warning is not None:
-            level, text = WARN, arm.warning
-        if arm.learning is not None and arm.learning.warning is not None:
-            level, text = WARN, arm.learning.warning
-        if model_file.problem is not None:
-            level, text = WARN, model_file.problem
+        warning = model.problem or model.warning or arm.warning
+        if warning is not None:
+            level, text = WARN, warning
         values: dict[str, object] = {
-            "model": arm.model_words,
-            "model_file": "none" if model_file.path is None else str(model_file.path),
+            "model": model.words,
+            "model_file": "none" if path is None else str(path),
             "robot": calculator.model.robot,
-            "age_days": None if model_file.path is None else age_of(model_file.path),
+            "age_days": None if path is None else age_of(path),
             "standby_model_W": calculator.model.bus.standby,
-            "standby_W": calculator.standby.power,
-            "standby_std_W": calculator.standby.std,
-            "session_anchored": calculator.standby.anchored,
-            **(LEARN_OFF if arm.learning is None else arm.learning.values()),
+            "standby_W": standby.power,
+            "standby_std_W": standby.std,
+            "session_anchored": standby.anchored,
+            **model.values(),
         }
         if snapshot is not None and snapshot.bus_measured:
             values |= {
@@ -189,33 +188,14 @@ class EstimatorHealth:
                 "residual_std_W": snapshot.residual_std,
                 "drift_alarm": snapshot.drifting,
             }
-        return status(f"{self._node}: model", level, text, values, self._hardware)
-
-    def _counters(self, snapshot: Snapshot | None, log_problem: str | None) -> DiagnosticStatus:
-        problem = self.disk_problem or log_problem
-        values: dict[str, object] = {}
-        if snapshot is not None:
-            values = {"since": snapshot.reset_time, "serial": snapshot.serial or "unknown"}
-            if snapshot.note is not None:
-                values["note"] = snapshot.note
-        level = OK if problem is None else ERROR
-        return status(f"{self._node}: counters", level, problem or "kept", values, self._hardware)
-
-    def _history(self, history: LiveHistory) -> DiagnosticStatus:
-        level, text = OK, "written each minute"
-        if history.problem is not None:
-            level, text = WARN, history.problem
-        values = {"history_store": history.address}
-        return status(f"{self._node}: history", level, text, values, self._hardware)
+        return level, text, values
 
 
 def age_of(path: Path) -> float | None:
     """Days since a file was written; None if it does not exist."""
-    try:
-        written = datetime.fromtimestamp(path.stat().st_mtime, tz=timezone.utc)
-    except OSError:
-        return None
-    return (datetime.now(timezone.utc) - written).total_seconds() / 86400.0
+    with suppress(OSError):
+        return (time.time() - path.stat().st_mtime) / 86400.0
+    return None
 
 
 # The line about the model that an estimator uses: its arm, age, origin and held-out errors.
@@ -235,7 +215,12 @@ def model_line(path: Path | None, model: EnergyModel, now: datetime | None = Non
     if path is None or is_generic(model):
         return Line(Level.INFO, f"model: {model_words(model, path)}")
     made_by = model.provenance
-    age = _age_days(made_by.get("date"), now)
+    age = None
+    with suppress(ValueError):
+        made = datetime.fromisoformat(str(made_by.get("date")))
+        made = made if made.tzinfo is not None else made.replace(tzinfo=timezone.utc)
+        now = datetime.now(timezone.utc) if now is None else now
+        age = max(0.0, (now - made).total_seconds() / 86400.0)
     parts = [f"model {path}: {model.robot}"]
     if made_by.get("serial"):
         parts.append(f"serial {made_by['serial']}")
@@ -248,22 +233,11 @@ def model_line(path: Path | None, model: EnergyModel, now: datetime | None = Non
     if made_by.get("simulated"):
         origin += " of a simulated arm"
     parts.append(origin if origin != "identified" else "date and recordings unknown")
-    verdict = _held_out(model.validation)
-    parts.append(verdict or "not checked on held-out recordings")
+    parts.append(_held_out(model.validation) or "not checked on held-out recordings")
     old = age is not None and age > OLD_DAYS
     if old:
         parts.append("check it against a new recording (ur_energy evaluate)")
     return Line(Level.WARN if old else Level.INFO, ", ".join(parts))
-
-
-def _age_days(date: object, now: datetime | None) -> float | None:
-    try:
-        made = datetime.fromisoformat(str(date))
-    except ValueError:
-        return None
-    made = made if made.tzinfo is not None else made.replace(tzinfo=timezone.utc)
-    now = datetime.now(timezone.utc) if now is None else now
-    return max(0.0, (now - made).total_seconds() / 86400.0)
 
 
 def _held_out(validation: Sequence[Mapping[str, Any]]) -> str | None:
@@ -271,33 +245,22 @@ def _held_out(validation: Sequence[Mapping[str, Any]]) -> str | None:
 
     Recordings of a fitted motion or of another arm do not count.
     """
-    powers = [
-        entry["power"]
-        for entry in validation
-        if isinstance(entry.get("power"), Mapping)
-        and entry.get("motion") not in ("fitted", "same motion again")
-        and not _of_another_arm(entry.get("serials"))
-    ]
-    errors = {
-        key: [abs(float(power[key])) for power in powers if _is_number(power.get(key))]
-        for key in ("rmse", "energy_error_percent")
-    }
-    if not errors["rmse"]:
+    rmse, energy = list[float](), list[float]()
+    for entry in validation:
+        power, arms = entry.get("power"), entry.get("serials")
+        arms = arms if isinstance(arms, Mapping) else {}
+        other = same_serial(arms.get("model"), arms.get("recording")) is False
+        fitted = entry.get("motion") in ("fitted", "same motion again")
+        if other or fitted or not isinstance(power, Mapping):
+            continue
+        for errors, key in ((rmse, "rmse"), (energy, "energy_error_percent")):
+            if isinstance(value := power.get(key), int | float):
+                errors.append(abs(float(value)))
+    if not rmse:
         return None
-    text = f"held-out power within {max(errors['rmse']):.1f} W rms"
-    if errors["energy_error_percent"]:
-        text += f" and energy within {max(errors['energy_error_percent']):.1f} %"
-    return f"{text} ({count(len(errors['rmse']), 'recording')})"
-
-
-def _of_another_arm(serials: object) -> bool:
-    if not isinstance(serials, Mapping):
-        return False
-    return same_serial(serials.get("model"), serials.get("recording")) is False
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
+    text = f"held-out power within {max(rmse):.1f} W rms"
+    text += f" and energy within {max(energy):.1f} %" if energy else ""
+    return f"{text} ({count(len(rmse), 'recording')})"
 
 
 # EstimatorLines: what an operator needs to know of a running estimator.
@@ -318,12 +281,13 @@ class EstimatorLines:
         self.robot: str | None = None
         topic = parameters.source == "joint_states"
         self._connection = ConnectionLines("joint_states" if topic else parameters.robot_ip)
-        self._counters = ProblemLines("the energy counters are saved again")
-        self._log = ProblemLines("the cycle log is written again")
-        self._history = ProblemLines("the history is written again", Level.WARN)
-        self._model_file = ProblemLines("the model file can be used again", Level.WARN)
-        self._models = RepeatedLines()
-        self._bag = RepeatedLines()
+        self._problems = {
+            "model file": ProblemLines("the model file can be used again", Level.WARN),
+            "counters": ProblemLines("the energy counters are saved again"),
+            "log": ProblemLines("the cycle log is written again"),
+            "history": ProblemLines("the history is written again", Level.WARN),
+        }
+        self._models, self._bag = RepeatedLines(), RepeatedLines()
         self._plans = RepeatedLines(Level.WARN)
         self._clock = ClockLines()
         self._notes: tuple[str | None, ...] = ()
@@ -345,26 +309,35 @@ class EstimatorLines:
         """The line about a plan whose energy cannot be predicted, if it is due."""
         return self._plans.happened(f"no prediction: {problem}")
 
-    def problems(
-        self, model_file: str | None, counters: str | None, log: str | None, history: str | None
-    ) -> list[Line]:
-        """Lines due now about files that cannot be used or written, None for no problem."""
-        if model_file is not None:
-            model_file = f"keeping the old model: {model_file}"
-        return [
-            *self._model_file.update(model_file),
-            *self._counters.update(counters),
-            *self._log.update(log),
-            *self._history.update(None if history is None else f"history: {history}"),
-        ]
+    def problems(self, arm: EstimatedArm, counters: str | None) -> list[Line]:
+        """Lines due now about files that cannot be used or written.
+
+        Args:
+            arm: of the estimator.
+            counters: problem of their file, None for no problem.
+        """
+        model, history = arm.model.problem, None if arm.history is None else arm.history.problem
+        found = {
+            "model file": None if model is None else f"keeping the old model: {model}",
+            "counters": counters,
+            "log": arm.estimator.log_problem,
+            "history": None if history is None else f"history: {history}",
+        }
+        return [line for name, each in found.items() for line in self._problems[name].update(each)]
 
     def source(self, reader: SourceReader | None) -> list[Line]:
         """Lines due now about the source."""
         lines = self._clock.update()
         if reader is None:
             return lines
-        if self._parameters.source == "bag":
-            lines += self._playback(reader)
+        if (bag := self._parameters.bag) is not None and self._parameters.source == "bag":
+            for _ in range(max(1, self._openings), reader.attempts):
+                lines += self._bag.happened(f"bag {bag} plays again, from its beginning")
+            self._openings = reader.attempts
+            if reader.ended and not self._end_told:
+                self._end_told = True
+                text = f"bag {bag} has ended after {count(reader.samples, 'sample')}"
+                lines.append(Line(Level.INFO, f"{text}; the counters keep their values"))
         else:
             lines += self._connection.update(reader.link, reader.info)
         robot = None if reader.info is None else reader.info.robot
@@ -401,15 +374,4 @@ class EstimatorLines:
             lines.append(Line(Level.INFO, f"energy counters saved in {file}: {text}"))
         else:
             lines.append(Line(Level.INFO, f"energy counters end: {text} (state_file is empty)"))
-        return lines
-
-    def _playback(self, reader: SourceReader) -> list[Line]:
-        bag, lines = self._parameters.bag, list[Line]()
-        for _ in range(max(1, self._openings), reader.attempts):
-            lines += self._bag.happened(f"bag {bag} plays again, from its beginning")
-        self._openings = reader.attempts
-        if reader.ended and not self._end_told:
-            self._end_told = True
-            text = f"bag {bag} has ended after {count(reader.samples, 'sample')}"
-            lines.append(Line(Level.INFO, f"{text}; the counters keep their values"))
         return lines

@@ -20,12 +20,9 @@ from ur_energy_model.energy.plan_follower import MOST_PLANS, PlanFollower
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.nodes.ros import joint_trajectory, plan_of
 from ur_energy_model.trajectory.plan import Plan
-from ur_energy_model.typing import Array
 
 # The answer to a planned trajectory: its energy, the same motion for less, what was measured.
 
@@ -60,79 +57,6 @@ class PlanAnswer:
     def stamp(self) -> str:
         """Stamp of the plan as `seconds.nanoseconds`."""
         return f"{self.header.stamp.sec}.{self.header.stamp.nanosec:09d}"
-
-
-@dataclass(frozen=True)
-class PlanRequest:
-    """A plan, and the arm when it came.
-
-    Attributes:
-        plan: in the order of `joints`.
-        joints: joint names of the arm, prefix included.
-        trajectory: the message.
-        model: in its session.
-        dynamics: of the arm in its setup.
-        temperature: of the joints [n], degC; None if unknown.
-        speed_scaling: of the controller.
-    """
-
-    plan: Plan
-    joints: tuple[str, ...]
-    trajectory: JointTrajectory
-    model: EnergyModel
-    dynamics: ArmDynamics
-    temperature: Array | None
-    speed_scaling: float
-
-    def energy(self) -> PlanEnergy:
-        """Energy of the plan as it is.
-
-        Raises:
-            UrEnergyError: the plan cannot be used.
-        """
-        return self._energy_of(self.plan)
-
-    def expected(self) -> Plan:
-        """The plan with the times of its prediction: at the present speed scaling."""
-        scale, plan = self.speed_scaling, self.plan
-        return replace(
-            plan,
-            time=(plan.time - plan.time[0]) / scale,
-            qd=None if plan.qd is None else plan.qd * scale,
-            qdd=None if plan.qdd is None else plan.qdd * scale**2,
-        )
-
-    def optimized(self, energy: PlanEnergy) -> tuple[JointTrajectory, PlanEnergy]:
-        """The same path and duration for less energy, and how much it takes.
-
-        Args:
-            energy: of the plan as it is.
-
-        Raises:
-            UrEnergyError: the plan is not from rest to rest, too long, or no timing takes less.
-        """
-        # Slow to import, and most nodes never get a plan.
-        from ur_energy_model.experiment.cycle_exports import trajectory_points
-        from ur_energy_model.optimization.plan_optimization import optimize_moves
-
-        motion = optimize_moves(
-            self.model, self.plan, dynamics=self.dynamics, temperature=self.temperature
-        )
-        points = trajectory_points(motion)
-        better = self._energy_of(points)
-        if better.total >= energy.total:
-            problem = "no timing within the limits takes less energy in this time"
-            raise InputError(self.plan.source, problem, "give it more time")
-        return joint_trajectory(points, self.joints, self.trajectory), better
-
-    def _energy_of(self, plan: Plan) -> PlanEnergy:
-        return predict_energy(
-            self.model,
-            plan,
-            dynamics=self.dynamics,
-            temperature=self.temperature,
-            speed_scaling=self.speed_scaling,
-        )
 
 
 def header_of(message: bytes) -> Header:
@@ -222,12 +146,11 @@ class PlanPredictions:
                 if answer is None or self._stopped:
                     continue
                 if isinstance(found, str):
-                    self._give(replace(answer, not_measured=found))
+                    answer = replace(answer, not_measured=found)
                 else:
-                    done = replace(
-                        answer, measured=found, channels=snapshot.channels, not_measured=""
-                    )
-                    self._give(done)
+                    known = replace(answer, measured=found, not_measured="")
+                    answer = replace(known, channels=snapshot.channels)
+                self._give(answer)
 
     def _run(self) -> None:
         while True:
@@ -237,24 +160,64 @@ class PlanPredictions:
                     return
                 message, estimator, since = self._waiting.popleft()
             try:
-                request = self._read(message, estimator)
-                answer = PlanAnswer(request.trajectory.header, energy=request.energy())
-                expected = request.expected()
+                self._predict(message, estimator, since)
             except UrEnergyError as error:
                 self._answer(PlanAnswer(header_of(message), refused=str(error)))
-                continue
-            with self._lock:
-                self._follower.expect(answer.header, expected, since)
-            self._answer(answer)
-            assert answer.energy is not None
-            try:
-                found = None if self._waiting else request.optimized(answer.energy)
-                if found is None or self._waiting:
-                    raise InputError("trajectory", "gave way to a newer plan", "send it again")
-            except UrEnergyError as error:
-                self._answer(answer, not_optimized=str(error))
-            else:
-                self._answer(answer, optimized=found[0], optimized_energy=found[1])
+
+    def _predict(self, message: bytes, estimator: LiveEstimator, since: float | None) -> None:
+        """Answer a plan, of the arm as it is now.
+
+        Raises:
+            UrEnergyError: the plan cannot be used.
+        """
+        try:
+            trajectory = deserialize_message(message, JointTrajectory)
+        except Exception as error:  # rclpy has no public class for it
+            raise InputError("trajectory", f"cannot be read ({error})", "send it again") from error
+        with self._lock:
+            snapshot = estimator.snapshot("plan")
+            now, model = estimator.calculator.conditions, estimator.calculator.model_in_session()
+            dynamics = model.dynamics(robot=self._robot, setup=now.setup)
+            temperature, scale = now.temperature, now.speed_scaling
+
+        def energy_of(plan: Plan) -> PlanEnergy:
+            return predict_energy(
+                model, plan, dynamics=dynamics, temperature=temperature, speed_scaling=scale
+            )
+
+        plan = plan_of(trajectory, self._joints, None if snapshot is None else snapshot.q)
+        energy = energy_of(plan)
+        answer = PlanAnswer(trajectory.header, energy=energy)
+        expected = replace(  # with the times of the prediction: at the present speed scaling
+            plan,
+            time=(plan.time - plan.time[0]) / scale,
+            qd=None if plan.qd is None else plan.qd * scale,
+            qdd=None if plan.qdd is None else plan.qdd * scale**2,
+        )
+        with self._lock:
+            self._follower.expect(answer.header, expected, since)
+        self._answer(answer)
+        newer = InputError("trajectory", "gave way to a newer plan", "send it again")
+        try:
+            if self._waiting:
+                raise newer
+            # Slow to import, and most nodes never get a plan.
+            from ur_energy_model.experiment.cycle_exports import trajectory_points
+            from ur_energy_model.optimization.plan_optimization import optimize_moves
+
+            motion = optimize_moves(model, plan, dynamics=dynamics, temperature=temperature)
+            points = trajectory_points(motion)
+            better = energy_of(points)
+            if better.total >= energy.total:
+                problem = "no timing within the limits takes less energy in this time"
+                raise InputError(plan.source, problem, "give it more time")
+            if self._waiting:
+                raise newer
+        except UrEnergyError as error:
+            self._answer(answer, not_optimized=str(error))
+        else:
+            found = joint_trajectory(points, self._joints, trajectory)
+            self._answer(answer, optimized=found, optimized_energy=better)
 
     def _answer(self, answer: PlanAnswer, **found: Any) -> None:
         """Give an answer, with what was found out since and meanwhile."""
@@ -280,29 +243,3 @@ class PlanPredictions:
         elif answer.optimized is not None and not self._offering:
             self._offering = True
             self._on_trajectory(answer.optimized)
-
-    def _read(self, message: bytes, estimator: LiveEstimator) -> PlanRequest:
-        """The plan of a message, and the arm as it is now.
-
-        Raises:
-            UrEnergyError: the plan cannot be used.
-        """
-        try:
-            trajectory = deserialize_message(message, JointTrajectory)
-        except Exception as error:  # rclpy has no public class for it
-            raise InputError("trajectory", f"cannot be read ({error})", "send it again") from error
-        with self._lock:
-            snapshot = estimator.snapshot("plan")
-            calculator = estimator.calculator
-            now, model = calculator.conditions, calculator.model_in_session()
-            dynamics = model.dynamics(robot=self._robot, setup=now.setup)
-        start = None if snapshot is None else snapshot.q
-        return PlanRequest(
-            plan=plan_of(trajectory, self._joints, start),
-            joints=self._joints,
-            trajectory=trajectory,
-            model=model,
-            dynamics=dynamics,
-            temperature=now.temperature,
-            speed_scaling=now.speed_scaling,
-        )

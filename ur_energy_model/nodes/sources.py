@@ -34,7 +34,7 @@ class JointStatesSource:
         subscription: to the topic.
         stream: decodes the messages.
         batch_seconds: time between two batches.
-        notice: called with a line about messages that were refused while others are used.
+        say: called with lines about messages that were refused while others are used.
 
     Attributes:
         info: name of the topic.
@@ -45,14 +45,13 @@ class JointStatesSource:
         self,
         subscription: PolledSubscription,
         stream: JointStateStream,
-        *,
-        batch_seconds: float = 0.02,
-        notice: Callable[[str], None] = lambda text: None,
+        batch_seconds: float,
+        say: Callable[[list[Line]], None],
     ) -> None:
         self.info: RecordingInfo = stream.info
         self.fields: tuple[str, ...] = stream.fields
         self._subscription, self._stream = subscription, stream
-        self._batch_seconds, self._notice = batch_seconds, notice
+        self._batch_seconds, self._say = batch_seconds, say
         self._closed = threading.Event()
         self._ready: deque[Telemetry] = deque()
         self._publishers: tuple[str, ...] = ()
@@ -169,28 +168,29 @@ class JointStatesSource:
                 self._reconnects += 1
             self._last_sample = now
             self._ready.extend(batches)
-            self._tell_refused(now)
+            self._report_refused(now)
 
     def _look(self) -> None:
         """Look up who publishes the topic."""
         self._looked = time.monotonic()
         self._publishers = tuple(self._subscription.publishers())
 
-    def _tell_refused(self, now: float) -> None:
-        """A notice about messages that were refused while others are used."""
-        told_at, told = self._noticed
+    def _report_refused(self, now: float) -> None:
+        """A line about messages that were refused while others are used."""
+        reported_at, reported = self._noticed
         refused = self._stream.refused
-        count = refused.total() - told
-        if not count or now - told_at < PERIOD:
+        count = refused.total() - reported
+        if not count or now - reported_at < PERIOD:
             return
         self._noticed = (now, refused.total())
         self._look()
         ((reason, _),) = refused.most_common(1)
         names = ", ".join(sorted(set(self._publishers)))
-        self._notice(
+        text = (
             f"{count} messages on {self._subscription.topic} (from {names}) were refused: most of "
             f"those refused so far {reason}"
         )
+        self._say([Line(Level.WARN, text)])
 
 
 SHORTEST_BATCH, LONGEST_BATCH = 0.008, 0.05
@@ -217,16 +217,9 @@ def connection(
 
 
 def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
-    """RTDE fields that the estimator asks a controller for.
-
-    Args:
-        parameters: of the estimator.
-    """
-    return (
-        LIVE_FIELDS
-        if parameters.learn == "off"
-        else tuple(dict.fromkeys((*LIVE_FIELDS, *LEARNED_FIELDS)))
-    )
+    """RTDE fields that the estimator asks a controller for."""
+    learned = () if parameters.learn == "off" else LEARNED_FIELDS
+    return tuple(dict.fromkeys((*LIVE_FIELDS, *learned)))
 
 
 def source_of(parameters: EstimatorParameters, robot: str | None) -> TelemetrySource:
@@ -237,9 +230,8 @@ def source_of(parameters: EstimatorParameters, robot: str | None) -> TelemetrySo
         robot: name of the robot that is expected; None for the one that the controller names.
     """
     if parameters.bag is not None and parameters.source == "bag":
-        return BagSource(
-            parameters.bag, real_time=True, batch_seconds=batch_seconds(parameters.publish_rate)
-        )
+        seconds = batch_seconds(parameters.publish_rate)
+        return BagSource(parameters.bag, real_time=True, batch_seconds=seconds)
     return connection(parameters, parameters.robot_ip, robot, fields_of(parameters))
 
 
@@ -264,10 +256,4 @@ def joint_states_source(
         require_effort=parameters.method == "current",
         source="joint_states",
     )
-
-    def notice(text: str) -> None:
-        say([Line(Level.WARN, text)])
-
-    return JointStatesSource(
-        subscription, stream, batch_seconds=batch_seconds(parameters.publish_rate), notice=notice
-    )
+    return JointStatesSource(subscription, stream, batch_seconds(parameters.publish_rate), say)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import Snapshot
-from ur_energy_model.energy.topics import other_numbers, total_numbers
+from ur_energy_model.energy.topics import numbers
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.source import LinkStatus
@@ -46,7 +46,7 @@ class ArmReading:
 
     def numbers(self) -> dict[str, float]:
         """Values of the energy topics by name, the same as the ROS topics'; W and J."""
-        return {**total_numbers(self.snapshot), **other_numbers(self.snapshot, self.joints)}
+        return numbers(self.snapshot, self.joints)
 
     @property
     def state(self) -> str:
