@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.optimization.cycle import Move, Rest, Wait, WorkCycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
 from ur_energy_model.optimization.pendant import (
@@ -33,12 +33,12 @@ HOME = home_position(ROBOT)
 NO_TOOL = np.zeros(6)
 
 
-def straight_down(start: Array, way: float) -> StraightLine:
+def straight_down(start: Array, way: float, robot: RobotDescription = ROBOT) -> StraightLine:
     """A moveL of the flange downwards [m]."""
-    kinematics = ArmKinematics(ROBOT)
+    kinematics = ArmKinematics(robot)
     pose = kinematics.forward(start, NO_TOOL).copy()
     pose[2] -= way
-    planner = LinePlanner(kinematics, start, pose, NO_TOOL, *FAST_TOOL, ROBOT.max_velocity)
+    planner = LinePlanner(kinematics, start, pose, NO_TOOL, *FAST_TOOL, robot.max_velocity)
     while (line := planner.advance()) is None:
         pass
     return line
@@ -58,23 +58,24 @@ def effort(motion: Motion) -> float:
     return float(np.trapezoid((qd**2 + 0.05 * qdd**2).sum(axis=1), time))
 
 
-def hand_made_cycle() -> OptimizedCycle:
+def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
     """The cycle with typed values; recorded moves are followed by waits."""
-    above = HOME + np.array([0.8, -0.3, 0.5, 0.2, 0.0, 1.1])
-    down = straight_down(above, 0.15)
+    home = home_position(robot)
+    above = home + np.array([0.8, -0.3, 0.5, 0.2, 0.0, 1.1])
+    down = straight_down(above, 0.15, robot)
     below = down.sample(np.array([down.duration]))[0][0]
-    fast: list[Motion] = [move(HOME, above, *FAST), down, move(below, HOME, *FAST)]
+    fast: list[Motion] = [move(home, above, *FAST), down, move(below, home, *FAST)]
     slow: list[Motion] = [
-        move(HOME, above, *SLOW),
+        move(home, above, *SLOW),
         down.with_profile(*SLOW_TOOL),
-        move(below, HOME, *SLOW),
+        move(below, home, *SLOW),
     ]
     moves, new, now, new_now = [], [], 0.0, 0.0
     for before, after in zip(fast, slow, strict=True):
         time, q, qd, _ = sampled(before)
         rest = Rest(WAIT, (Wait(WAIT, kept=False),))
         recorded = with_recorded_values(
-            Move(now, time, q, qd, energy=effort(before), peak_power=200.0, rest=rest), ROBOT
+            Move(now, time, q, qd, energy=effort(before), peak_power=200.0, rest=rest), robot
         )
         now += before.duration + WAIT
         moves.append(recorded)
@@ -85,7 +86,7 @@ def hand_made_cycle() -> OptimizedCycle:
     energy = sum(each.energy for each in moves)
     cycle = WorkCycle(
         source="hand",
-        robot="ur5e",
+        robot=robot.name,
         found_by="repetition",
         duration=duration,
         moves=tuple(moves),
@@ -98,15 +99,15 @@ def hand_made_cycle() -> OptimizedCycle:
         cycle,
         [each.duration for each in new],
         duration,
-        ROBOT,
+        robot,
         lambda index, slot, motion: effort(motion),
         waiting_after=2,
     )
-    typed = [typed_motion(cycle, step, ROBOT) for step in sheet if step.do != "wait"]
+    typed = [typed_motion(cycle, step, robot) for step in sheet if step.do != "wait"]
     for k, motion in enumerate(typed):
         assert motion is not None
         new[k] = replace(new[k], typed_energy=effort(motion))
-    stretches = typed_stretches(cycle, sheet, ROBOT)
+    stretches = typed_stretches(cycle, sheet, robot)
     return OptimizedCycle(
         cycle=cycle,
         duration=duration,
