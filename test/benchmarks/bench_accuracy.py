@@ -17,51 +17,14 @@ from ur_energy_model.demo.run import true_energy
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.named_motions import named_motion
 
 ARMS = (("ur5e", 1), ("ur5e", 2), ("ur5e", 3), ("ur10e", 1), ("ur3e", 1))
-FIT, JUDGE = 60.0, 300.0
-
-
-def main() -> None:
-    """Print errors in percent of the truth, joint by joint."""
-    inside, count = 0, 0
-    for name, seed in ARMS:
-        robot = load_robot(name)
-        with tempfile.TemporaryDirectory() as folder:
-            fitted, parameters, *_ = record(robot, seed, "trajectory_a", FIT, Path(folder))
-            judged, _, start, end = record(robot, seed, "trajectory_b", JUDGE, Path(folder))
-            model = identify([fitted], robot).model
-            summary = estimate_energy(model, judged)
-            truth = true_energy(judged.with_suffix(".json"), start, end)
-        constants = np.array([joint.torque_constant for joint in model.joints])
-        error = summary.electrical - truth.electrical
-        inside += int((np.abs(error) < CONFIDENCE * summary.electrical_std).sum())
-        count += robot.dof
-        print(f"{name} {seed}: torque constants {percent(constants, parameters.torque_constant)} %")
-        print(
-            f"    electrical energy {percent(summary.electrical, truth.electrical)} %, "
-            f"all joints {percent(summary.electrical.sum(), truth.electrical.sum())} %, "
-            f"at the supply {percent(summary.supply, truth.bus)} %"
-        )
-    print(f"95 % intervals that hold the truth: {inside} of {count}")
-
-
-def record(
-    robot: RobotDescription, seed: int, motion: str, seconds: float, folder: Path
-) -> tuple[Path, ArmParameters, float, float]:
-    """Bag of a motion, the arm's constants, and the controller times of first and last sample."""
-    path = folder / motion
-    truth = path.with_suffix(".json")
-    arm = SimulatedArm(robot, motion=named_motion(motion, robot, Setup()), seed=seed, truth=truth)
-    telemetry = record_arm(arm, seconds)
-    arm.close()
-    start, end = float(telemetry.time[0]), float(telemetry.time[-1])
-    return write_bag(path, telemetry), arm.parameters, start, end
+MOTIONS = {"trajectory_a": 60.0, "trajectory_b": 300.0}
+"""Fitted and judged, and their lengths [s]."""
 
 
 def percent(value: np.ndarray | float, truth: np.ndarray | float) -> str:
@@ -70,5 +33,31 @@ def percent(value: np.ndarray | float, truth: np.ndarray | float) -> str:
     return " ".join(f"{error:+.2f}" for error in errors)
 
 
-if __name__ == "__main__":
-    main()
+def main() -> None:
+    """Print errors in percent of the truth, joint by joint."""
+    inside, count = 0, 0
+    for name, seed in ARMS:
+        robot, bags = load_robot(name), []
+        with tempfile.TemporaryDirectory() as folder:
+            for motion, seconds in MOTIONS.items():
+                path = Path(folder) / motion
+                target, file = named_motion(motion, robot, Setup()), path.with_suffix(".json")
+                arm = SimulatedArm(robot, motion=target, seed=seed, truth=file)
+                telemetry = record_arm(arm, seconds)
+                arm.close()
+                bags.append(write_bag(path, telemetry))
+            model = identify(bags[:1], robot).model
+            summary = estimate_energy(model, bags[1])
+            truth = true_energy(file, float(telemetry.time[0]), float(telemetry.time[-1]))
+        constants = np.array([joint.torque_constant for joint in model.joints])
+        error = summary.electrical - truth.electrical
+        inside += int((np.abs(error) < CONFIDENCE * summary.electrical_std).sum())
+        count += robot.dof
+        true = arm.parameters.torque_constant
+        print(f"{name} {seed}: torque constants {percent(constants, true)} %")
+        print(
+            f"    electrical energy {percent(summary.electrical, truth.electrical)} %, "
+            f"all joints {percent(summary.electrical.sum(), truth.electrical.sum())} %, "
+            f"at the supply {percent(summary.supply, truth.bus)} %"
+        )
+    print(f"95 % intervals that hold the truth: {inside} of {count}")

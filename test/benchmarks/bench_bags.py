@@ -7,13 +7,12 @@ bytes. Crashes: what each reader finds in a file whose writer was killed.
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mcap.reader
 import mcap.stream_reader
@@ -24,6 +23,7 @@ from mcap_ros2.decoder import DecoderFactory
 from rosbags.rosbag2 import Reader, ReaderError, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from test.benchmarks.meters import least_cpu, size
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader, budget_of
@@ -37,10 +37,12 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 RATE, SECONDS, BATCH = 500.0, 60.0, 25
 START = 1_700_000_000_000_000_000
+STORE = get_typestore(Stores.ROS2_JAZZY)
+KIND = DYNAMIC_JOINT_STATE.name
+STORE.register(get_types_from_msg(DYNAMIC_JOINT_STATE.definition_bytes.decode(), KIND))
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """One encoded message of a channel in TOPICS."""
 
     channel: int
@@ -63,67 +65,54 @@ def telemetry() -> Telemetry:
         columns[name] = values[:, 0] if width == 1 else values
     columns["timestamp"] = clock
     info = RecordingInfo(source="memory", robot="ur5e", rate=RATE)
-    stamp = START + np.arange(count) * np.int64(1e9 / RATE)
-    return Telemetry(clock, columns, info, stamp=stamp)
+    return Telemetry(clock, columns, info, stamp=START + np.arange(count) * np.int64(1e9 / RATE))
 
 
-def write_ours(path: Path, samples: Telemetry, crash_after: int | None = None) -> None:
-    """Write a bag in batches; a crash leaves the file as it is on the disk."""
+def batches(samples: Telemetry) -> list[Telemetry]:
+    """As the logger writes them."""
+    return [samples.cut(slice(k, k + BATCH)) for k in range(0, len(samples), BATCH)]
+
+
+# Writers. A crash leaves the file as it is on the disk.
+
+
+def write_ours(path: Path, samples: Telemetry, *, crash: bool = False) -> None:
+    """Write a bag in batches."""
     bag = BagWriter(path, samples.info, ENERGY_FIELDS, name="bag")
-    for start in range(0, len(samples) if crash_after is None else crash_after, BATCH):
-        bag.write(samples.cut(slice(start, start + BATCH)))
-    if crash_after is None:
-        bag.close()
-    else:
-        bag.abandon()
+    for batch in batches(samples):
+        bag.write(batch)
+    bag.abandon() if crash else bag.close()
 
 
 def write_mcap(path: Path, messages: Iterable[Message], *, crash: bool = False) -> None:
-    """The same messages by the mcap library; a crash leaves the file as it is on the disk."""
+    """The same messages by the mcap library."""
     path.mkdir()
-    target = path / "bag_0.mcap"
-    file = target.open("wb")
-    writer = mcap.writer.Writer(file)
-    writer.start("ros2", "benchmark")
-    _add_messages(writer, messages)
-    if crash:
+    target, channels = path / "bag_0.mcap", {}
+    with target.open("wb") as file:
+        writer = mcap.writer.Writer(file)
+        writer.start("ros2", "benchmark")
+        for number, topic in TOPICS.items():
+            kind = topic.kind
+            schema = writer.register_schema(kind.name, "ros2msg", kind.definition_bytes)
+            channels[number] = writer.register_channel(topic.name, "cdr", schema)
+        for channel, time, data in messages:
+            writer.add_message(channels[channel], time, data, time)
         on_disk = target.read_bytes()
-        file.close()
+        if not crash:
+            writer.finish()
+    if crash:
         target.write_bytes(on_disk)
-    else:
-        writer.finish()
-        file.close()
-
-
-def _add_messages(writer: mcap.writer.Writer, messages: Iterable[Message]) -> None:
-    channels = {}
-    for number, topic in TOPICS.items():
-        kind = topic.kind
-        schema = writer.register_schema(kind.name, "ros2msg", kind.definition_bytes)
-        channels[number] = writer.register_channel(topic.name, "cdr", schema)
-    for message in messages:
-        channel = channels[message.channel]
-        writer.add_message(channel, message.time, message.data, message.time)
 
 
 def write_rosbags(path: Path, messages: Iterable[Message]) -> None:
     """The same messages by the rosbags library."""
-    store = typestore()
     with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
         connections = {
-            number: writer.add_connection(topic.name, topic.kind.name, typestore=store)
+            number: writer.add_connection(topic.name, topic.kind.name, typestore=STORE)
             for number, topic in TOPICS.items()
         }
-        for message in messages:
-            writer.write(connections[message.channel], message.time, message.data)
-
-
-def typestore() -> Any:
-    """Message types of our bags."""
-    store = get_typestore(Stores.ROS2_JAZZY)
-    for kind in (DYNAMIC_JOINT_STATE,):
-        store.register(get_types_from_msg(kind.definition_bytes.decode(), kind.name))
-    return store
+        for channel, time, data in messages:
+            writer.write(connections[channel], time, data)
 
 
 def messages_of(path: Path) -> list[Message]:
@@ -137,36 +126,29 @@ def messages_of(path: Path) -> list[Message]:
     return sorted(found, key=lambda message: message.time)
 
 
-def values_of(messages: Iterable[Any]) -> np.ndarray:
-    """Array [n, values] of decoded DynamicJointState messages."""
-    return np.array([[v for g in m.interface_values for v in g.values] for m in messages])
+# Readers: number of samples.
 
 
-def read_mcap(path: Path) -> int:
-    """Samples decoded by mcap and mcap_ros2."""
-    return len(values_of(decoded for *_, decoded in _mcap_messages(path)))
+def values_of(messages: Iterable[Any]) -> int:
+    """Rows of the array [n, values] of decoded DynamicJointState messages."""
+    return len(np.array([[v for g in m.interface_values for v in g.values] for m in messages]))
 
 
-def read_mcap_with_ours(path: Path) -> int:
+def mcap_messages(path: Path, *factories: DecoderFactory) -> Iterator[Any]:
+    """Messages of mcap, decoded where there is a decoder."""
+    with next(path.glob("*.mcap")).open("rb") as file:
+        reader = mcap.reader.make_reader(file, decoder_factories=factories)
+        method = reader.iter_decoded_messages if factories else reader.iter_messages
+        for *_, message in method(topics=[TELEMETRY_TOPIC]):
+            yield message
+
+
+def mcap_with_our_decoder(path: Path) -> int:
     """Samples whose messages mcap reads and our decoder turns into columns."""
     decoder = TelemetryDecoder(path, None, budget_of(path, []))
-    with next(path.glob("*.mcap")).open("rb") as file:
-        messages = mcap.reader.make_reader(file).iter_messages([TELEMETRY_TOPIC])
-        data = [message.data for _, _, message in messages]
+    data = [message.data for message in mcap_messages(path)]
     table = np.frombuffer(b"".join(data), np.uint8).reshape(len(data), -1)
     return sum(len(part.stamp) for part in decoder.decode(table, constant_layout=True))
-
-
-def _mcap_messages(path: Path) -> Iterator[Any]:
-    with next(path.glob("*.mcap")).open("rb") as file:
-        reader = mcap.reader.make_reader(file, decoder_factories=[DecoderFactory()])
-        yield from reader.iter_decoded_messages(topics=[TELEMETRY_TOPIC])
-
-
-def read_mcap_bytes(path: Path) -> int:
-    """Messages of mcap without decoding them."""
-    with next(path.glob("*.mcap")).open("rb") as file:
-        return sum(1 for _ in mcap.reader.make_reader(file).iter_messages([TELEMETRY_TOPIC]))
 
 
 def stream_mcap(path: Path) -> int:
@@ -184,126 +166,110 @@ def stream_mcap(path: Path) -> int:
     return count
 
 
-def _rosbags_messages(path: Path) -> Iterator[tuple[Any, Any]]:
+def rosbags_messages(path: Path) -> Iterator[bytes]:
+    """Messages of rosbags as bytes."""
     with Reader(path) as reader:
         wanted = [each for each in reader.connections if each.topic == TELEMETRY_TOPIC]
-        for connection, _, data in reader.messages(wanted):
-            yield connection, data
+        for _, _, data in reader.messages(wanted):
+            yield data
 
 
-def read_rosbags(path: Path) -> int:
-    """Samples decoded by rosbags."""
-    store = typestore()
-    decoded = (store.deserialize_cdr(d, c.msgtype) for c, d in _rosbags_messages(path))
-    return len(values_of(decoded))
+def count(messages: Iterable[Any]) -> int:
+    """Number of messages."""
+    return sum(1 for _ in messages)
 
 
-def read_rosbags_bytes(path: Path) -> int:
-    """Messages of rosbags without decoding them."""
-    return sum(1 for _ in _rosbags_messages(path))
+READERS: dict[str, tuple[int, Callable[[Path], object]]] = {
+    "ours": (3, read_bag),
+    "mcap with our decoder": (3, mcap_with_our_decoder),
+    "mcap with mcap_ros2": (1, lambda path: values_of(mcap_messages(path, DecoderFactory()))),
+    "rosbags": (
+        1,
+        lambda path: values_of(STORE.deserialize_cdr(d, KIND) for d in rosbags_messages(path)),
+    ),
+    "mcap, bytes only": (3, lambda path: count(mcap_messages(path))),
+    "rosbags, bytes only": (3, lambda path: count(rosbags_messages(path))),
+}
+"""Times that each is run, and the reader."""
+OF_CRASHES: dict[str, Callable[[Path], int]] = {
+    "ours": lambda path: len(read_bag(path)),
+    "ours after recovery": lambda path: recover_bag(path).samples,
+    "mcap": lambda path: count(mcap_messages(path)),
+    "mcap StreamReader": stream_mcap,
+    "rosbags": lambda path: count(rosbags_messages(path)),
+}
 
 
-def cpu_seconds(action: Callable[[], object], *, repeats: int = 3) -> float:
-    """Least processor time of an action [s]."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        action()
-        times.append(time.process_time() - start)
-    return min(times)
+def report(actions: dict[str, tuple[int, Callable[[], object]]], remarks: dict[str, str]) -> None:
+    """A line for each action: processor time and its ratio to the first one, which is ours."""
+    ours = 0.0
+    for name, (repeats, action) in actions.items():
+        seconds = least_cpu(action, repeats=repeats)
+        ours = ours or seconds
+        print(f"  {name:44} {seconds:7.2f} s  {seconds / ours:6.1f} x  {remarks.get(name, '')}")
 
 
-def report(name: str, seconds: float, ours: float, remark: str = "") -> None:
-    """One line: processor time and its ratio to ours."""
-    print(f"  {name:44} {seconds:7.2f} s  {seconds / ours:6.1f} x  {remark}")
+def writing(folder: Path, samples: Telemetry, messages: list[Message]) -> None:
+    """Times and sizes of the writers, and of encoding alone."""
+    number = itertools.count()
 
+    def fresh() -> Path:
+        return folder / f"run{next(number)}"
 
-def found(read: Callable[[Path], int], path: Path) -> str:
-    """Number of samples that a reader finds, or why it finds none."""
-    try:
-        return str(read(path))
-    except (UrEnergyError, McapError, ReaderError, EOFError, ValueError, OSError) as error:
-        return f"refused ({type(error).__name__})"
+    write_mcap(folder / "mcap", messages)
+    shutil.copy(folder / "ours" / "metadata.yaml", folder / "mcap")
+    write_rosbags(folder / "rosbags", messages)
+    layout, parts = TelemetryLayout.of_fields(ENERGY_FIELDS), batches(samples)
+    encoded = [m.data for m in messages if TOPICS[m.channel].name == TELEMETRY_TOPIC]
+    objects = [STORE.deserialize_cdr(data, KIND) for data in encoded]
+    names = [
+        "ours, encoding included",
+        "mcap Writer, messages encoded already",
+        "rosbags Writer, messages encoded already",
+    ]
+    actions: list[Callable[[], object]] = [
+        lambda: write_ours(fresh(), samples),
+        lambda: write_mcap(fresh(), messages),
+        lambda: write_rosbags(fresh(), messages),
+        lambda: [layout.encode(b.stamp, b.columns) for b in parts],  # type: ignore[arg-type]
+        lambda: [STORE.serialize_cdr(each, KIND) for each in objects],
+    ]
+    sizes = [f"{size(folder / each) / 1e6:.1f} MB" for each in ("ours", "mcap", "rosbags")]
+    alone = ["ours, encoding the samples alone", "rosbags, encoding the samples alone"]
+    timed = {name: (3, action) for name, action in zip([*names, *alone], actions, strict=True)}
+    report(timed, dict(zip(names, sizes, strict=True)))
 
 
 def main() -> None:
     """Print processor times, sizes and what survives a crash."""
     samples = telemetry()
+    half = len(samples) // 2
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _compare_writing(folder, samples)
-        _compare_reading(folder)
-        _compare_crashes(folder, samples)
-
-
-def _compare_writing(folder: Path, samples: Telemetry) -> None:
-    print(f"writing {len(samples)} samples and {len(samples) // 10} joint states:")
-    number = iter(range(100))
-
-    def fresh() -> Path:
-        return folder / f"run{next(number)}"
-
-    ours = cpu_seconds(lambda: write_ours(fresh(), samples))
-    write_ours(folder / "ours", samples)
-    messages = messages_of(folder / "ours")
-    write_mcap(folder / "mcap", messages)
-    shutil.copy(folder / "ours" / "metadata.yaml", folder / "mcap")
-    write_rosbags(folder / "rosbags", messages)
-    size = {each: _megabytes(folder / each) for each in ("ours", "mcap", "rosbags")}
-    report("ours, encoding included", ours, ours, f"{size['ours']:.1f} MB")
-    seconds = cpu_seconds(lambda: write_mcap(fresh(), messages))
-    report("mcap Writer, messages encoded already", seconds, ours, f"{size['mcap']:.1f} MB")
-    seconds = cpu_seconds(lambda: write_rosbags(fresh(), messages))
-    report("rosbags Writer, messages encoded already", seconds, ours, f"{size['rosbags']:.1f} MB")
-    layout = TelemetryLayout.of_fields(ENERGY_FIELDS)
-    batches = [samples.cut(slice(i, i + BATCH)) for i in range(0, len(samples), BATCH)]
-    seconds = cpu_seconds(lambda: [layout.encode(b.stamp, b.columns) for b in batches])  # type: ignore[arg-type]
-    report("ours, encoding the samples alone", seconds, ours)
-    store, kind = typestore(), DYNAMIC_JOINT_STATE.name
-    encoded = [m.data for m in messages if TOPICS[m.channel].name == TELEMETRY_TOPIC]
-    objects = [store.deserialize_cdr(data, kind) for data in encoded]
-    seconds = cpu_seconds(lambda: [store.serialize_cdr(each, kind) for each in objects])
-    report("rosbags, encoding the samples alone", seconds, ours)
-
-
-def _compare_reading(folder: Path) -> None:
-    path = folder / "ours"
-    print("reading all samples as columns:")
-    ours = cpu_seconds(lambda: read_bag(path))
-    report("ours", ours, ours)
-    seconds = cpu_seconds(lambda: read_mcap_with_ours(path))
-    report("mcap with our decoder", seconds, ours)
-    report("mcap with mcap_ros2", cpu_seconds(lambda: read_mcap(path), repeats=1), ours)
-    report("rosbags", cpu_seconds(lambda: read_rosbags(path), repeats=1), ours)
-    report("mcap, bytes only", cpu_seconds(lambda: read_mcap_bytes(path)), ours)
-    report("rosbags, bytes only", cpu_seconds(lambda: read_rosbags_bytes(path)), ours)
-
-
-def _compare_crashes(folder: Path, samples: Telemetry) -> None:
-    half = len(samples) // 2
-    write_ours(folder / "killed_ours", samples, crash_after=half)
-    messages = [m for m in messages_of(folder / "ours") if m.time < int(samples.stamp[half])]  # type: ignore[index]
-    write_mcap(folder / "killed_mcap", messages, crash=True)
-    shutil.copy(folder / "killed_ours" / "metadata.yaml", folder / "killed_mcap")
-    cases = {"killed_ours": half, "killed_mcap": half}
-    readers: dict[str, Callable[[Path], int]] = {
-        "ours": lambda path: len(read_bag(path)),
-        "ours after recovery": lambda path: recover_bag(path).samples,
-        "mcap": read_mcap_bytes,
-        "mcap StreamReader": stream_mcap,
-        "rosbags": read_rosbags_bytes,
-    }
-    for case, expected in cases.items():
-        print(f"samples in {case.replace('_', ' file of ')} (about {expected}):")
-        for name, read in readers.items():
-            path = folder / f"{case} {name}"
-            shutil.copytree(folder / case, path)
-            print(f"  {name:44} {found(read, path)}")
-
-
-def _megabytes(path: Path) -> float:
-    return sum(file.stat().st_size for file in path.iterdir()) / 1e6
-
-
-if __name__ == "__main__":
-    main()
+        write_ours(folder / "ours", samples)
+        messages = messages_of(folder / "ours")
+        print(f"writing {len(samples)} samples and {len(samples) // 10} joint states:")
+        writing(folder, samples, messages)
+        print("reading all samples as columns:")
+        report(
+            {
+                title: (repeats, lambda read=read: read(folder / "ours"))  # type: ignore[misc]
+                for title, (repeats, read) in READERS.items()
+            },
+            {},
+        )
+        write_ours(folder / "killed_ours", samples.cut(slice(0, half)), crash=True)
+        assert samples.stamp is not None
+        before = [message for message in messages if message.time < samples.stamp[half]]
+        write_mcap(folder / "killed_mcap", before, crash=True)
+        shutil.copy(folder / "killed_ours" / "metadata.yaml", folder / "killed_mcap")
+        for case in ("killed_ours", "killed_mcap"):
+            print(f"samples in {case.replace('_', ' file of ')} (about {half}):")
+            for title, read in OF_CRASHES.items():
+                path = folder / f"{case} {title}"
+                shutil.copytree(folder / case, path)
+                try:
+                    found = str(read(path))
+                except (UrEnergyError, McapError, ReaderError, EOFError, ValueError, OSError) as e:
+                    found = f"refused ({type(e).__name__})"
+                print(f"  {title:44} {found}")

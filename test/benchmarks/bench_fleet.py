@@ -14,7 +14,6 @@ import numpy as np
 from test.plant.recorded_fleet import ARM, record
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.fleet import Fleet
 from ur_energy_model.plant.identify_arms import fleet_arm, identify_arms
@@ -27,12 +26,7 @@ ARMS = 5
 
 
 def new_arm(folder: Path, first: int, *, alike: bool) -> tuple[Array, Array, float]:
-    """A new arm alone and among others.
-
-    Args:
-        folder: for the bags.
-        first: seed.
-        alike: whether all arms have one set of constants.
+    """A new arm alone and among others, all of one set of constants where they are alike.
 
     Returns:
         relative errors and deviations of the torque constants, alone and among others [2, n]
@@ -47,34 +41,27 @@ def new_arm(folder: Path, first: int, *, alike: bool) -> tuple[Array, Array, flo
     assert prior is not None
     helped = identify([bag], ARM, IdentificationOptions(prior=prior)).model
     true = draw_parameters(load_robot(ARM), seeds[ARMS]).torque_constant
-    errors = np.array([_constants(each) / true - 1.0 for each in (alone, helped)])
-    deviations = np.array([_deviations(each) / true for each in (alone, helped)])
+    found = np.array(
+        [
+            [(joint.torque_constant, joint.std["torque_constant"]) for joint in model.joints]
+            for model in (alone, helped)
+        ]
+    )
     spread = [each.spread for each in fleet.shared() if each.what == "torque_constant"]
-    return errors, deviations, float(np.mean(spread))
-
-
-def _constants(model: EnergyModel) -> Array:
-    return np.array([joint.torque_constant for joint in model.joints])
-
-
-def _deviations(model: EnergyModel) -> Array:
-    return np.array([joint.std["torque_constant"] for joint in model.joints])
+    return found[..., 0] / true - 1.0, found[..., 1] / true, float(np.mean(spread))
 
 
 def main() -> None:
     """Print errors and intervals."""
     for alike in (True, False):
-        errors, deviations, spreads = [], [], []
+        found = []
         for first in SEEDS:
             with TemporaryDirectory() as name:
-                error, deviation, spread = new_arm(Path(name), first, alike=alike)
-            errors.append(error)
-            deviations.append(deviation)
-            spreads.append(spread)
-        error, deviation = np.array(errors), np.array(deviations)
+                found.append(new_arm(Path(name), first, alike=alike))
+        error, deviation, spreads = (np.array(each) for each in zip(*found, strict=True))
         print(
             f"{len(SEEDS)} fleets of {ARMS} arms that {'are alike' if alike else 'differ'}: spread "
-            f"found {100 * np.mean(spreads):.1f} %"
+            f"found {100 * spreads.mean():.1f} %"
         )
         for k, words in enumerate(("alone", "with the fleet")):
             rms = np.sqrt(np.mean(error[:, k] ** 2))
@@ -83,7 +70,3 @@ def main() -> None:
                 f"  new arm {words}: torque constants off by {100 * rms:.1f} % (rms), stated "
                 f"± {100 * CONFIDENCE * deviation[:, k].mean():.1f} %, which covers {covered:.0%}"
             )
-
-
-if __name__ == "__main__":
-    main()

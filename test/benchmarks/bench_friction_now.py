@@ -1,52 +1,43 @@
 """Predicted motion from a cold start to a warm arm, with and without the friction clock.
 
-A simulated arm starts at ambient temperature in each session and works. At some times
-the motion of the next minute is predicted from its targets, as a plan is, with the model
-as identified and with the friction that learning states at that time; truth is the simulator's.
+A simulated arm starts at ambient temperature in each session and works. At some times the motion of
+the next minute is predicted from its targets, as a plan is, with the model as identified and with
+the friction that learning states at that time; truth is the simulator's.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 
-from test.benchmarks.bench_drift import FIELDS, RATE, identified
-from test.learning.surrogate_work import DAY
+from test.benchmarks.bench_drift import ARM, FIELDS, Session, identified
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.prediction import predict_energy
-from ur_energy_model.identification.filtered_motion import MotionStream
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.arm_options import ArmOptions
-from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
-from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.trajectory.named_motions import Planner
+from ur_energy_model.simulation.simulated_arm import record_arm
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array, Mask
 
-ARM = "ur5e"
-SEEDS = (6101, 6102, 6103)
-OTHER_SEEDS = (6203, 6204)
+SEEDS, OTHER_SEEDS = (6101, 6102, 6103), (6203, 6204)
 FIRST_MOTION, BATCH = 20.0, 12
 """Work before a prediction without learning [s], and samples of a batch of it."""
 SESSIONS = 4
-TIMES = (0, 2, 10)
-"""Minutes of work at which the next minute is predicted, in all sessions but the first."""
-WARM = 30
-"""The same in the last session."""
-PIECE = 15.0
-"""Length of the batches [s]."""
-COLD = ArmOptions(warmth=0.0)
+TARGETS = ("target_q", "target_qd", "target_qdd")
+TIMES, WARM = (0, 2, 10), 30
+"""Minutes of work at which the next minute is predicted, and one more in the last session.
+
+In all sessions but the first.
+"""
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """Errors of one predicted minute of work, n joints.
 
     Attributes:
@@ -62,51 +53,24 @@ class Prediction:
     covered: Mask
 
 
-class Work:
-    """An arm at work in one session, and what learning sees of it."""
+def cold_start(monitor: ChangeMonitor, seed: int, session: int) -> Session:
+    """An arm at ambient temperature, its points those of seed and session."""
+    return Session(monitor, seed, seed + session, session, warmth=0.0)
 
-    def __init__(self, monitor: ChangeMonitor, seed: int, session: int) -> None:
-        robot = replace(load_robot(ARM), rate=RATE)
-        planner = Planner(robot)
-        motion = planner.chain_through(planner.random_points(seed + session), rest=0.5)
-        options = replace(COLD, session=session)
-        self.arm = SimulatedArm(robot, motion=motion, seed=seed, options=options)
-        self.monitor, self._offset = monitor, DAY * session
-        self._stream = MotionStream(robot.dof, 5.0, 1.0 / RATE)
-        self._dynamics = monitor.model.dynamics()
 
-    def begin(self) -> Array:
-        """The first samples, from which learning knows the session; the joints' temperature [n]."""
-        first = record_arm(self.arm, 0.1, FIELDS)
-        self.monitor.observe(replace(first, time=first.time + self._offset), [])
-        return first["joint_temperatures"][-1]
-
-    def minute(self) -> tuple[Telemetry, Array]:
-        """The samples of the next minute, and the joints' true electrical energies [n], J."""
-        before, parts = self.arm.energies(), []
-        for _ in range(round(60.0 / PIECE)):
-            batch = record_arm(self.arm, PIECE, (*FIELDS, "target_q", "target_qd", "target_qdd"))
-            parts.append(batch)
-            self._learn(batch)
-        after = self.arm.energies()
-        electrical = after.mechanical + after.copper - before.mechanical - before.copper
-        time = np.concatenate([part.time for part in parts])
-        columns = {
-            name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns
-        }
-        return Telemetry(time, columns, parts[0].info), electrical
-
-    def _learn(self, batch: Telemetry) -> None:
-        batch = replace(batch, time=batch.time + self._offset)
-        motions = [(part, self._dynamics) for part in self._stream.process(batch)]
-        self.monitor.observe(batch, motions)
+def next_minute(work: Session) -> tuple[Telemetry, Array]:
+    """The samples of the next minute, and the joints' true electrical energies [n], J."""
+    before = work.arm.energies()
+    samples = concatenate(work.minute((*FIELDS, *TARGETS)))
+    after = work.arm.energies()
+    return samples, after.mechanical + after.copper - before.mechanical - before.copper
 
 
 def predicted(
     model: EnergyModel, samples: Telemetry, temperature: Array, truth: Array
 ) -> Prediction:
     """A minute of work predicted from its targets at the temperature before it."""
-    q, qd, qdd = (samples[f"target_{name}"] for name in ("q", "qd", "qdd"))
+    q, qd, qdd = (samples[name] for name in TARGETS)
     plan = Plan(samples.time - samples.time[0], q, qd, qdd)
     energy = predict_energy(model, plan, temperature=temperature)
     current = model.predict(q, qd, qdd, temperature=temperature, std=False).current
@@ -120,52 +84,44 @@ def predicted(
     )
 
 
-def followed(seed: int) -> Iterator[tuple[int, Prediction, Prediction]]:
+def followed(seed: int) -> Iterator[tuple[int, list[Prediction]]]:
     """Minutes of work, and predictions without and with the clock."""
-    with TemporaryDirectory() as name:
-        model = identified(Path(name), seed)
+    model = identified(seed)
     monitor = ChangeMonitor(model)
     for session in range(1, SESSIONS + 1):
         times = (*TIMES, WARM) if session == SESSIONS else TIMES
-        work = Work(monitor, seed, session)
-        temperature = work.begin()
+        work = cold_start(monitor, seed, session)
+        first = record_arm(work.arm, 0.1, FIELDS)  # from which learning knows the session
+        work.observe(first)
+        temperature = first["joint_temperatures"][-1]
         for minute in range(times[-1] + 1):
             friction = monitor.friction_now()
-            samples, truth = work.minute()
+            samples, truth = next_minute(work)
             if session > 1 and minute in times:
-                with_clock = model.in_session(friction.applied_to(model.session))
-                both = [
-                    predicted(each, samples, temperature, truth) for each in (model, with_clock)
-                ]
-                yield minute, both[0], both[1]
+                models = model, model.in_session(friction.applied_to(model.session))
+                yield minute, [predicted(each, samples, temperature, truth) for each in models]
             temperature = samples["joint_temperatures"][-1]
 
 
-def without_learning(seed: int) -> tuple[Prediction, Prediction]:
+def without_learning(seed: int) -> list[Prediction]:
     """A minute predicted without and with the friction of the motion before it."""
-    with TemporaryDirectory() as name:
-        model = identified(Path(name), seed)
-    work, calculator = Work(ChangeMonitor(model), seed, 1), EnergyCalculator(model, load_robot(ARM))
-    first = record_arm(work.arm, FIRST_MOTION)
+    model = identified(seed)
+    work = cold_start(ChangeMonitor(model), seed, 1)
+    calculator, first = EnergyCalculator(model, load_robot(ARM)), record_arm(work.arm, FIRST_MOTION)
     for start in range(0, len(first), BATCH):
         calculator(first.cut(slice(start, start + BATCH)))
-    samples, truth = work.minute()
+    samples, truth = next_minute(work)
     temperature = first["joint_temperatures"][-1]
-    both = [
-        predicted(each, samples, temperature, truth)
-        for each in (model, calculator.model_in_session())
-    ]
-    return both[0], both[1]
+    models = model, calculator.model_in_session()
+    return [predicted(each, samples, temperature, truth) for each in models]
 
 
 def main() -> None:
     """Print the errors by time, over all arms."""
-    found: dict[int, list[tuple[Prediction, Prediction]]] = {
-        minute: [] for minute in (*TIMES, WARM)
-    }
+    found: dict[int, list[list[Prediction]]] = defaultdict(list)
     for seed in SEEDS:
-        for minute, *both in followed(seed):
-            found[minute].append((both[0], both[1]))
+        for minute, both in followed(seed):
+            found[minute].append(both)
     print(f"{len(SEEDS)} simulated {ARM}, {SESSIONS} sessions from a cold start each:")
     for minute, pairs in found.items():
         for words, results in zip(("without", "with"), zip(*pairs, strict=True), strict=True):
@@ -184,7 +140,3 @@ def main() -> None:
             f"seed {seed}, without learning, after {FIRST_MOTION:g} s: energy of motion off by "
             f"{before.whole:.1%} as identified, by {after.whole:.1%} with the first motion"
         )
-
-
-if __name__ == "__main__":
-    main()

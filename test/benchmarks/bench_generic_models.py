@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from test.benchmarks.meters import DATA
 from test.energy.unseen_arms import REAL, Trial, compared, energies, record, slowly, without_bus
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import PowerOptions
@@ -21,10 +22,15 @@ from ur_energy_model.model.generic import generic_models
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 SEEDS = range(2000, 2006)
 SECONDS = 12.0
 MOTION = PowerOptions(method="motion")
+VARIANTS = {
+    "currents, standby measured": PowerOptions(),
+    "currents alone": PowerOptions(track_standby=False),
+    "motion, standby measured": MOTION,
+    "motion alone": replace(MOTION, track_standby=False),
+}
 
 
 def main() -> None:
@@ -51,13 +57,20 @@ def main() -> None:
                     trials[f"{variant}, standby measured", kind].append(trial)
     for (variant, kind), found in sorted(trials.items()):
         print(f"{variant}, {kind}, {len(found)} recordings")
-        joints = np.concatenate([trial.joints for trial in found])
-        supply = np.array([trial.supply for trial in found])
-        widths = np.concatenate([trial.joint_width for trial in found])
-        errors = np.concatenate([trial.joint_error for trial in found])
-        whole = np.array([trial.error for trial in found])
-        line("joints", joints, widths, errors)
-        line("supply", supply, np.array([trial.width for trial in found]), whole)
+        for what, values in {
+            "joints": [(trial.joints, trial.joint_width, trial.joint_error) for trial in found],
+            "supply": [([trial.supply], [trial.width], [trial.error]) for trial in found],
+        }.items():
+            deviations, widths, errors = (
+                np.concatenate(each) for each in zip(*values, strict=True)
+            )
+            covered = 100 * np.mean(np.abs(deviations) < CONFIDENCE)
+            low, middle, high = np.percentile(widths, (25, 50, 75))
+            print(
+                f"    {what}: {covered:.1f} % covered, error {np.sqrt(np.mean(deviations**2)):.2f} "
+                f"standard deviations rms; intervals ± {middle:.1f} % (middle half {low:.0f} to "
+                f"{high:.0f}), median error {np.median(np.abs(errors)):.1f} %"
+            )
 
 
 def real_arms() -> None:
@@ -68,33 +81,11 @@ def real_arms() -> None:
     print("real arms: error of the energy at the supply and 95 % interval, percent")
     for recording in REAL:
         name = recording.partition("_")[0]
-        telemetry = read_csv([DATA / f"{recording}.csv.gz"], name)
-        texts = []
-        for what, options in (
-            ("currents, standby measured", PowerOptions()),
-            ("currents alone", PowerOptions(track_standby=False)),
-            ("motion, standby measured", MOTION),
-            ("motion alone", replace(MOTION, track_standby=False)),
-        ):
+        telemetry, texts = read_csv([DATA / f"{recording}.csv.gz"], name), []
+        for what, options in VARIANTS.items():
             summary = energies(name, telemetry, options)
             assert summary.bus is not None
             error = 100 * (summary.supply / summary.bus - 1)
             width = 100 * CONFIDENCE * summary.supply_std / summary.bus
             texts.append(f"{what} {error:+.1f} ± {width:.1f}")
         print(f"    {recording}: {'; '.join(texts)}")
-
-
-def line(what: str, deviations: np.ndarray, widths: np.ndarray, errors: np.ndarray) -> None:
-    """Print coverage, widths and errors of some energies."""
-    covered = 100 * np.mean(np.abs(deviations) < CONFIDENCE)
-    rms = np.sqrt(np.mean(deviations**2))
-    low, middle, high = np.percentile(widths, (25, 50, 75))
-    print(
-        f"    {what}: {covered:.1f} % covered, error {rms:.2f} standard deviations rms; intervals "
-        f"± {middle:.1f} % (middle half {low:.0f} to {high:.0f}), median error "
-        f"{np.median(np.abs(errors)):.1f} %"
-    )
-
-
-if __name__ == "__main__":
-    main()

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,7 @@ from test.plant.surrogate_health import ELBOW, JOINTS, elbow, health_table
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.learning.learner import first_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plant.plant_health import ArmHealth, arm_health
+from ur_energy_model.plant.plant_health import arm_health
 from ur_energy_model.plant.rows import HealthRows
 from ur_energy_model.plant.schema import SourceKeys
 from ur_energy_model.simulation.arm_options import ArmOptions
@@ -32,10 +31,7 @@ from ur_energy_model.typing import Array
 FIRST_SEED = 60_000
 """CERTAIN was chosen with seeds below 50000."""
 QUIET_ARMS, CHANGED_ARMS = 200, 30
-DAYS, SINCE = 182, 122
-WEEK = 7
-Truth: TypeAlias = tuple[str, str | None, float]
-"""Quantity, joint and size of the change."""
+DAYS, SINCE, WEEK = 182, 122, 7
 SIMULATED_SEEDS = (51, 52, 53, 54)
 SIMULATED_DAYS, SIMULATED_SINCE = 16, 10
 RUN_IN = 40
@@ -43,60 +39,60 @@ RUN_IN = 40
 BEGIN = 1_767_250_000.0
 
 
+def changes_in(table: pa.Table) -> tuple[Change, ...]:
+    """Of an arm with these rows; there are some."""
+    found = arm_health("x", table)
+    assert found is not None
+    return tuple(found.changes)
+
+
 def false_alarms() -> None:
-    """Unchanged arms, looked at once after half a year, and every week."""
-    said, weekly = [], 0
+    """Unchanged arms, evaluated once after half a year, and every week."""
+    false, weekly = [], 0
     for seed in range(FIRST_SEED, FIRST_SEED + QUIET_ARMS):
         table = health_table(seed, DAYS)
-        said += [change.words for change in health(table).changes]
+        false += [change.words for change in changes_in(table)]
         if seed - FIRST_SEED < QUIET_ARMS // 5:
-            weekly += any(_said_up_to(table, day) for day in range(4 * WEEK, DAYS, WEEK))
+            times = table["minute"].cast("int64").to_numpy()
+            days = np.arange(4 * WEEK, DAYS, WEEK)
+            rows = np.searchsorted(times, times[0] + days * 86400e6).tolist()
+            weekly += any(changes_in(table.slice(0, n)) for n in rows)
     print(
-        f"{QUIET_ARMS} unchanged arms over {DAYS} days: {len(said)} false statements; looked at "
+        f"{QUIET_ARMS} unchanged arms over {DAYS} days: {len(false)} false statements; evaluated "
         f"every week, {weekly} of {QUIET_ARMS // 5} arms ever have one"
     )
-    for words in said:
+    for words in false:
         print(f"  {words}")
-
-
-def _said_up_to(table: pa.Table, day: int) -> bool:
-    return bool(health(table.slice(0, _rows_up_to(table, day))).changes)
-
-
-def _rows_up_to(table: pa.Table, day: int) -> int:
-    times = table["minute"].cast("int64").to_numpy()
-    return int(np.searchsorted(times, times[0] + day * 86400e6))
 
 
 def detection() -> None:
     """One change of one arm each."""
+
+    def constant(size: float, day: float) -> Array:
+        return np.asarray(np.log1p(size) * (day >= SINCE) * np.eye(len(JOINTS))[1])
+
+    def standby(watts: float, day: float) -> float:
+        return watts * (day >= SINCE)
+
     for size in (0.08, 0.12, 0.18, 0.25):
         for words, until in (("step", None), ("within 30 days", SINCE + 30.0)):
             made = partial(health_table, days=DAYS, friction=elbow(size, SINCE, until))
-            truth: Truth = ("friction", JOINTS[ELBOW], size)
-            _print_found(f"elbow friction {size:+.0%}, {words}", made, truth)
+            title = f"elbow friction {size:+.0%}, {words}"
+            _print_found(title, made, "friction", JOINTS[ELBOW], size)
     for size in (-0.03, -0.05):
-        made = partial(health_table, days=DAYS, constant=partial(_torque_constant, size))
-        truth = ("torque constant", JOINTS[1], size)
-        _print_found(f"torque constant {size:+.0%}", made, truth)
+        made = partial(health_table, days=DAYS, constant=partial(constant, size))
+        _print_found(f"torque constant {size:+.0%}", made, "torque constant", JOINTS[1], size)
     for watts in (3.0, 5.0):
-        made = partial(health_table, days=DAYS, standby=partial(_standby, watts))
-        _print_found(f"standby power {watts:+.0f} W", made, ("standby power", None, watts))
+        made = partial(health_table, days=DAYS, standby=partial(standby, watts))
+        _print_found(f"standby power {watts:+.0f} W", made, "standby power", None, watts)
 
 
-def _torque_constant(size: float, day: float) -> Array:
-    return np.asarray(np.log1p(size) * (day >= SINCE) * np.eye(len(JOINTS))[1])
-
-
-def _standby(watts: float, day: float) -> float:
-    return watts * (day >= SINCE)
-
-
-def _print_found(words: str, made: Callable[[int], pa.Table], truth: Truth) -> None:
-    what, joint, size = truth
+def _print_found(
+    words: str, made: Callable[[int], pa.Table], what: str, joint: str | None, size: float
+) -> None:
     found = covered = others = 0
     for seed in range(FIRST_SEED + 1000, FIRST_SEED + 1000 + CHANGED_ARMS):
-        changes = health(made(seed)).changes
+        changes = changes_in(made(seed))
         own = [each for each in changes if (each.what, each.joint) == (what, joint)]
         found += bool(own)
         others += len(changes) - len(own)
@@ -107,18 +103,8 @@ def _print_found(words: str, made: Callable[[int], pa.Table], truth: Truth) -> N
     )
 
 
-def simulated_arm() -> None:
-    """The simulated arm, unchanged and with an elbow that has 20 % more friction."""
-    for factor in (1.0, 1.2):
-        for seed in SIMULATED_SEEDS:
-            days = [_day_of_work(seed, day, factor) for day in range(SIMULATED_DAYS)]
-            words = [change.words for change in health(pa.concat_tables(days)).changes]
-            print(f"simulated arm {seed}, elbow x {factor}: {'; '.join(words) or 'nothing said'}")
-
-
 def _day_of_work(seed: int, day: int, factor: float) -> pa.Table:
-    """Some minutes of pick and place a day by the generic model; from a day on, the friction of the
-    elbow has a factor."""
+    """Some minutes of pick and place a day; from a day on, the elbow's friction has a factor."""
     robot = replace(load_robot(ARM), rate=RATE)
     planner = Planner(robot)
     motion = planner.chain_through(planner.random_points(seed), rest=0.5)
@@ -137,19 +123,12 @@ def _day_of_work(seed: int, day: int, factor: float) -> pa.Table:
     return rows.rows(SourceKeys("made", ARM, "generic"))
 
 
-def health(table: pa.Table) -> ArmHealth:
-    """Of an arm with these rows; there are some."""
-    found = arm_health("x", table)
-    assert found is not None
-    return found
-
-
 def main() -> None:
-    """Print all of them."""
+    """Print all of them; the simulated arm unchanged and with 20 % more friction in the elbow."""
     false_alarms()
     detection()
-    simulated_arm()
-
-
-if __name__ == "__main__":
-    main()
+    for factor in (1.0, 1.2):
+        for seed in SIMULATED_SEEDS:
+            days = [_day_of_work(seed, day, factor) for day in range(SIMULATED_DAYS)]
+            words = [change.words for change in changes_in(pa.concat_tables(days))]
+            print(f"simulated arm {seed}, elbow x {factor}: {'; '.join(words) or 'no change'}")

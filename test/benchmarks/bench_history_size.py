@@ -1,9 +1,9 @@
 """What a plant's history costs: bytes, processor time and memory, per arm and for many arms.
 
-The figures of docs/plant_sizing.md. An arm is simulated at 500 Hz for ten minutes, recorded into a
-bag and added to a store; questions are asked to the history of a made-up plant. What they take is
-that of the command `ur_energy`, as a user starts it. From this follow the figures of a day of 8
-hours with 1, 40 and 1000 arms.
+The figures of docs/many_arms.md. An arm is simulated at 500 Hz, and ten minutes of it are added to
+a store: here, beside the parts of that work (least processor times, the bag in the memory of the
+file system), and by the command `ur_energy` as a user starts it. Questions are asked to the history
+of a made-up plant. From this follow the figures of a day of 8 hours with 1, 40 and 1000 arms.
 """
 
 from __future__ import annotations
@@ -12,35 +12,40 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
-from test.identification.exact_arm import write_bag
+import numpy as np
+
+from test.benchmarks.meters import least_cpu, peak, size
 from test.plant.synthetic_plant import Arm, Work, write_plant
+from ur_energy_model.energy.powers import FIELDS
+from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.plant.add import BagWork, add_bags
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
+from ur_energy_model.telemetry.bag.metadata import bag_hash
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
 
-RECORDED = 600.0
-"""Of the simulated arm [s]."""
+MINUTES = 10
+PROMISED = 150_000.0
+"""Samples per second of processor time."""
+START = 1_770_000_000_000_000_000
+"""Host time of the first sample [ns]."""
 ARMS, DAYS = 10, 5
 SHIFT = 8 * 3600
 """Work of a day [s]."""
 GB = 1e9
 STORAGE, CORE_HOUR = 0.023, 0.05
 """Prices that the page assumes: USD per GB and month of an object store, per core and hour."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a command took: processor time [s], time [s], largest memory of a process [MB]."""
-
-    core: float
-    wall: float
-    memory: float
-
-
 PROGRAM = """
 import os, pathlib, re, sys
 from ur_energy_model.cli.main import main
@@ -52,6 +57,14 @@ sys.exit(code)
 """The command, and what it took: memory [kB] (of this process) and processor time [s]."""
 
 
+class Cost(NamedTuple):
+    """What a command took: processor time [s], time [s], largest memory of a process [MB]."""
+
+    core: float
+    wall: float
+    memory: float
+
+
 def run(*arguments: str) -> Cost:
     """Run `ur_energy history`."""
     begin = time.perf_counter()
@@ -61,30 +74,58 @@ def run(*arguments: str) -> Cost:
     return Cost(float(core), time.perf_counter() - begin, int(memory) / 1024)
 
 
-def size(folder: Path, pattern: str = "*") -> int:
-    """Bytes of the files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob(pattern) if path.is_file())
+def long_bag(path: Path) -> int:
+    """A bag of the same minute of a simulated arm over and over; returns its number of samples."""
+    robot = load_robot("ur5e")
+    minute = record_arm(SimulatedArm(robot, motion=named_motion("trajectory_a", robot)), 60.0)
+    info = replace(minute.info, serial="20265500001")
+    with BagWriter(path, info, tuple(minute.columns)) as writer:
+        for number in range(MINUTES):
+            clock = minute.time + 60.0 * number
+            stamp = START + np.round((clock - minute.time[0]) * 1e9).astype(np.int64)
+            writer.write(Telemetry(clock, minute.columns, info, (), stamp))
+    return MINUTES * len(minute)
 
 
 def adding(folder: Path) -> tuple[float, float]:
     """Bytes and core-seconds of the history per second of an arm."""
-    robot = load_robot("ur5e")
-    arm = SimulatedArm(robot, motion=named_motion("trajectory_a", robot))
-    bag = write_bag(folder / "bag", record_arm(arm, RECORDED))
-    store = folder / "store"
+    bag, store, number = folder / "bag", folder / "store", count()
+    samples, model = long_bag(bag), generic_model("ur5e")
+    seconds, truth = 60.0 * MINUTES, estimate_energy(model, bag).supply
+
+    def read() -> None:
+        assert sum(map(len, iterate_bag(bag, FIELDS))) == samples
+
+    def add() -> None:
+        work = BagWork(str(folder / f"store_{next(number)}"), model, "generic")
+        (record,) = add_bags(work, [bag]).records
+        assert abs(record.energy / truth - 1.0) < 1e-6
+
+    parts: dict[str, Callable[[], object]] = {
+        "hash": lambda: bag_hash(bag),
+        "reading": read,
+        "estimate": lambda: estimate_energy(model, bag),
+        "history add": add,
+    }
+    for what, action in parts.items():
+        least = least_cpu(action)
+        print(f"{what:12} {least:5.2f} s of processor time, {samples / least:9.0f} samples/s")
+    print(f"history add: {samples / least / PROMISED:.2f} of the {PROMISED:.0f} samples/s promised")
+    print(f"peak memory {peak():.0f} MB")
     cost = run("add", str(store), str(bag), "--robot", "ur5e", "--workers", "1")
-    content = size(store) / RECORDED
-    print(f"recording of {RECORDED:.0f} s at {robot.rate:.0f} Hz, fields of the energy model only")
-    print(f"  bag                 {size(bag) / RECORDED / 1e3:8.1f} kB/s")
+    content = size(store) / seconds
+    print(f"recording of {seconds:.0f} s at {samples / seconds:.0f} Hz")
+    print(f"  bag                 {size(bag) / seconds / 1e3:8.1f} kB/s")
     print(
         f"  history             {content:8.0f} B/s, of which seconds "
-        f"{size(store / 'seconds') / RECORDED:.0f} B/s"
+        f"{size(store / 'seconds') / seconds:.0f} B/s: {content * 0.0864:.1f} MB per day and arm "
+        "without pause"
     )
     print(
         f"  history add         {cost.core:8.2f} core-s, {cost.memory:.0f} MB, start included: "
-        f"{RECORDED * robot.rate / cost.core:,.0f} samples per core-s"
+        f"{samples / cost.core:,.0f} samples per core-s"
     )
-    return content, cost.core / RECORDED
+    return content, cost.core / seconds
 
 
 def asking(folder: Path) -> None:
@@ -97,46 +138,31 @@ def asking(folder: Path) -> None:
     print(f"questions to {rows:,} rows in {files} files")
     empty = run("summary", str(store), "--from", "2030-01-01")
     print(f"  of a day without rows   {empty.wall:6.2f} s, {empty.memory:.0f} MB")
-    for name, arguments in {
-        "summary": (),
-        "summary --by day": ("--by", "day"),
-        "summary --by hour": ("--by", "hour"),
-        "summary --by joint": ("--by", "joint"),
-        "summary of one day": ("--from", "2026-05-06", "--to", "2026-05-06"),
+    for name, question in {
+        "summary": ("summary",),
+        "summary --by day": ("summary", "--by", "day"),
+        "summary --by hour": ("summary", "--by", "hour"),
+        "summary --by joint": ("summary", "--by", "joint"),
+        "summary of one day": ("summary", "--from", "2026-05-06", "--to", "2026-05-06"),
+        "report": ("report", "-o", str(folder / "page.html")),
+        "export": ("export", "-o", str(folder / "rows.csv")),
     }.items():
-        _print(name, run("summary", str(store), *arguments), empty, rows)
-    _print("report", run("report", str(store), "-o", str(folder / "page.html")), empty, rows)
-    _print("export", run("export", str(store), "-o", str(folder / "rows.csv")), empty, rows)
-
-
-def _print(name: str, cost: Cost, empty: Cost, rows: int) -> None:
-    core = max(cost.core - empty.core, 1e-3)
-    print(
-        f"  {name:22}{cost.wall:8.2f} s, {cost.core:5.2f} core-s, {cost.memory:5.0f} MB, "
-        f"{rows / core:12,.0f} rows per core-s"
-    )
-
-
-def many(content: float, core: float) -> None:
-    """Print what a day of so many arms takes."""
-    print("a day of 8 hours       arms   history     a year   adding    storage of a year  adding")
-    for count in (1, 40, 1000):
-        day = content * SHIFT * count
-        work = core * SHIFT * count
+        cost = run(question[0], str(store), *question[1:])
         print(
-            f"{count:27d}{day / GB:7.3f} GB{250 * day / GB:8.0f} GB{work / 3600:7.2f} core-h"
-            f"{250 * day / GB * STORAGE:8.2f} USD/month{work / 3600 * CORE_HOUR:8.2f} USD/day"
+            f"  {name:22}{cost.wall:8.2f} s, {cost.core:5.2f} core-s, {cost.memory:5.0f} MB, "
+            f"{rows / max(cost.core - empty.core, 1e-3):12,.0f} rows per core-s"
         )
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print, and what a day of so many arms takes."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        recorded = adding(folder)
-        asking(folder)
-        many(*recorded)
-
-
-if __name__ == "__main__":
-    main()
+        content, core = adding(Path(name))
+        asking(Path(name))
+    print("a day of 8 hours       arms   history     a year   adding    storage of a year  adding")
+    for arms in (1, 40, 1000):
+        day, work = content * SHIFT * arms, core * SHIFT * arms
+        print(
+            f"{arms:27d}{day / GB:7.3f} GB{250 * day / GB:8.0f} GB{work / 3600:7.2f} core-h"
+            f"{250 * day / GB * STORAGE:8.2f} USD/month{work / 3600 * CORE_HOUR:8.2f} USD/day"
+        )

@@ -12,7 +12,7 @@ from time import process_time
 
 import numpy as np
 
-from test.conftest import SHARED
+from test.benchmarks.meters import DATA
 from test.learning.production import production
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
@@ -34,9 +34,11 @@ RECORDED_TIMES, LEAST_REST = (0.0, 10.0, 20.0, 30.0, 60.0), 3.0
 """The same of recordings, and the shortest rest that is predicted [s]."""
 SHARE = 0.01
 """Joints with less of the joints' energy are left out of the relative errors."""
+METHODS: tuple[Method, ...] = ("current", "motion")
 
 
 def predicted(model: EnergyModel, samples: Telemetry, method: Method = "current") -> EnergySummary:
+    """Energies of samples."""
     calculator = EnergyCalculator(model, load_robot(model.robot), PowerOptions(method=method))
     meter, table = EnergyMeter(len(calculator.channels)), calculator(samples)
     assert table is not None
@@ -59,10 +61,11 @@ def learn(name: str, seed: int) -> tuple[list[tuple[EnergySummary, np.ndarray, f
     found = []
     for model, after in zip(models, TIMES, strict=True):
         first = int(np.argmax(ends >= after)) + 1
-        some = [p for p, end in zip(pieces, ends, strict=True) if end <= ends[first - 1] + JUDGED]
-        truth = np.sum([piece.electrical for piece in some[first:]], axis=0)
-        samples = concatenate([piece.samples for piece in some[first:]])
-        found.append((predicted(model, samples), truth, sum(p.bus for p in some[first:])))
+        last = int(np.searchsorted(ends, ends[first - 1] + JUDGED, side="right"))
+        some = pieces[first:last]
+        truth = np.sum([piece.electrical for piece in some], axis=0)
+        samples = concatenate([piece.samples for piece in some])
+        found.append((predicted(model, samples), truth, sum(piece.bus for piece in some)))
     return found, busy / float(ends[-1])
 
 
@@ -75,16 +78,14 @@ def simulated() -> None:
         found, share = learn(name, seed)
         print(f"{name} {seed}: {100 * share:.1f} % of a core", flush=True)
         for time, (summary, truth, supply) in zip(TIMES, found, strict=True):
+            error = summary.electrical - truth
             known = np.abs(truth) > SHARE * np.abs(truth).sum()
-            errors = 100.0 * (summary.electrical - truth)[known] / np.abs(truth)[known]
+            errors = 100.0 * error[known] / np.abs(truth)[known]
             joints[time] += errors.tolist()
             supplies[time].append(100.0 * (summary.supply / supply - 1.0))
-            half = CONFIDENCE * summary.electrical_std
-            inside[time] += (np.abs(summary.electrical - truth) <= half).tolist()
-            print(
-                f"  after {time:3.0f} s: supply {supplies[time][-1]:+.2f} %, joints "
-                f"{', '.join(f'{error:+.1f}' for error in errors)} %"
-            )
+            inside[time] += (np.abs(error) <= CONFIDENCE * summary.electrical_std).tolist()
+            words = ", ".join(f"{each:+.1f}" for each in errors)
+            print(f"  after {time:3.0f} s: supply {supplies[time][-1]:+.2f} %, joints {words} %")
     for time in TIMES:
         rms = np.linalg.norm(joints[time]) / len(joints[time]) ** 0.5
         print(
@@ -96,7 +97,7 @@ def simulated() -> None:
 
 def recorded() -> None:
     """A line per recording and time."""
-    for file in sorted((SHARED / "data").glob("*.csv.gz")):
+    for file in sorted(DATA.glob("*.csv.gz")):
         name = file.name.partition("_")[0]
         data, robot = read_csv([file], name), load_robot(name)
         for time in RECORDED_TIMES if data.has_bus_power else ():
@@ -108,8 +109,7 @@ def recorded() -> None:
                 learner.update(data.cut(slice(start, min(end, start + 200))))
                 learner.attempts()
             learner.finish()
-            methods: tuple[Method, ...] = ("current", "motion")
-            for method in methods:
+            for method in METHODS:
                 found = predicted(learner.model, data.cut(slice(end, None)), method)
                 if found.bus:
                     error = 100.0 * (found.supply / found.bus - 1.0)

@@ -13,13 +13,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from test.benchmarks.meters import SECONDS, UR_ENERGY, fresh_host, spent_by
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.csv.reader import read_csv
@@ -30,10 +29,7 @@ from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Array, Self
 
-HOST = "127.0.10.41"
-SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 RATE = 500.0
-UR_ENERGY = (sys.executable, "-m", "ur_energy_model.cli.main")
 UR_RTDE = """
 import sys, time, rtde_receive
 robot = rtde_receive.RTDEReceiveInterface(sys.argv[1], 500.0, sys.argv[4].split(","))
@@ -43,104 +39,83 @@ robot.stopFileRecording()
 """
 
 
-@dataclass
-class Result:
-    """What a recorder got, and what it cost [percent of one core]."""
-
-    name: str
-    time: Array
-    cpu: float
-
-    def line(self) -> str:
-        """For the table; ticks between the first and the last sample count."""
-        if len(self.time) == 0:
-            return f"{self.name:32} did not finish"
-        ticks = np.rint(self.time * RATE).astype(int)
-        expected = ticks.max() - ticks.min() + 1
-        distinct = len(np.unique(ticks))
-        lost, twice = expected - distinct, len(ticks) - distinct
-        return (
-            f"{self.name:32} {len(ticks):8d} {lost:7d} ({100 * lost / expected:5.2f} %)"
-            f" {twice:7d} ({100 * twice / expected:5.2f} %) {self.cpu:7.1f} %"
-        )
-
-
-@contextmanager
-def simulated_controller() -> Iterator[None]:
-    """`ur_energy simulate` in a process of its own."""
-    command = [*UR_ENERGY, "simulate", "--robot", "ur5e", "--host", HOST]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "ready" in line:
-                break
-        try:
-            yield
-        finally:
-            process.terminate()
-
-
-def run(command: list[str], cwd: Path | None = None) -> float:
-    """CPU of a process while it records [percent], its start-up left out."""
+def record(
+    name: str, command: list[str], read: Callable[[], Array], cwd: Path | None = None
+) -> str:
+    """Samples that a recorder got between its first and last tick, and what it cost, as text."""
     with subprocess.Popen(
         command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        time.sleep(min(4.0, 0.25 * SECONDS))
-        begun, start = _cpu_seconds(process.pid), time.monotonic()
+        time.sleep(min(4.0, 0.25 * SECONDS))  # its start-up is left out
+        begun, start = spent_by(process.pid), time.monotonic()
         time.sleep(0.5 * SECONDS)
-        used, elapsed = _cpu_seconds(process.pid) - begun, time.monotonic() - start
+        cpu = 100.0 * (spent_by(process.pid) - begun) / (time.monotonic() - start)
         try:
             failed = process.wait(2.0 * SECONDS + 60.0)
         except subprocess.TimeoutExpired:
             process.kill()
-            raise
+            return f"{name:32} did not finish"
         if failed:
             raise RuntimeError(f"{command[:4]} failed")
-    return 100.0 * used / elapsed
+    ticks = np.rint(read() * RATE).astype(int)
+    expected, distinct = np.ptp(ticks) + 1, len(np.unique(ticks))
+    lost, twice = expected - distinct, len(ticks) - distinct
+    return (
+        f"{name:32} {len(ticks):8d} {lost:7d} ({100 * lost / expected:5.2f} %)"
+        f" {twice:7d} ({100 * twice / expected:5.2f} %) {cpu:7.1f} %"
+    )
 
 
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def beside_others(folder: Path) -> None:
+    """Record a simulated controller with each, and print a line for each."""
+    host, bag = fresh_host(), folder / "bag"
+    command = [*UR_ENERGY, "simulate", "--robot", "ur5e", "--host", host]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        next(line for line in server.stdout if "ready" in line)
+        try:
+            options = ["--host", host, "--robot", "ur5e", "--duration", str(SECONDS)]
+            ours = [*UR_ENERGY, "record", *options, "-o", str(bag)]
+            lines = [record("ur_energy record", ours, lambda: read_bag(bag, ["timestamp"]).time)]
+            unknown = {"script_control_line"}  # to ur_rtde
+            fields = [name for name in read_bag(bag).columns if name not in unknown]
+            csv = folder / "ur_rtde.csv"
+            program = [sys.executable, "-c", UR_RTDE, host, str(csv), str(SECONDS)]
+            lines.append(
+                record(
+                    "ur_rtde startFileRecording",
+                    [*program, ",".join(fields)],
+                    lambda: read_csv([csv], None).time,
+                )
+            )
+            if sources := os.environ.get("UR_RTDE_CLIENT"):
+                lines.append(ur_example(folder, Path(sources), fields, host))
+            else:
+                lines.append("UR's record example: UR_RTDE_CLIENT names no checkout of it")
+        finally:
+            server.terminate()
+    print(
+        f"{SECONDS:.0f} s at 500 Hz, {len(fields)} fields, load {os.getloadavg()[0]:.1f} on "
+        f"{os.cpu_count()} cores"
+    )
+    print(f"{'':32} {'samples':>8} {'lost':>17} {'duplicated':>17} {'CPU':>9}", *lines, sep="\n")
 
 
-def ours(folder: Path) -> Result:
-    """`ur_energy record` with all energy fields."""
-    bag = folder / "bag"
-    options = ["--host", HOST, "--robot", "ur5e", "--duration", str(SECONDS), "-o", str(bag)]
-    cpu = run([*UR_ENERGY, "record", *options])
-    return Result("ur_energy record", read_bag(bag, ["timestamp"]).time, cpu)
-
-
-def ur_rtde(folder: Path, fields: str) -> Result:
-    """ur_rtde's own recorder."""
-    csv = folder / "ur_rtde.csv"
-    cpu = run([sys.executable, "-c", UR_RTDE, HOST, str(csv), str(SECONDS), fields])
-    return Result("ur_rtde startFileRecording", read_csv([csv], None).time, cpu)
-
-
-def ur_example(folder: Path, sources: Path, fields: str) -> Result:
+def ur_example(folder: Path, sources: Path, fields: list[str], host: str) -> str:
     """examples/record.py of Universal Robots' Python client."""
     csv, recipe = folder / "example.csv", folder / "recipe.xml"
-    entries = "".join(
-        f'<field name="{name}" type="{FIELDS[name].kind}"/>' for name in fields.split(",")
-    )
+    entries = "".join(f'<field name="{name}" type="{FIELDS[name].kind}"/>' for name in fields)
     recipe.write_text(
         f'<?xml version="1.0"?><rtde_config><recipe key="out">{entries}</recipe></rtde_config>'
     )
-    options = {
-        "--host": HOST,
-        "--frequency": "500",
-        "--samples": str(round(SECONDS * RATE)),
-        "--config": str(recipe),
-        "--output": str(csv),
-    }
-    command = [sys.executable, "record.py", *(text for pair in options.items() for text in pair)]
-    try:
-        cpu = run(command, cwd=sources / "examples")
-    except subprocess.TimeoutExpired:
-        return Result("UR's record example", np.empty(0), 0.0)
-    return Result("UR's record example", read_csv([csv], None).time, cpu)
+    command = [sys.executable, "record.py", "--host", host, "--frequency", "500"]
+    command += ["--samples", str(round(SECONDS * RATE)), "--config", str(recipe)]
+    return record(
+        "UR's record example",
+        [*command, "--output", str(csv)],
+        lambda: read_csv([csv], None).time,
+        cwd=sources / "examples",
+    )
 
 
 class FastSource:
@@ -155,8 +130,7 @@ class FastSource:
             name: rng.normal(size=(batch, FIELDS[name].width) if FIELDS[name].width > 1 else batch)
             for name in ENERGY_FIELDS
         }
-        for name in ("robot_mode", "safety_mode"):
-            self._values[name] = np.ones(batch)
+        self._values |= dict.fromkeys(("robot_mode", "safety_mode"), np.ones(batch))
         self._count, self._batch, self._made = count, batch, 0
         self._stamp = time.time_ns()
 
@@ -193,8 +167,8 @@ class FastSource:
         return Telemetry(seconds, columns, self.info, stamp=self._stamp + tick * 2_000_000)
 
 
-def highest_rate(folder: Path, count: int = 100_000) -> float:
-    """Samples a second from the reading thread to the disk."""
+def highest_rate(folder: Path, count: int = 100_000) -> None:
+    """Print the samples a second from the reading thread to the disk."""
     source = FastSource(count)
     with Recorder(source, folder, queue=source.queue) as recorder:
         recorder.start(folder / "fast")
@@ -202,54 +176,28 @@ def highest_rate(folder: Path, count: int = 100_000) -> float:
         source.go.set()
         recorder.wait()
         elapsed = time.monotonic() - start
-    if len(read_bag(folder / "fast", ["timestamp"])) != count:
-        raise RuntimeError("samples are missing")
-    return count / elapsed
+    assert len(read_bag(folder / "fast", ["timestamp"])) == count
+    print(f"highest rate sustained: {count / elapsed:.0f} samples/s")
 
 
-def reading(folder: Path, count: int = 300_000) -> tuple[float, float]:
-    """CPU seconds to read ten minutes of all fields: at once, and in batches."""
+def reading(folder: Path, count: int = 300_000) -> None:
+    """Print the CPU seconds to read ten minutes of all fields: at once, and in batches."""
     source = FastSource(count)
     source.go.set()
     with BagWriter(folder / "long", source.info, ENERGY_FIELDS) as bag:
         for _ in range(count // 25):
             bag.write(source.read(0.0))  # type: ignore[arg-type]
     start = time.process_time()
-    whole = len(read_bag(folder / "long"))
+    assert len(read_bag(folder / "long")) == count
     middle = time.process_time()
-    parts = sum(len(batch) for batch in iterate_bag(folder / "long"))
-    if not whole == parts == count:
-        raise RuntimeError("samples are missing")
-    return middle - start, time.process_time() - middle
+    assert sum(len(batch) for batch in iterate_bag(folder / "long")) == count
+    whole, parts = middle - start, time.process_time() - middle
+    print(f"reading {count} samples: {whole:.1f} s at once, {parts:.1f} s in batches (CPU)")
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, and the rates."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with simulated_controller():
-            results = [ours(folder)]
-            unknown = {"script_control_line"}  # to ur_rtde
-            fields = ",".join(
-                each for each in read_bag(folder / "bag").columns if each not in unknown
-            )
-            results.append(ur_rtde(folder, fields))
-            sources = os.environ.get("UR_RTDE_CLIENT")
-            if sources is not None:
-                results.append(ur_example(folder, Path(sources), fields))
-        print(
-            f"{SECONDS:.0f} s at 500 Hz, {len(fields.split(','))} fields, "
-            f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-        )
-        print(f"{'':32} {'samples':>8} {'lost':>17} {'duplicated':>17} {'CPU':>9}")
-        for result in results:
-            print(result.line())
-        if sources is None:
-            print("UR's record example is left out: UR_RTDE_CLIENT names no checkout of it")
-        print(f"highest rate sustained: {highest_rate(folder):.0f} samples/s")
-        whole, parts = reading(folder)
-        print(f"reading 300000 samples: {whole:.1f} s at once, {parts:.1f} s in batches (CPU)")
-
-
-if __name__ == "__main__":
-    main()
+        beside_others(Path(name))
+        highest_rate(Path(name))
+        reading(Path(name))

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
-from test.benchmarks.peers.cases import Pair, real_bags, simulated_bags
+from test.benchmarks.meters import DATA, table
 from test.benchmarks.peers.comparison import OURS, Results, compare
-from test.benchmarks.peers.figures import median_and_worst, number, table
+from test.benchmarks.peers.figures import CurrentError, EnergyError, median_and_worst, number
+from test.benchmarks.peers.recordings import Pair, real_bags, simulated_bags
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-"""Recordings of real arms, kept beside the checkout."""
+Found = Mapping[tuple[Pair, str], Any]
 
 
 def main(*, only_summary: bool = False) -> None:
@@ -30,8 +31,7 @@ def main(*, only_summary: bool = False) -> None:
     begin = perf_counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bags = real_bags(DATA, folder) + simulated_bags(folder)
-        results = compare(bags, folder)
+        results = compare(real_bags(DATA, folder) + simulated_bags(folder), folder)
     if only_summary:
         print(summary(results))
         return
@@ -46,151 +46,108 @@ def main(*, only_summary: bool = False) -> None:
 
 def summary(results: Results) -> str:
     """Groups of pairs, coverage and time, as Markdown."""
-    return "\n\n".join(
-        [
-            "Current predicted from motion, medians (worst) over pairs; percent of each joint's "
-            "range, mean of the joints (EcBot, eq. 26).",
-            _current_summary(results),
-            "Energy at the supply from measured currents and speeds, medians (worst) over pairs. "
-            "Motion energy is the energy above standstill.",
-            _energy_summary(results),
-            "Share of our 95 % intervals that contain the truth (0.95 is right), and RMS of errors "
-            "over stated deviations (1 is right).",
-            _coverage(results),
-            "Time of a fit; for currents of the other methods it includes their predictions.",
-            table(
-                ("method", "median [s]", "fits"),
-                [
-                    (name, f"{np.median(each):.2f}", str(len(each)))
-                    for name, each in results.seconds.items()
-                ],
-            ),
-        ]
-    )
 
-
-def pair_by_pair(results: Results) -> str:
-    """Every pair of recordings."""
-    methods = _methods(results.currents)
-    currents = table(
-        ("fitted", "judged", *(f"{m} [A, %; moving A, %]" for m in methods)),
-        [
-            (
-                pair.train.name,
-                pair.judged.name,
-                *(_current(results, pair, method) for method in methods),
-            )
-            for pair in _pairs(results.currents)
-        ],
-    )
-    methods = _methods(results.energies)
-    energies = table(
-        ("fitted", "judged", *(f"{m} [supply %, motion %]" for m in methods), "covered"),
-        [
-            (
-                pair.train.name,
-                pair.judged.name,
-                *(_energy(results, pair, method) for method in methods),
-                {True: "yes", False: "no", None: ""}[results.supply_covered.get(pair)],
-            )
-            for pair in _pairs(results.energies)
-        ],
-    )
-    return f"{currents}\n\n{energies}\n"
-
-
-def _current_summary(results: Results) -> str:
-    def row(group: str, method: str) -> tuple[str, ...]:
-        found = _of_group(results.currents, group, method)
-        return (
-            group,
-            method,
-            str(len(found)),
-            *(
-                median_and_worst([getattr(error, name) for error in found], digits)
-                for name, digits in (
-                    ("rms", 3),
-                    ("percent", 2),
-                    ("moving_rms", 3),
-                    ("moving_percent", 2),
-                )
-            ),
+    def of_currents(found: Sequence[CurrentError], group: str, method: str) -> tuple[str, ...]:
+        return tuple(
+            median_and_worst([error[k] for error in found], digits)
+            for k, digits in enumerate((3, 2, 3, 2))
         )
 
-    columns = ("judged on", "method", "pairs", "all [A]", "all [%]", "moving [A]", "moving [%]")
-    return table(columns, _rows(results.currents, row))
-
-
-def _energy_summary(results: Results) -> str:
-    def row(group: str, method: str) -> tuple[str, ...]:
-        found = _of_group(results.energies, group, method)
-        covered = [v for pair, v in results.supply_covered.items() if pair.group == group]
+    def of_energies(found: Sequence[EnergyError], group: str, method: str) -> tuple[str, ...]:
+        covered = [yes for pair, yes in results.supply_covered.items() if pair.group == group]
         return (
-            group,
-            method,
-            str(len(found)),
             median_and_worst([error.supply for error in found]),
             median_and_worst([error.motion for error in found]),
             f"{sum(covered)} of {len(covered)}" if method == OURS else "",
         )
 
-    columns = ("judged on", "method", "pairs", "supply [%]", "motion [%]", "in our interval")
-    return table(columns, _rows(results.energies, row))
-
-
-def _coverage(results: Results) -> str:
-    return table(
-        ("quantity", "judged on", "intervals", "coverage", "RMS"),
+    first = ("judged on", "method", "pairs")
+    currents = ("all [A]", "all [%]", "moving [A]", "moving [%]")
+    energies = ("supply [%]", "motion [%]", "in our interval")
+    coverage = [
+        (quantity, group, f"{c.count:.0f}", number(c.share, ".2f"), number(c.rms, ".1f"))
+        for (quantity, group), c in sorted(results.coverage.items())
+        if c.count
+    ]
+    seconds = [
+        (name, f"{np.median(each):.2f}", str(len(each))) for name, each in results.seconds.items()
+    ]
+    return "\n\n".join(
         [
-            (
-                quantity,
-                group,
-                f"{found.count:.0f}",
-                number(found.share, ".2f"),
-                number(found.rms, ".1f"),
-            )
-            for (quantity, group), found in sorted(results.coverage.items())
-            if found.count
-        ],
+            "Current predicted from motion, medians (worst) over pairs; percent of each joint's "
+            "range, mean of the joints (EcBot, eq. 26).",
+            table((*first, *currents), _by_group(results.currents, of_currents)),
+            "Energy at the supply from measured currents and speeds, medians (worst) over pairs. "
+            "Motion energy is the energy above standstill.",
+            table((*first, *energies), _by_group(results.energies, of_energies)),
+            "Share of our 95 % intervals that contain the truth (0.95 is right), and RMS of errors "
+            "over stated deviations (1 is right).",
+            table(("quantity", "judged on", "intervals", "coverage", "RMS"), coverage),
+            "Time of a fit; for currents of the other methods it includes their predictions.",
+            table(("method", "median [s]", "fits"), seconds),
+        ]
     )
 
 
-def _current(results: Results, pair: Pair, method: str) -> str:
-    error = results.currents.get((pair, method))
-    if error is None:
-        return ""
-    return (
-        f"{error.rms:.3f} {error.percent:.2f}; "
-        f"{number(error.moving_rms, '.3f')} {number(error.moving_percent, '.2f')}"
+def _by_group(
+    found: Found, cells: Callable[[Sequence[Any], str, str], tuple[str, ...]]
+) -> list[tuple[str, ...]]:
+    """A row for each group and method that has pairs."""
+    return [
+        (group, method, str(len(own)), *cells(own, group, method))
+        for group in dict.fromkeys(pair.group for pair, _ in found)
+        for method in _methods(found)
+        if (
+            own := [v for (pair, name), v in found.items() if (pair.group, name) == (group, method)]
+        )
+    ]
+
+
+def pair_by_pair(results: Results) -> str:
+    """Every pair of recordings."""
+
+    def current(error: CurrentError) -> str:
+        moving = f"{number(error.moving_rms, '.3f')} {number(error.moving_percent, '.2f')}"
+        return f"{error.rms:.3f} {error.percent:.2f}; {moving}"
+
+    def energy(error: EnergyError) -> str:
+        return f"{error.supply:+.1f} {number(error.motion, '+.1f')}"
+
+    def covered(pair: Pair) -> tuple[str]:
+        return ({True: "yes", False: "no", None: ""}[results.supply_covered.get(pair)],)
+
+    return "\n\n".join(
+        [
+            _table_of_pairs(results.currents, current, "[A, %; moving A, %]"),
+            _table_of_pairs(results.energies, energy, "[supply %, motion %]", "covered", covered),
+        ]
     )
 
 
-def _energy(results: Results, pair: Pair, method: str) -> str:
-    error = results.energies.get((pair, method))
-    return "" if error is None else f"{error.supply:+.1f} {number(error.motion, '+.1f')}"
+def _table_of_pairs(
+    found: Found,
+    cell: Callable[[Any], str],
+    units: str,
+    last: str | None = None,
+    more: Callable[[Pair], tuple[str]] | None = None,
+) -> str:
+    methods = _methods(found)
+    columns = ("fitted", "judged", *(f"{method} {units}" for method in methods))
+    rows = [
+        (
+            pair.train.name,
+            pair.judged.name,
+            *(cell(found[pair, m]) if (pair, m) in found else "" for m in methods),
+            *(() if more is None else more(pair)),
+        )
+        for pair in dict.fromkeys(pair for pair, _ in found)
+    ]
+    return table(columns if last is None else (*columns, last), rows)
 
 
-def _pairs(found: dict) -> list[Pair]:
-    return list(dict.fromkeys(pair for pair, _ in found))
-
-
-def _methods(found: dict) -> list[str]:
+def _methods(found: Found) -> list[str]:
     """Ours first."""
     return sorted(dict.fromkeys(method for _, method in found), key=lambda name: name != OURS)
-
-
-def _of_group(found: dict, group: str, method: str) -> list:
-    return [v for (pair, name), v in found.items() if (pair.group, name) == (group, method)]
-
-
-def _rows(found: dict, row: Callable[[str, str], tuple[str, ...]]) -> list[tuple[str, ...]]:
-    groups = dict.fromkeys(pair.group for pair, _ in found)
-    return [
-        row(group, method)
-        for group in groups
-        for method in _methods(found)
-        if _of_group(found, group, method)
-    ]
 
 
 if __name__ == "__main__":

@@ -20,19 +20,38 @@ from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.motions import Chain, Motion
-from ur_energy_model.trajectory.named_motions import MotionLimits, Planner, named_motion
+from ur_energy_model.trajectory.named_motions import Chain, MotionLimits, Planner, named_motion
 
 ARMS = (("ur5e", 41), ("ur5e", 42), ("ur3e", 43), ("ur10e", 44))
 """Types and seeds of the arms."""
 SPEED, ACCELERATION = 2.5, 5.5
 """Of the recorded moves [rad/s, rad/s^2]."""
-SLACK = 0.4
-"""Share of the cycle in which the arm only waits."""
-POINTS = 5
-GRIP = 0.3
-"""Wait after a move [s]."""
+POINTS, GRIP, SLACK = 5, 0.3, 0.4
+"""Of a cycle; wait after each move [s]; share of the cycle in which the arm only waits."""
 CYCLES = 4
 OTHER_SESSION = ArmOptions(session=2)
+
+
+def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float]:
+    """The optimized cycle of an arm, and its measured saving [%]."""
+    robot = load_robot(name)
+
+    def run(bag: str, motion: Motion, seconds: float, options: ArmOptions) -> Path:
+        arm = SimulatedArm(robot, motion=motion, seed=seed, options=options)
+        return save(folder / bag, record_arm(arm, seconds))
+
+    learned = run("identification", named_motion("trajectory_a", robot), 60.0, ArmOptions())
+    planner = Planner(robot, limits=MotionLimits.for_robot(robot, SPEED, ACCELERATION))
+    points = planner.random_points(seed, POINTS)
+    moves = [planner.move(a, b) for a, b in zip(points, np.roll(points, -1, axis=0), strict=True)]
+    ends = np.cumsum([0.0, *(each.duration + GRIP for each in moves)]).tolist()
+    cycle = Chain(moves, ends[:-1], ends[-1] / (1.0 - SLACK))
+    cell = run("cell", cycle, 3.3 * cycle.duration, OTHER_SESSION)
+    found = optimize_cycle(identify([learned], name).model, cell)
+    proof = Proof.of(found, robot, CYCLES)
+    motion = proof.motion()
+    bag = run("proof", motion, motion.duration + 1.0, OTHER_SESSION)
+    return found, measured_saving(bag, proof).saving_percent
 
 
 def main() -> None:
@@ -50,30 +69,3 @@ def main() -> None:
             f"{scaled:8.2f} {gain:11.2f} {measured:10.2f}",
             flush=True,
         )
-
-
-def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float]:
-    """The optimized cycle of an arm, and its measured saving [%]."""
-    robot = load_robot(name)
-
-    def run(bag: str, motion: Motion, seconds: float, options: ArmOptions) -> Path:
-        arm = SimulatedArm(robot, motion=motion, seed=seed, options=options)
-        return save(folder / bag, record_arm(arm, seconds))
-
-    learned = run("identification", named_motion("trajectory_a", robot), 60.0, ArmOptions())
-    limits = MotionLimits.for_robot(robot, SPEED, ACCELERATION)
-    cycle = random_cycle(Planner(robot, limits=limits), seed)
-    cell = run("cell", cycle, 3.3 * cycle.duration, OTHER_SESSION)
-    found = optimize_cycle(identify([learned], name).model, cell)
-    proof = Proof.of(found, robot, CYCLES)
-    motion = proof.motion()
-    bag = run("proof", motion, motion.duration + 1.0, OTHER_SESSION)
-    return found, measured_saving(bag, proof).saving_percent
-
-
-def random_cycle(planner: Planner, seed: int) -> Chain:
-    """Moves through random points with short waits, then the slack."""
-    points = planner.random_points(seed, POINTS)
-    moves = [planner.move(a, b) for a, b in zip(points, np.roll(points, -1, axis=0), strict=True)]
-    ends = np.cumsum([0.0, *(each.duration + GRIP for each in moves)]).tolist()
-    return Chain(moves, ends[:-1], ends[-1] / (1.0 - SLACK))

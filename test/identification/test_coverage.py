@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.benchmarks.peers.methods import PerJoint, twenty_lines
-from test.benchmarks.peers.recorded import Recorded
+from test.benchmarks.peers.methods import per_joint, twenty_lines
+from test.benchmarks.peers.recordings import Recorded
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.energy.calculator import SpeedAlignment
 from ur_energy_model.energy.meter import CONFIDENCE, bridged_steps
@@ -205,13 +205,13 @@ def curves(model: EnergyModel) -> list[FrictionCurve]:
 
 def test_currents_of_other_days(bags: dict[str, Path]) -> None:
     """A third less error of current than plain least squares, and intervals that hold."""
-    plain = PerJoint("least squares", twenty_lines)
+    plain = per_joint(twenty_lines)
     robot, ratios, within = load_robot("ur10e"), [], []
     seen = {name: Recorded(bags[name], robot) for name in DAYS[:3]}
     for fitted in seen:
         model = identify([bags[fitted]], "ur10e").model
         others = [name for name in seen if name != fitted]
-        predicted = plain.predict(seen[fitted], [seen[name] for name in others])
+        predicted = plain(seen[fitted], [seen[name] for name in others])
         for name, current in zip(others, predicted, strict=True):
             assert current is not None
             metrics = evaluate(model, bags[name]).as_json()

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from test.benchmarks.peers.cases import FRICTION_SPEED, Bag, Pair, pairs, weighings
-from test.benchmarks.peers.coverage import Coverage
-from test.benchmarks.peers.figaroh_peer import Figaroh, python_with_figaroh
-from test.benchmarks.peers.figures import CurrentError, EnergyError, joint_rms
-from test.benchmarks.peers.methods import (
-    ECBOT_CURRENTS,
-    ECBOT_POWER,
-    THREE,
-    TWENTY_LINES,
-    BaseParameters,
+from test.benchmarks.peers.figures import Coverage, CurrentError, EnergyError, joint_rms
+from test.benchmarks.peers.methods import POWERS, CurrentMethod, current_methods, power, solve
+from test.benchmarks.peers.recordings import (
+    FRICTION_SPEED,
+    Bag,
+    Pair,
+    Part,
+    pairs,
+    recorded,
+    still,
+    weighings,
 )
-from test.benchmarks.peers.ours import command, current_std, estimated, friction_at
-from test.benchmarks.peers.recorded import Recorded, recorded, still
+from ur_energy_model.cli.main import main
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.model.drives import DrivePowers
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.typing import Array
 
@@ -34,24 +40,23 @@ OURS = "this package"
 SAME_SESSION = "simulated, same session"
 
 
-class CurrentMethod(Protocol):
-    """Currents of recordings from one that was fitted."""
-
-    @property
-    def name(self) -> str:
-        """For the tables."""
-        ...
-
-    def predict(self, train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]:
-        """Currents [samples, n] as `Recorded.current` has them; None where it does not apply."""
-        ...
+class CommandError(UrEnergyError):
+    """A command ended with an error; its words are the message."""
 
 
-def current_methods() -> tuple[CurrentMethod, ...]:
-    """Those of others; figaroh where it is installed, else base parameters in its place."""
-    python = python_with_figaroh()
-    base = BaseParameters() if python is None else Figaroh(python)
-    return TWENTY_LINES, ECBOT_CURRENTS, base
+def command(*arguments: str | Path) -> dict[str, Any]:
+    """What `ur_energy ARGUMENTS --json` prints.
+
+    Raises:
+        CommandError: it did not end well.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([*map(str, arguments), "--json"])
+    if code != 0:
+        raise CommandError(err.getvalue().strip())
+    content: dict[str, Any] = json.loads(out.getvalue())
+    return content
 
 
 @dataclass
@@ -81,7 +86,7 @@ def compare(bags: list[Bag], folder: Path) -> Results:
         by_train[pair.train].append(pair)
     results, others = Results(), current_methods()
     for train, judged in by_train.items():
-        if not _read(train).moving.any(axis=0).all():
+        if not recorded(train).moving.any(axis=0).all():
             results.refused.append(f"{train.name}: not every joint moves, so none is fitted to it")
             continue
         file = folder / f"{train.name}.yaml"
@@ -93,30 +98,26 @@ def compare(bags: list[Bag], folder: Path) -> Results:
             _weigh(file, train, weighings(bags, train), results)
         except UrEnergyError as error:
             results.refused.append(f"{OURS}, {train.name}: {error}")
-        for method in others:
-            _judge_currents(method, train, judged, results)
-        for power in (THREE, ECBOT_POWER):
-            _judge_power(power, train, judged, results)
+        for name, method in others.items():
+            _judge_currents(name, method, train, judged, results)
+        for name in POWERS:
+            _judge_power(name, train, judged, results)
     return results
-
-
-def _read(bag: Bag) -> Recorded:
-    return recorded(bag.path, bag.robot)
 
 
 def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results) -> None:
     model = load_model(file)
     evaluated = command("evaluate", file, *(pair.judged.path for pair in judged))["results"]
     for pair, metrics in zip(judged, evaluated, strict=True):
-        bag, group = pair.judged, pair.group
-        seen = _read(bag)
-        rms, moving = (_rms(metrics[key], model.dof) for key in ("current_all", "current"))
-        results.currents[pair, OURS] = CurrentError.of(rms, moving, np.ptp(seen.current, axis=0))
-        predicted = _predicted(model, seen)
-        spread = np.concatenate(
-            [current_std(model, part)[seen.narrow.inside(part.motion)] for part in seen.parts]
+        bag, group, seen = pair.judged, pair.group, recorded(pair.judged)
+        rms, moving = (
+            np.array([entry["rms"] for entry in metrics[key] or [{"rms": None}] * model.dof], float)
+            for key in ("current_all", "current")
         )
-        error = np.where(seen.moving, predicted - seen.current, np.nan)
+        results.currents[pair, OURS] = CurrentError.of(rms, moving, np.ptp(seen.current, axis=0))
+        current = seen.filtered(lambda part: _predicted(model, part, std=False).current)
+        spread = seen.inside(lambda part: _predicted(model, part, std=True).current_std)
+        error = np.where(seen.moving, current - seen.current, np.nan)
         for j in range(model.dof):
             results.coverage["joint current", group].add(error[:, j], spread[:, j], as_one=True)
         _judge_supply(file, pair, results)
@@ -130,23 +131,35 @@ def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results
         results.coverage["torque constant", SAME_SESSION].add(error, std)
 
 
+def _predicted(model: EnergyModel, part: Part, *, std: bool) -> DrivePowers:
+    """Currents of a part from its motion."""
+    motion = part.motion
+    warmth = motion.temperature if np.isfinite(motion.temperature).all() else None
+    return model.from_link_torque(
+        part.link_torque, motion.qd, motion.qdd, temperature=warmth, std=std
+    )
+
+
 def _judge_supply(file: Path, pair: Pair, results: Results) -> None:
-    rows = _read(pair.judged).supply
+    """Energy of `estimate`; of the motion from the power above standby, which may change."""
+    rows, powers = recorded(pair.judged).supply, file.with_suffix(".csv")
     if rows is None:
         return
-    found, time, above = estimated(file, pair.judged.path, file.with_suffix(".csv"))
+    found = command("estimate", file, pair.judged.path, "--csv", powers)
     if found["bus_energy"] is None:
         return
-    coverage = Coverage()
-    stated = found["total"]
-    error = stated["supply_energy"] - found["bus_energy"]
-    of_motion = EnergyError.of(
-        rows.time, np.interp(rows.time, time, above), rows.power, still(rows)
-    ).motion
-    results.energies[pair, OURS] = EnergyError(100 * error / found["bus_energy"], of_motion)
-    for count in (coverage, results.coverage["supply energy", pair.group]):
-        count.add(error, stated["supply_energy_std"])
-    results.supply_covered[pair] = coverage.share == 1.0
+    names = ("timestamp", "total_power", "standby_power")
+    with powers.open(newline="") as stream:
+        table = [[float(row[name]) for name in names] for row in csv.DictReader(stream)]
+    time, total, standby = np.array(table).T
+    above = np.interp(rows.time, time, total - standby)
+    error = found["total"]["supply_energy"] - found["bus_energy"]
+    motion = EnergyError.of(rows.time, above, rows.power, still(rows)).motion
+    results.energies[pair, OURS] = EnergyError(100 * error / found["bus_energy"], motion)
+    own = Coverage()
+    for count in (own, results.coverage["supply energy", pair.group]):
+        count.add(error, found["total"]["supply_energy_std"])
+    results.supply_covered[pair] = own.share == 1.0
 
 
 def _friction(model: EnergyModel, bag: Bag, group: str, results: Results) -> None:
@@ -158,69 +171,78 @@ def _friction(model: EnergyModel, bag: Bag, group: str, results: Results) -> Non
     results.coverage[quantity, group].add(value - bag.truth.friction, std)
 
 
+def friction_at(
+    model: EnergyModel, speed: float, temperature: Array, *, same_session: bool
+) -> tuple[Array, Array]:
+    """No-load friction, mean of both directions, and its standard deviation, motor side [n], N m.
+
+    Args:
+        model: of n joints.
+        speed: joint side, rad/s.
+        temperature: of the joints [n], degC.
+        same_session: whether it is asked for the session that was fitted; another one's friction
+            is less well known by what friction varies between sessions.
+    """
+    ratio = np.array([joint.gear_ratio for joint in model.joints])
+    bank = FrictionBank([joint.friction for joint in model.joints], ratio)
+    qd = np.array([speed, -speed])[:, None] * np.ones(model.dof)
+    point = (qd, np.zeros_like(qd), np.tile(temperature, (2, 1)))
+    terms, torque = bank.regressors(*point), bank.torque(*point)
+    value = 0.5 * (torque[0] - torque[1])
+    variance = np.full(model.dof, np.nan)
+    for j, joint in enumerate(model.joints):
+        if joint.current_covariance.size:
+            # It is of (1/k_t, parameters/k_t): torque = k_t (terms @ parameters/k_t).
+            mean = 0.5 * (terms[j][0] - terms[j][1])
+            row = joint.torque_constant * np.concatenate([[-value[j]], mean])
+            variance[j] = row @ joint.current_covariance @ row
+    if not same_session:
+        variance += np.square(model.sessions.friction_of(model.dof) * value)
+    return value, np.sqrt(variance)
+
+
 def _weigh(file: Path, train: Bag, loaded: Iterable[Bag], results: Results) -> None:
     for bag in loaded:
         assert bag.payload is not None
-        group = Pair(train, bag).group
         try:
             found = command("payload", file, bag.path)
         except UrEnergyError as error:
             results.refused.append(f"payload, {train.name}: {error}")
             continue
-        results.coverage["payload", group].add(found["mass"] - bag.payload, found["std"])
+        coverage = results.coverage["payload", Pair(train, bag).group]
+        coverage.add(found["mass"] - bag.payload, found["std"])
 
 
 def _judge_currents(
-    method: CurrentMethod, train: Bag, judged: Sequence[Pair], results: Results
+    name: str, method: CurrentMethod, train: Bag, judged: Sequence[Pair], results: Results
 ) -> None:
     begin = perf_counter()
-    recordings = [_read(pair.judged) for pair in judged]
+    recordings = [recorded(pair.judged) for pair in judged]
     try:
-        predictions = method.predict(_read(train), recordings)
+        predictions = method(recorded(train), recordings)
     except (OSError, subprocess.SubprocessError) as error:
-        results.refused.append(f"{method.name}, {train.name}: {error}")
+        results.refused.append(f"{name}, {train.name}: {error}")
         return
-    results.seconds[f"{method.name}, currents"].append(perf_counter() - begin)
+    results.seconds[f"{name}, currents"].append(perf_counter() - begin)
     for pair, seen, predicted in zip(judged, recordings, predictions, strict=True):
-        if predicted is None:
-            continue
-        residual = predicted - seen.current
-        results.currents[pair, method.name] = CurrentError.of(
-            joint_rms(residual), joint_rms(residual, seen.moving), np.ptp(seen.current, axis=0)
-        )
-
-
-def _judge_power(power: Any, train: Bag, judged: Iterable[Pair], results: Results) -> None:
-    fitted, robot = _read(train).supply, _read(train).robot
-    if fitted is None:
-        return
-    begin = perf_counter()
-    found = power.fit(fitted, robot)
-    results.seconds[f"{power.name}, power"].append(perf_counter() - begin)
-    for pair in judged:
-        rows = _read(pair.judged).supply
-        if rows is not None:
-            modelled = power.power(found, rows, robot)
-            results.energies[pair, power.name] = EnergyError.of(
-                rows.time, modelled, rows.power, still(rows)
+        if predicted is not None:
+            residual = predicted - seen.current
+            results.currents[pair, name] = CurrentError.of(
+                joint_rms(residual), joint_rms(residual, seen.moving), np.ptp(seen.current, axis=0)
             )
 
 
-def _predicted(model: EnergyModel, seen: Recorded) -> Array:
-    """Currents of our model, filtered as the measured ones are [samples, n], A."""
-
-    def current(part: Any) -> Array:
-        motion = part.motion
-        warmth = motion.temperature if np.isfinite(motion.temperature).all() else None
-        prediction = model.from_link_torque(
-            part.link_torque, motion.qd, motion.qdd, temperature=warmth, std=False
-        )
-        return np.asarray(prediction.current)
-
-    return seen.filtered(current)
-
-
-def _rms(entries: list[dict[str, Any]] | None, n: int) -> Array:
-    if entries is None:
-        return np.full(n, np.nan)
-    return np.array([np.nan if e["rms"] is None else e["rms"] for e in entries])
+def _judge_power(name: str, train: Bag, judged: Iterable[Pair], results: Results) -> None:
+    fitted, robot = recorded(train).supply, recorded(train).robot
+    if fitted is None:
+        return
+    begin = perf_counter()
+    found = solve(POWERS[name](fitted, robot), fitted.power)
+    results.seconds[f"{name}, power"].append(perf_counter() - begin)
+    for pair in judged:
+        rows = recorded(pair.judged).supply
+        if rows is not None:
+            modelled = power(found, POWERS[name](rows, robot))
+            results.energies[pair, name] = EnergyError.of(
+                rows.time, modelled, rows.power, still(rows)
+            )

@@ -1,31 +1,33 @@
-"""The figures of one comparison: currents in A and in percent of their range, and energies."""
+"""The figures of one comparison: errors of currents and energies, and coverage of intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ur_energy_model.typing import Array, Mask
 
 LONGEST_STEP = 0.25
 """Longest step between samples that energy is counted over [s]."""
 LEAST_STILL = 1.0
-"""Standstill from which its mean power is told [s]."""
+"""Standstill from which its mean power is used [s]."""
 LEAST_MOTION = 0.05
 """Share of the energy at the supply from which motion energy is compared."""
+HALF_WIDTH = NormalDist().inv_cdf(0.975)
+"""Half width of a 95 % interval in standard deviations."""
 _FEW_SAMPLES = 10
 
 
-@dataclass(frozen=True)
-class CurrentError:
+class CurrentError(NamedTuple):
     """RMS errors over all joints (EcBot, eq. 25-26): in A, and as the mean percentage of ranges.
 
-    Attributes:
-        rms: of all samples.
-        percent: the same for joints that move at some time; NaN without any.
-        moving_rms, moving_percent: of these joints while they move.
+    `rms` is of all samples, `percent` the same for joints that move at some time (NaN without
+    any), `moving_rms` and `moving_percent` of these joints while they move.
     """
 
     rms: float
@@ -36,17 +38,14 @@ class CurrentError:
     @classmethod
     def of(cls, rms: Array, moving_rms: Array, span: Array) -> CurrentError:
         """From the joints' RMS errors and the range of their measured currents [n], A."""
-        moves = np.isfinite(moving_rms)
+        whole, moves = float(np.sqrt(np.square(rms).mean())), np.isfinite(moving_rms)
         if not moves.any():
-            return cls(_over_joints(rms), np.nan, np.nan, np.nan)
+            return cls(whole, np.nan, np.nan, np.nan)
         percent, moving_percent = (
             float(100 * (each[moves] / span[moves]).mean()) for each in (rms, moving_rms)
         )
-        return cls(_over_joints(rms), percent, _over_joints(moving_rms[moves]), moving_percent)
-
-
-def _over_joints(rms: Array) -> float:
-    return float(np.sqrt(np.square(rms).mean()))
+        moving = float(np.sqrt(np.square(moving_rms[moves]).mean()))
+        return cls(whole, percent, moving, moving_percent)
 
 
 def joint_rms(error: Array, mask: Mask | None = None) -> Array:
@@ -57,14 +56,10 @@ def joint_rms(error: Array, mask: Mask | None = None) -> Array:
     return np.asarray(np.sqrt(squares / np.where(count >= _FEW_SAMPLES, count, np.nan)))
 
 
-@dataclass(frozen=True)
-class EnergyError:
+class EnergyError(NamedTuple):
     """Of the energy at the supply and of the motion's share, percent of what was measured.
 
-    Attributes:
-        supply: whole energy.
-        motion: energy above standstill; NaN with little standstill to tell it from, or where it
-            is little itself.
+    The motion's is NaN without enough standstill, or where it is little itself.
     """
 
     supply: float
@@ -72,14 +67,14 @@ class EnergyError:
 
     @classmethod
     def of(cls, time: Array, modelled: Array, measured: Array, still: Mask) -> EnergyError:
-        """From powers [samples], W.
+        """From powers at the supply [samples], W.
 
         Energy above standstill is that above the mean power of the samples at rest, the model's
-        own and the measured one: what standby is wrong by is not in it.
+        own and the measured one: an error of standby is not in it.
 
         Args:
             time: [samples], s.
-            modelled, measured: powers at the supply [samples], W.
+            modelled, measured: [samples], W.
             still: samples at which no joint moves [samples].
         """
         energies = np.array([energy(time, power) for power in (modelled, measured)])
@@ -98,12 +93,43 @@ def energy(time: Array, power: Array) -> float:
     return float((0.5 * (power[1:] + power[:-1]) * steps).sum())
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns stand under each other."""
-    lines = [list(columns), *map(list, rows)]
-    widths = [max(3, *(len(line[k]) for line in lines)) for k in range(len(columns))]
-    lines.insert(1, ["-" * width for width in widths])
-    return "\n".join(f"| {' | '.join(map(str.ljust, line, widths))} |" for line in lines)
+@dataclass
+class Coverage:
+    """Number of 95 % intervals that hold the truth, of all, and squared errors over variances."""
+
+    inside: float = 0.0
+    count: float = 0.0
+    squares: float = 0.0
+
+    def add(self, error: ArrayLike, std: ArrayLike, *, as_one: bool = False) -> None:
+        """Count intervals; those without a finite error or deviation do not count.
+
+        Args:
+            error: stated values minus truths, any shape.
+            std: stated standard deviations, same shape.
+            as_one: all of them together count as one interval, as samples of one signal do.
+        """
+        off, spread = np.broadcast_arrays(np.asarray(error, float), np.asarray(std, float))
+        known = np.isfinite(off) & np.isfinite(spread)
+        off, spread = off[known], spread[known]
+        if not off.size:
+            return
+        weight = 1.0 / off.size if as_one else 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            deviations = np.where(off == 0.0, 0.0, off / spread)
+        self.inside += weight * float((np.abs(off) <= HALF_WIDTH * spread).sum())
+        self.count += weight * off.size
+        self.squares += weight * float(np.square(deviations).sum())
+
+    @property
+    def share(self) -> float:
+        """Share of the intervals that hold the truth, 0.95 where right; NaN without any."""
+        return self.inside / self.count if self.count else float("nan")
+
+    @property
+    def rms(self) -> float:
+        """RMS of errors over standard deviations, 1 where they are right; NaN without any."""
+        return float(np.sqrt(self.squares / self.count)) if self.count else float("nan")
 
 
 def median_and_worst(values: Sequence[float], digits: int = 1) -> str:

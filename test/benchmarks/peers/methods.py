@@ -6,12 +6,18 @@ payload and the filters that our identification worked out.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from test.benchmarks.peers.recorded import Part, Recorded
+from test.benchmarks.peers.recordings import Part, Recorded
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
 from ur_energy_model.identification.power_structures import PowerRows, power_columns
 from ur_energy_model.model.robots import RobotDescription
@@ -24,47 +30,34 @@ NEGLIGIBLE = 1e-8
 SAME_MOUNTING = np.radians(1.0)
 """Angle between gravities up to which base parameters hold."""
 
+CurrentMethod: TypeAlias = Callable[[Recorded, Sequence[Recorded]], list[Array | None]]
+"""Currents of recordings from one that was fitted [samples, n], as `Recorded.current` has them.
+
+None where the method does not apply.
+"""
+
 
 def solve(columns: Array, values: Array) -> Array:
     """Least squares [k] of values [samples] over columns [samples, k], of least norm."""
     return np.asarray(np.linalg.lstsq(columns, values, rcond=NEGLIGIBLE)[0])
 
 
-@dataclass(frozen=True)
-class PerJoint:
-    """Every joint's current by a regression of its own.
+def per_joint(columns: Callable[[Part], Array]) -> CurrentMethod:
+    """Every joint's current by a regression of its own, on columns of a part [samples, n, k]."""
 
-    Attributes:
-        name: for the tables.
-        columns: of a part [samples, n, k].
-    """
+    def predict(train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]:
+        fitted = train.filtered(columns)
+        found = [solve(fitted[:, j], train.current[:, j]) for j in range(fitted.shape[1])]
+        return [np.einsum("snk,nk->sn", each.filtered(columns), np.array(found)) for each in judged]
 
-    name: str
-    columns: Callable[[Part], Array]
-
-    def predict(self, train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]:
-        """Currents [samples, n] of other recordings, filtered as the measured ones are."""
-        columns = train.filtered(self.columns)
-        found = [solve(columns[:, j], train.current[:, j]) for j in range(columns.shape[1])]
-        return [
-            np.einsum("snk,nk->sn", other.filtered(self.columns), np.array(found))
-            for other in judged
-        ]
+    return predict
 
 
 def twenty_lines(part: Part) -> Array:
     """qdd, qd, tanh, torque of the nominal links, 1."""
-    motion = part.motion
-    return np.stack(
-        [
-            motion.qdd,
-            motion.qd,
-            np.tanh(motion.qd / SMOOTHING),
-            part.link_torque,
-            np.ones_like(motion.qd),
-        ],
-        axis=2,
-    )
+    qd, qdd = part.motion.qd, part.motion.qdd
+    columns = [qdd, qd, np.tanh(qd / SMOOTHING), part.link_torque, np.ones_like(qd)]
+    return np.stack(columns, axis=2)
 
 
 def ecbot_currents(part: Part) -> Array:
@@ -79,35 +72,29 @@ def ecbot_currents(part: Part) -> Array:
     return np.concatenate([rest, tensors], axis=2)
 
 
-class BaseParameters:
+def base_parameters(train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]:
     """Base parameters of the whole arm from torque = N k_t i, k_t as in the robot file.
 
     Raviola et al. (RAAD 2021, sec. 2) and Machines 2024, 12(9), 595, sec. 3: ordinary least
     squares over all joints. Where the mounting is another one they do not hold.
     """
+    full = FullRegressor(train.robot, snapped_to_axis(train.gravity))
+    base, per_ampere = regroup(full).base, torque_per_ampere(train.robot)
 
-    name = "base parameters"
+    def columns(part: Part) -> Array:
+        motion = part.motion
+        return full(motion.q, motion.qd, motion.qdd)[:, :, base]
 
-    def predict(self, train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]:
-        """As `PerJoint.predict`; None where the mounting differs."""
-        full = FullRegressor(train.robot, snapped_to_axis(train.gravity))
-        base = regroup(full).base
-        per_ampere = torque_per_ampere(train.robot)
-
-        def columns(part: Part) -> Array:
-            motion = part.motion
-            return full(motion.q, motion.qd, motion.qdd)[:, :, base]
-
-        stacked = train.filtered(columns)
-        torque = train.current * per_ampere - train.filtered(lambda part: part.payload_torque)
-        found = solve(stacked.reshape(-1, stacked.shape[2]), torque.ravel())
-        return [
-            (other.filtered(columns) @ found + other.filtered(lambda part: part.payload_torque))
-            / per_ampere
-            if same_mounting(train, other)
-            else None
-            for other in judged
-        ]
+    stacked = train.filtered(columns)
+    torque = train.current * per_ampere - train.filtered(lambda part: part.payload_torque)
+    found = solve(stacked.reshape(-1, stacked.shape[2]), torque.ravel())
+    return [
+        (other.filtered(columns) @ found + other.filtered(lambda part: part.payload_torque))
+        / per_ampere
+        if same_mounting(train, other)
+        else None
+        for other in judged
+    ]
 
 
 def torque_per_ampere(robot: RobotDescription) -> Array:
@@ -121,25 +108,94 @@ def same_mounting(one: Recorded, other: Recorded) -> bool:
     return bool(np.arccos(np.clip(a @ b, -1.0, 1.0)) < SAME_MOUNTING)
 
 
-@dataclass(frozen=True)
-class PowerRegression:
-    """Power at the supply by one regression.
+# figaroh brings dependencies of its own and so has an environment of its own.
 
-    Attributes:
-        name: for the tables.
-        columns: of recorded rows of an arm [samples, k].
+ENVIRONMENT = Path(__file__).resolve().parents[3] / "build" / "peers"
+PACKAGES = ("figaroh==1.0.2", "pin==4.1.0", "numpy==2.4.6")
+_PATIENCE = 600.0
+
+
+def python_with_figaroh(*, install: bool = False) -> Path | None:
+    """A Python that can import figaroh; None without one.
+
+    Args:
+        install: make its environment where there is none (needs the network, two minutes).
+
+    Raises:
+        OSError, subprocess.SubprocessError: it cannot be installed.
     """
+    if find_spec("figaroh") is not None:
+        return Path(sys.executable)
+    python, ready = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "ready"
+    if install and not ready.exists():
+        run: dict[str, Any] = {"check": True, "capture_output": True, "timeout": _PATIENCE}
+        subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], **run)
+        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], **run)
+        ready.touch()
+    return python if ready.exists() else None
 
-    name: str
-    columns: Callable[[PowerRows, RobotDescription], Array]
 
-    def fit(self, rows: PowerRows, robot: RobotDescription) -> Array:
-        """Coefficients [k]."""
-        return solve(self.columns(rows, robot), rows.power)
+def run_figaroh(python: Path, data: dict[str, Any]) -> tuple[dict[str, float], list[Array]]:
+    """What figaroh_script.py prints, and the torques of the recordings from 1."""
+    script = Path(__file__).with_name("figaroh_script.py")
+    with tempfile.TemporaryDirectory() as folder:
+        given, result = (Path(folder) / name for name in ("in.npz", "out.npz"))
+        np.savez(given, **data)
+        done = subprocess.run(
+            [python, script, given, result],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+        )
+        with np.load(result) as torques:
+            found = [torques[f"torque_{k + 1}"] for k in range(len(torques.files))]
+    return json.loads(done.stdout.strip().splitlines()[-1]), found
 
-    def power(self, found: Array, rows: PowerRows, robot: RobotDescription) -> Array:
-        """Power [samples], W; never negative at the supply."""
-        return np.maximum(self.columns(rows, robot) @ found, 0.0)
+
+def figaroh(python: Path) -> CurrentMethod:
+    """Base parameters by figaroh from torque = N k_t i, k_t as in the robot file."""
+
+    def whole(recording: Recorded, columns: Callable[[Part], Array]) -> Array:
+        """Columns [samples, n] of all parts, wide filter only, ends included."""
+        return np.concatenate([columns(part) for part in recording.parts])
+
+    def predict(train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]:
+        per_ampere = torque_per_ampere(train.robot)
+        alike = [other for other in judged if same_mounting(train, other)]
+        currents = whole(train, lambda part: part.motion.current)
+        data: dict[str, Any] = {
+            "robot": train.robot.name,
+            "gravity": snapped_to_axis(train.gravity),
+            "torque": currents * per_ampere - whole(train, lambda part: part.payload_torque),
+        }
+        for k, recording in enumerate((train, *alike)):
+            data[f"q_{k}"] = whole(recording, lambda part: part.motion.q)
+            data[f"qdd_{k}"] = whole(recording, lambda part: part.motion.qdd)
+            qd = whole(recording, lambda part: part.motion.qd)
+            data[f"qd_{k}"] = np.where(np.abs(qd) < SMOOTHING, 0.0, qd)  # rest has no sign
+        _, torques = run_figaroh(python, data)
+        found: list[Array | None] = [None] * len(judged)
+        for other, torque in zip(alike, torques, strict=True):
+            lengths = [len(part.motion) for part in other.parts]
+            pieces = iter(np.split(torque, np.cumsum(lengths)[:-1]))
+            filtered = other.filtered(lambda part, rest=pieces: next(rest) + part.payload_torque)  # type: ignore[misc]
+            found[judged.index(other)] = filtered / per_ampere
+        return found
+
+    return predict
+
+
+def current_methods() -> dict[str, CurrentMethod]:
+    """Those of others by name; figaroh where it is installed, else base parameters in its place."""
+    python = python_with_figaroh()
+    return {
+        "least squares": per_joint(twenty_lines),
+        "EcBot": per_joint(ecbot_currents),
+        **(
+            {"base parameters": base_parameters} if python is None else {"figaroh": figaroh(python)}
+        ),
+    }
 
 
 def three_columns(rows: PowerRows, robot: RobotDescription) -> Array:
@@ -155,7 +211,10 @@ def ecbot_columns(rows: PowerRows, robot: RobotDescription) -> Array:
     return every[:, : 4 * robot.dof + 1]
 
 
-TWENTY_LINES = PerJoint("least squares", twenty_lines)
-ECBOT_CURRENTS = PerJoint("EcBot", ecbot_currents)
-THREE = PowerRegression("three coefficients", three_columns)
-ECBOT_POWER = PowerRegression("EcBot", ecbot_columns)
+POWERS = {"three coefficients": three_columns, "EcBot": ecbot_columns}
+"""Columns [samples, k] of a regression of the power at the supply, by name of the method."""
+
+
+def power(found: Array, columns: Array) -> Array:
+    """Power at the supply [samples], W, from coefficients and columns; never negative."""
+    return np.maximum(columns @ found, 0.0)

@@ -1,23 +1,30 @@
 """Base parameters by figaroh from one recording, torques of others; run in a Python that has it.
 
-Usage: python figaroh_fit.py IN.npz OUT.npz. IN holds robot, gravity [3], torque [samples, n] and
-the states q_K, qd_K, qdd_K [samples, n] of recordings 0 (to fit), 1, 2, ...; OUT torque_K of the
-recordings from 1.
+Usage: python figaroh_script.py IN.npz OUT.npz, which also prints times and residual as JSON. IN
+holds robot, gravity [3], torque [samples, n] and the states q_K, qd_K, qdd_K [samples, n] of
+recordings 0 (to fit), 1, 2, ...; OUT torque_K of the recordings from 1.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from figaroh.tools.qrdecomposition import QRDecomposer
-from figaroh.tools.regressor import build_regressor_reduced, get_index_eliminate
+from figaroh.tools.regressor import (
+    RegressorBuilder,
+    RegressorConfig,
+    build_regressor_reduced,
+    get_index_eliminate,
+)
 
-from test.benchmarks.peers.figaroh_regressor import FigarohRegressor
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
@@ -26,15 +33,22 @@ from ur_energy_model.model.setup import Setup
 def main(given: str, result: str) -> None:
     data = np.load(given)
     arm = ArmDynamics(load_robot(str(data["robot"])), Setup(gravity=data["gravity"]))
-    builder = FigarohRegressor(arm)
+    robot = SimpleNamespace(model=arm.model, data=arm.model.createData())
+    config = RegressorConfig(has_friction=True, has_actuator_inertia=True)
+    builder, joints = RegressorBuilder(robot, config), {"act_idxv": list(range(arm.dof))}
 
     def regressor(k: int) -> np.ndarray:
-        return builder(*(data[f"{name}_{k}"] for name in ("q", "qd", "qdd")))
+        """Rows of joint 1 at all samples, then of joint 2, ... [n samples, parameters]."""
+        states = (data[f"{name}_{k}"] for name in ("q", "qd", "qdd"))
+        return builder.build_basic_regressor(*states, joints)
 
+    begin = perf_counter()
     whole, torque = regressor(0), data["torque"].T.ravel()
+    built = perf_counter()
     dropped, kept = get_index_eliminate(whole, {f"p{k}": 0.0 for k in range(whole.shape[1])})
     reduced = build_regressor_reduced(whole, dropped)
     found = QRDecomposer().decompose(reduced, kept, tau=torque)
+    solved = perf_counter()
     base, values = list(found.base_indices), np.asarray(found.phi_b).ravel()
     torques, k = {}, 1
     while f"q_{k}" in data:
@@ -42,6 +56,9 @@ def main(given: str, result: str) -> None:
         torques[f"torque_{k}"] = (columns @ values).reshape(arm.dof, -1).T
         k += 1
     np.savez(result, **torques)
+    residual = float(np.sqrt(np.mean((torque - reduced[:, base] @ values) ** 2)))
+    seconds = {"regressor_seconds": built - begin, "solve_seconds": solved - built}
+    print(json.dumps({"rank": len(base), **seconds, "residual": residual}))
 
 
 if __name__ == "__main__":
