@@ -57,13 +57,10 @@ def main() -> None:
                     trials[f"{variant}, standby measured", kind].append(trial)
     for (variant, kind), found in sorted(trials.items()):
         print(f"{variant}, {kind}, {len(found)} recordings")
-        for what, values in {
-            "joints": [(trial.joints, trial.joint_width, trial.joint_error) for trial in found],
-            "supply": [([trial.supply], [trial.width], [trial.error]) for trial in found],
-        }.items():
-            deviations, widths, errors = (
-                np.concatenate(each) for each in zip(*values, strict=True)
-            )
+        joints = [np.array([t.joints, t.joint_width, t.joint_error]) for t in found]
+        supply = [np.array([[t.supply], [t.width], [t.error]]) for t in found]
+        for what, values in {"joints": joints, "supply": supply}.items():
+            deviations, widths, errors = np.concatenate(values, axis=1)
             covered = 100 * np.mean(np.abs(deviations) < CONFIDENCE)
             low, middle, high = np.percentile(widths, (25, 50, 75))
             print(

@@ -20,7 +20,7 @@ from test.plant.surrogate_health import ELBOW, JOINTS, elbow, health_table
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.learning.learner import first_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plant.plant_health import arm_health
+from ur_energy_model.plant.plant_health import HealthChange, arm_health
 from ur_energy_model.plant.rows import HealthRows
 from ur_energy_model.plant.schema import SourceKeys
 from ur_energy_model.simulation.arm_options import ArmOptions
@@ -39,11 +39,11 @@ RUN_IN = 40
 BEGIN = 1_767_250_000.0
 
 
-def changes_in(table: pa.Table) -> tuple[Change, ...]:
+def changes_in(table: pa.Table) -> tuple[HealthChange, ...]:
     """Of an arm with these rows; there are some."""
     found = arm_health("x", table)
     assert found is not None
-    return tuple(found.changes)
+    return found.changes
 
 
 def false_alarms() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from ur_energy_model.codec import plain
 from ur_energy_model.identification.assembly import EVIDENCE, Evidence
 from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
 from ur_energy_model.identification.torque_constants import FLEET, FLEET_POWER, TorqueConstantPrior
@@ -105,7 +106,7 @@ def test_what_arms_have_in_common():
 def test_evidence_is_read_back_from_a_model():
     model = generic_model("ur5e")
     stated = arm("a", 1.02).evidence
-    known = replace(model, provenance={**model.provenance, EVIDENCE: stated.as_json()})
+    known = replace(model, provenance={**model.provenance, EVIDENCE: plain(stated)})
     found = evidence_of(known, UR5E)
     for name, values in vars(stated).items():
         np.testing.assert_allclose(getattr(found, name), values)

@@ -11,7 +11,7 @@ import numpy as np
 from ur_energy_model.codec import built, plain
 from ur_energy_model.energy.telemetry_checks import PAYLOAD
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.assembly import BodyResults, assemble, fit_drives
+from ur_energy_model.identification.assembly import BodyResults, fit_drives
 from ur_energy_model.identification.dynamics import (
     DynamicsEstimate,
     RecordingDynamics,
@@ -423,8 +423,7 @@ class ArmInformation:
         joints = self.currents.rebased(inertia, warm=warm).fit()
         stated = self.setup.dynamics(RecordingInfo()).stated(np.full(4, np.nan))
         body = BodyResults(self.robot, estimate, stated, inertia)
-        results = fit_drives(body, joints, self.powers, "physical")
-        found = self.rest.completed(assemble(results, {}))
+        found = self.rest.completed(fit_drives(body, joints, self.powers, "physical").model)
         # As it will be read from a file, so that a restart changes nothing.
         model = model_from_document(document(found), "learned model")
         self.rest = RestFit(model, learned=True)

@@ -21,7 +21,7 @@ from ur_energy_model.errors import (
     RecordingError,
     WrongRobotError,
 )
-from ur_energy_model.identification.assembly import BodyResults, assemble, fit_drives
+from ur_energy_model.identification.assembly import BodyResults, fit_drives
 from ur_energy_model.identification.dynamics import RecordingDynamics
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.identification.friction_fit import CurrentRegression
@@ -81,8 +81,8 @@ def prior_model(robot: RobotDescription) -> EnergyModel:
     joints = CurrentRegression(robot).from_priors()
     stated = RecordingDynamics(robot, RecordingInfo(), None, None).stated(np.full(4, np.nan))
     body = BodyResults(robot, None, stated, expected_inertia(robot))
-    results = fit_drives(body, joints, [PowerFit(robot)], "physical")
-    return assemble(results, {"origin": "prior"})
+    model = fit_drives(body, joints, [PowerFit(robot)], "physical").model
+    return replace(model, provenance={"origin": "prior", **model.provenance})
 
 
 def next_refit(learned: float) -> float:
