@@ -20,7 +20,7 @@ from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.motions import Chain, Motion
-from ur_energy_model.trajectory.named_motions import Chain, MotionLimits, Planner, named_motion
+from ur_energy_model.trajectory.named_motions import MotionLimits, Planner, named_motion
 
 ARMS = (("ur5e", 41), ("ur5e", 42), ("ur3e", 43), ("ur10e", 44))
 """Types and seeds of the arms."""
