@@ -86,26 +86,21 @@ def watched() -> Watched:
     return Watched()
 
 
-def test_a_connection_is_described_once(watched: Watched) -> None:
-    (line,) = watched.go(100.0, LinkStatus())
-    assert line.level is Level.INFO
-    for part in ("10.0.0.7", "ur5e", "20195599999", "5.11.1", "500 Hz"):
-        assert part in line.text
-
-
-def test_waiting_has_its_reason_and_is_repeated_rarely(watched: Watched) -> None:
+def test_a_connection_an_outage_and_its_end(watched: Watched) -> None:
     refused = LinkStatus(connected=False, problem="10.0.0.7: no connection (refused)")
     lines = watched.go(200.0, refused)
     assert [line.level for line in lines] == [Level.WARN] * 4
     assert lines[0].text == "waiting for 10.0.0.7: no connection (refused)"
     assert all("refused" in line.text for line in lines)
-
-
-def test_an_outage_and_its_end(watched: Watched) -> None:
-    watched.go(5.0, LinkStatus())
-    (gone,) = watched.go(4.0, LinkStatus(connected=False, problem="connection reset"))
+    (line,) = watched.go(100.0, LinkStatus())
+    assert line.level is Level.INFO
+    for part in ("10.0.0.7", "ur5e", "20195599999", "5.11.1", "500 Hz"):
+        assert part in line.text
+    away = LinkStatus(connected=False, problem="connection reset", lost=2600, lost_seconds=5.2)
+    (gone,) = watched.go(4.0, away)
     assert gone.level is Level.WARN
     assert "connection reset" in gone.text
+    # The estimate was too large.
     (back,) = watched.go(60.0, LinkStatus(reconnects=1, lost=2000, lost_seconds=4.0))
     assert "2,000 samples lost in 4.0 s" in back.text
 
@@ -132,13 +127,6 @@ def test_a_flapping_connection_is_summed_up(watched: Watched, poll: float) -> No
     for kind in ("no samples from", "come again"):
         times = [time for time, line in watched.written if kind in line.text]
         assert all(later - time >= 10.0 for time, later in itertools.pairwise(times))
-
-
-def test_an_estimate_that_was_too_large_is_corrected(watched: Watched) -> None:
-    watched.go(5.0, LinkStatus())
-    watched.go(5.0, LinkStatus(connected=False, problem="gone", lost=2600, lost_seconds=5.2))
-    (back,) = watched.go(5.0, LinkStatus(reconnects=1, lost=2500, lost_seconds=5.0))
-    assert "2,500 samples lost in 5.0 s" in back.text
 
 
 def test_a_source_that_replaces_another_counts_from_zero(watched: Watched) -> None:
@@ -173,18 +161,15 @@ def lines(clock: Clock) -> RecordingLines:
     return RecordingLines(clock)
 
 
-def test_a_bag_begins_and_is_finished_with_its_counts(lines: RecordingLines) -> None:
-    (begun,) = lines.update(BAG)
-    assert (begun.level, begun.text) == (Level.INFO, "recording bags/a")
+def test_a_bag_begins_and_ends(lines: RecordingLines, clock: Clock) -> None:
+    assert lines.update(BAG) == [Line(Level.INFO, "recording bags/a")]
     assert lines.update(BAG) == []
-    (finished,) = lines.update(replace(BAG, state="idle"))
-    assert finished.level is Level.INFO
-    assert finished.text == "finished bags/a: 12,000 samples, 0 lost, 24.0 s, 5.5 MB"
-
-
-def test_a_bag_that_ended_by_itself_is_an_error_with_its_reason(lines: RecordingLines) -> None:
-    lines.update(BAG)
-    (line,) = lines.update(replace(BAG, state="stopped", stopped_because="the disk is gone"))
+    text = "finished bags/a: 12,000 samples, 0 lost, 24.0 s, 5.5 MB"
+    assert lines.update(replace(BAG, state="idle")) == [Line(Level.INFO, text)]
+    clock.wait(20.0)
+    other = replace(BAG, bag=Path("bags/b"))
+    lines.update(other)
+    (line,) = lines.update(replace(other, state="stopped", stopped_because="the disk is gone"))
     assert line.level is Level.ERROR
     assert "the disk is gone" in line.text
 
@@ -284,16 +269,13 @@ MADE = {
 HELD_OUT = ({"power": {"rmse": 2.31, "energy_error_percent": -1.2}}, {"power": None})
 
 
-def test_age_origin_and_held_out_errors_are_told() -> None:
+def test_age_origin_and_held_out_errors_of_a_model() -> None:
     line = model_line(PATH, replace(known_model(), provenance=MADE, validation=HELD_OUT), NOW)
     assert line.level is Level.INFO
     assert line.text == (
         "model model.yaml: ur5e, serial 20195599999, identified on 2026-11-12 (10 days ago) from "
         "2 recordings, held-out power within 2.3 W rms and energy within 1.2 % (1 recording)"
     )
-
-
-def test_an_old_model_is_a_warning() -> None:
     old = {**MADE, "date": "2025-01-01T00:00:00+00:00"}
     line = model_line(PATH, replace(known_model(), provenance=old), NOW)
     assert line.level is Level.WARN

@@ -1,17 +1,21 @@
-"""Logger and estimator with a simulated controller, each in a process of its own."""
+"""A cell of simulated controller, logger and estimator: its topics, its services, its bags."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import yaml
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosbags.rosbag2 import Reader
 from std_msgs.msg import String
 
@@ -24,96 +28,114 @@ from test.layouts.viewers import (
     messages_of_bag,
     plotjuggler_curves,
     plotjuggler_series,
+    plotjuggler_subscriptions,
 )
-from test.nodes.conftest import Cell
+from test.nodes.conftest import Cell, message_class
+from test.nodes.test_estimator import ended
+from test.telemetry.bag.bag_files import offered_qos
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.energy.topics import energy_names
-from ur_energy_model.files import config_file
-from ur_energy_model.model.model_file import save_model
+from ur_energy_model.layouts.files import ArmTopics, layout_files
+from ur_energy_model.model.model_file import load_model, save_model
+from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.ros import seconds_of
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.topics_and_services import live_topics
 
-JOINTS = ROBOT.joint_names
+NAMESPACE, PREFIX = "/cell/left", "left_"
+JOINTS = tuple(PREFIX + joint for joint in ROBOT.joint_names)
+LAYOUTS = layout_files(ArmTopics(tuple(ROBOT.joint_names), NAMESPACE.strip("/"), PREFIX))
+STATES, ENERGY, TOTAL, SUMMARY, CYCLE, DESCRIPTION = (
+    f"{NAMESPACE}/{name}"
+    for name in (
+        "joint_states", "energy", "energy/total/energy", "energy/summary", "energy/cycle",
+        "robot_description",
+    )
+)  # fmt: skip
+RECORDED = {
+    STATES: "sensor_msgs/JointState",
+    ENERGY: "sensor_msgs/JointState",
+    SUMMARY: "diagnostic_msgs/DiagnosticArray",
+    CYCLE: "diagnostic_msgs/DiagnosticArray",
+}
 
 
 @pytest.fixture(scope="module")
-def cell(
+def running(
     tmp_path_factory: pytest.TempPathFactory,
     fresh_host: Callable[[], str],
     fresh_domain_of_module: Callable[[], int],
 ) -> Iterator[Cell]:
-    """Simulated controller, logger and estimator, all publishing."""
+    """Simulated controller, logger and estimator, each in a process of its own, all publishing."""
     folder = tmp_path_factory.mktemp("cell")
     save_model(known_model(), folder / "model.yaml")
     made, host = Cell(folder, fresh_domain_of_module()), fresh_host()
     try:
+        arm = {"namespace": NAMESPACE, "robot_ip": host, "tf_prefix": PREFIX}
         made.start_process("simulated_robot", host=host, motion="trajectory_b")
         bags = str(folder / "bags")
-        made.start_process("logger", robot_ip=host, bag_directory=bags, record=False)
+        made.start_process("logger", bag_directory=bags, record=False, **arm)
         made.start_process(
             "estimator",
-            robot_ip=host,
             model_file=str(folder / "model.yaml"),
             state_file=str(folder / "state.json"),
             publish_robot_description=True,
+            **arm,
         )
-        observer = made.observer
+        observer, absolute = made.observer, {}
         for topic, kind in live_topics(JOINTS).items():
+            absolute[topic if topic == "/diagnostics" else f"{NAMESPACE}{topic}"] = kind
+        absolute[STATES] = RECORDED[STATES]
+        for topic, kind in absolute.items():
             observer.subscribe(topic, kind)
-        observer.subscribe("/joint_states", "sensor_msgs/JointState")
-        observer.subscribe("/robot_description", "std_msgs/String", latched=True)
-        at_events = {"/energy/cycle", "/energy/prediction", "/energy/optimized_trajectory"}
-        awaited = {*live_topics(JOINTS), "/joint_states"} - at_events
+        observer.subscribe(DESCRIPTION, "std_msgs/String", latched=True)
+        at_events = {CYCLE, f"{ENERGY}/prediction", f"{ENERGY}/optimized_trajectory"}
+        awaited = {*absolute, DESCRIPTION} - at_events
         observer.wait(lambda: awaited <= set(observer.latest), "all topics")
         yield made
     finally:
         made.close()
 
 
-def figure(cell: Cell, name: str, key: str) -> float:
-    cell.observer.next_message("/energy/summary")
-    return float(cell.observer.status("/energy/summary", name)[key])
+def service(cell: Cell, name: str) -> Any:
+    return cell.observer.call(f"{NAMESPACE}/{name}")
 
 
-def test_joint_states_come_at_the_publish_rate(cell: Cell) -> None:
+def figures(cell: Cell, name: str) -> dict[str, float]:
+    cell.observer.next_message(SUMMARY)
+    found = cell.observer.status(SUMMARY, name)
+    return {key: float(text) for key, text in found.items() if re.fullmatch(r"[-\d.e+]+", text)}
+
+
+def test_topics_come_at_the_publish_rate_with_the_times_of_samples(running: Cell) -> None:
     """By their stamps, since an observer of all topics may receive messages late or lose some."""
-    cell.observer.wait_for_messages("/joint_states", 30)
-    stamps = [seconds_of(m.header.stamp) for m in cell.observer.history["/joint_states"][-30:]]
-    assert np.median(np.diff(stamps)) == pytest.approx(0.02, abs=0.003)
+    observer = running.observer
+    for topic in (STATES, ENERGY):
+        observer.wait_for_messages(topic, 30)
+        messages = observer.history[topic][-30:]
+        stamps = [seconds_of(message.header.stamp) for message in messages]
+        assert np.median(np.diff(stamps)) == pytest.approx(0.02, abs=0.003)
+    names = energy_names(JOINTS)
+    assert {tuple(message.name) for message in messages} == {names}
+    totals = [message.data for message in observer.history[TOTAL]]
+    assert messages[0].position[names.index("total")] in totals
+    assert totals == sorted(totals)
+    assert totals[-1] > totals[0]
 
 
-def test_total_energy_never_decreases(cell: Cell) -> None:
-    cell.observer.wait_for_messages("/energy/total/energy", 50)
-    energies = [message.data for message in cell.observer.history["/energy/total/energy"]]
-    assert energies == sorted(energies)
-    assert energies[-1] > energies[0]
+def test_power_is_the_slope_of_energy(running: Cell) -> None:
+    def now() -> tuple[float, float, float]:
+        total = figures(running, "total")
+        counters = running.observer.status(SUMMARY, "counters")
+        return float(counters["accounted_ever_s"]), total["energy_ever_J"], total["power_W"]
 
-
-def test_stamped_energies_have_the_times_of_samples(cell: Cell) -> None:
-    cell.observer.wait_for_messages("/energy", 30)
-    messages = cell.observer.history["/energy"][-30:]
-    assert all(tuple(message.name) == energy_names(JOINTS) for message in messages)
-    stamps = [seconds_of(message.header.stamp) for message in messages]
-    assert np.median(np.diff(stamps)) == pytest.approx(0.02, abs=0.003)
-    totals = cell.observer.history["/energy/total/energy"]
-    total = messages[-1].name.index("total")
-    assert messages[0].position[total] in [message.data for message in totals]
-
-
-def test_power_is_the_slope_of_energy(cell: Cell) -> None:
-    def figures() -> tuple[float, float, float]:
-        cell.observer.next_message("/energy/summary")
-        total = cell.observer.status("/energy/summary", "total")
-        time = cell.observer.status("/energy/summary", "counters")["accounted_ever_s"]
-        return float(time), float(total["energy_ever_J"]), float(total["power_W"])
-
-    (before, low, _), (after, high, power) = figures(), figures()
+    (before, low, _), (after, high, power) = now(), now()
     assert power == pytest.approx((high - low) / (after - before), rel=1e-3)
 
 
-def test_diagnostics_report_rates(cell: Cell) -> None:
-    observer = cell.observer
+def test_diagnostics_report_rates(running: Cell) -> None:
+    observer = running.observer
     for name in ("estimator: source", "logger: connection"):
         status = observer.wait(
             lambda name=name: (s := observer.status("/diagnostics", name))["level"] == "0" and s,  # type: ignore[misc]
@@ -123,127 +145,205 @@ def test_diagnostics_report_rates(cell: Cell) -> None:
         assert status["identity"].startswith("serial ")
 
 
-def test_markers_and_robot_description(cell: Cell) -> None:
-    array = cell.observer.next_message("/energy/markers")
-    balls = [m for m in array.markers if m.ns == "joint_power"]
-    assert len(balls) == 6
-    assert {m.header.frame_id for m in array.markers} == {"base"}
-    (text,) = [m.text for m in array.markers if m.ns == "total_power"]
+def test_markers_and_robot_description(running: Cell) -> None:
+    latest = running.observer.latest
+    array = running.observer.next_message(f"{ENERGY}/markers")
+    assert sum(marker.ns == "joint_power" for marker in array.markers) == 6
+    (text,) = [marker.text for marker in array.markers if marker.ns == "total_power"]
     assert re.fullmatch(r"-?\d+ W", text)
-    cell.observer.wait(lambda: "/robot_description" in cell.observer.latest, "robot_description")
-    root = ElementTree.fromstring(cell.observer.latest["/robot_description"].data.split("?>")[1])
-    assert "base" in {link.get("name") for link in root.iter("link")}
+    root = ElementTree.fromstring(latest[DESCRIPTION].data.split("?>")[1])
+    assert "left_base" in {link.get("name") for link in root.iter("link")}
+    manager = yaml.safe_load(LAYOUTS["rviz/energy.rviz"])["Visualization Manager"]
+    keys = ("Topic", "Description Topic")
+    shown = [
+        display[key]["Value"] for display in manager["Displays"] for key in keys if key in display
+    ]
+    assert {*shown} == {f"{ENERGY}/markers", DESCRIPTION} <= set(latest)
+    frames = {marker.header.frame_id for marker in array.markers}
+    assert frames == {manager["Global Options"]["Fixed Frame"]} == {"left_base"}
 
 
-def test_reset_sets_the_counters_since_reset_to_zero(cell: Cell) -> None:
-    ever = figure(cell, "total", "energy_ever_J")
-    answer = cell.observer.call("/estimator/reset_energy")
-    assert answer.success
-    observer = cell.observer
+def test_services_of_the_estimator(running: Cell) -> None:
+    observer, ever = running.observer, figures(running, "total")["energy_ever_J"]
+    assert service(running, "estimator/reset_energy").success
     observer.wait(
-        lambda: observer.status("/energy/summary", "counters")["reset_reason"] == "service call",
-        "the reset",
+        lambda: observer.status(SUMMARY, "counters")["reset_reason"] == "service call", "the reset"
     )
-    total = observer.status("/energy/summary", "total")
+    total = observer.status(SUMMARY, "total")
     assert float(total["energy_J"]) < float(total["energy_ever_J"]) - ever / 2
-
-
-def test_the_interval_service_answers_figures(cell: Cell) -> None:
-    cell.observer.call("/estimator/read_interval")
-    cell.observer.wait_for_messages("/energy/total/energy", 50)
-    interval = json.loads(cell.observer.call("/estimator/read_interval").message)
+    for name in ("read_interval", "start_cycle"):
+        service(running, f"estimator/{name}")
+    observer.wait_for_messages(TOTAL, 50)
+    interval = json.loads(service(running, "estimator/read_interval").message)
     assert set(interval["joints"]) == set(JOINTS)
     assert 0.2 < interval["accounted_s"] < 20.0
     assert interval["total_J"] > 0
-
-
-def test_cycles_by_service(cell: Cell) -> None:
-    observer = cell.observer
-    observer.call("/estimator/start_cycle")
-    observer.wait_for_messages("/energy/total/energy", 50)
-    observer.call("/estimator/start_cycle")
-    observer.wait(lambda: "/energy/cycle" in observer.latest, "energy/cycle")
-    cycle = observer.status("/energy/cycle", "cycle")
+    service(running, "estimator/start_cycle")
+    observer.wait(lambda: CYCLE in observer.latest, "energy/cycle")
+    cycle = observer.status(CYCLE, "cycle")
     parts = float(cycle["motion_energy"]) + float(cycle["idle_energy"])
     assert float(cycle["total_energy"]) == pytest.approx(parts, rel=1e-3)
     assert float(cycle["duration"]) > 0.5
 
 
-def test_recording_by_service(cell: Cell) -> None:
-    observer = cell.observer
-    bag = Path(observer.call("/logger/start_recording").message)
-    again = observer.call("/logger/start_recording")
+def shows_everything(series: set[str], messages: dict[str, Any]) -> bool:
+    """Whether all layouts find their curves."""
+    names = ("plotjuggler/energy.xml", "plotjuggler/energy_bag.xml")
+    paths = foxglove_paths(LAYOUTS["foxglove/energy.json"])
+    return all(plotjuggler_curves(LAYOUTS[name]) <= series for name in names) and all(
+        np.isfinite(foxglove_value(messages, path)) for path in paths
+    )
+
+
+def test_recording_by_service(running: Cell) -> None:
+    observer = running.observer
+    bag = Path(service(running, "logger/start_recording").message)
+    again = service(running, "logger/start_recording")
     assert not again.success
     assert "still being recorded" in again.message
-    publisher = observer.node.create_publisher(String, "/logger/mark", 10)
+    publisher = observer.node.create_publisher(String, f"{NAMESPACE}/logger/mark", 10)
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     publisher.publish(String(data="part 17"))
-    observer.wait_for_messages("/joint_states", 40)
-    assert observer.call("/logger/split_recording").success
-    observer.wait_for_messages("/joint_states", 10)
-    answer = observer.call("/logger/stop_recording")
+    observer.wait_for_messages(STATES, 40)
+    assert service(running, "logger/split_recording").success
+    observer.wait_for_messages(STATES, 10)
+    answer = service(running, "logger/stop_recording")
     assert answer.success
     telemetry = read_bag(bag)
     assert f"{len(telemetry)} samples" in answer.message
     assert telemetry.info.robot == "ur5e"
     assert len(telemetry) > 400
     assert "part 17" in [event.text for event in read_events(bag)]
-    assert_energies_are_recorded(bag, telemetry)
-
-
-def assert_energies_are_recorded(bag: Path, telemetry: Telemetry) -> None:
-    """At the times of samples, with increasing energy, for all curves of the layouts."""
     assert telemetry.stamp is not None
+    # On a busy machine, messages of samples before the bag come after its start.
+    first, last = telemetry.stamp[0] - 1_000_000_000, telemetry.stamp[-1] + 1_000_000_000
     times, totals = [], []
     with Reader(bag) as reader:
-        wanted = [each for each in reader.connections if each.topic == "/energy"]
-        for connection, time, raw in reader.messages(wanted):
+        wanted = [each for each in reader.connections if each.topic == ENERGY]
+        for connection, stamp, raw in reader.messages(wanted):
             message = STORE.deserialize_cdr(raw, connection.msgtype)
             assert tuple(message.name) == energy_names(JOINTS)
-            times.append(time)
+            times.append(stamp)
             totals.append(message.position[message.name.index("total")])
     assert len(times) > 20
-    late = (
-        1_000_000_000  # on a busy machine, messages of samples before the bag come after its start
-    )
-    first, last = telemetry.stamp[0] - late, telemetry.stamp[-1] + late
-    within = [time for time in times if first <= time <= last]
-    assert len(within) > 0.8 * len(times)
+    assert sum(first <= stamp <= last for stamp in times) > 0.8 * len(times)
     assert totals == sorted(totals)
     assert totals[-1] > totals[0]
     messages = messages_of_bag(bag)
-    assert "/energy/summary" in messages
     series = plotjuggler_series(messages)
-    assert plotjuggler_curves(config_file("plotjuggler", "energy_bag.xml").read_text()) <= series
-    paths = foxglove_paths(config_file("foxglove", "energy.json").read_text())
-    assert all(np.isfinite(foxglove_value(messages, path)) for path in paths)
-    assert f"/rtde/fields/actual_current/{JOINTS[0]}/position" in series
-
-
-def test_the_layouts_show_live_topics(cell: Cell) -> None:
-    cell.observer.wait(lambda: "/robot_description" in cell.observer.latest, "robot_description")
-    for name in ("energy.xml", "energy_bag.xml"):
-        layout = config_file("plotjuggler", name).read_text()
-        assert plotjuggler_curves(layout) <= plotjuggler_series(cell.observer.latest)
-    assert_foxglove_shows(config_file("foxglove", "energy.json").read_text(), cell.observer.latest)
-
-
-def assert_foxglove_shows(layout: str, messages: dict[str, Any]) -> None:
-    assert all(np.isfinite(foxglove_value(messages, path)) for path in foxglove_paths(layout))
-    assert foxglove_topics(layout) <= set(messages)
-
-
-def test_every_topic_of_the_rviz_configuration_exists(cell: Cell) -> None:
-    cell.observer.wait(lambda: "/robot_description" in cell.observer.latest, "robot_description")
-    layout = yaml.safe_load(config_file("rviz", "energy.rviz").read_text())
-    manager = layout["Visualization Manager"]
-    topics = {
-        display[key]["Value"]
-        for display in manager["Displays"]
-        for key in ("Topic", "Description Topic")
-        if key in display
+    assert f"/rtde/fields/actual_current/{JOINTS[0]}/position" in {
+        name.removeprefix(NAMESPACE) for name in series
     }
-    assert topics == {"/energy/markers", "/robot_description"}
-    assert topics <= set(cell.observer.latest)
-    frames = {m.header.frame_id for m in cell.observer.latest["/energy/markers"].markers}
-    assert manager["Global Options"]["Fixed Frame"] in frames
+    assert shows_everything(series, messages)
+
+
+# A bag of a logger that was killed; the tests above need the logger, so these come last.
+
+
+class Killed(NamedTuple):
+    """A recovered bag, and reliability and durability that were offered live, by topic."""
+
+    bag: Path
+    offered: dict[str, tuple[int, int]]
+
+
+@pytest.fixture(scope="module")
+def killed(running: Cell) -> Killed:
+    observer = running.observer
+    bag = Path(service(running, "logger/start_recording").message)
+    for _ in range(2):
+        service(running, "estimator/start_cycle")
+        observer.wait_for_messages(ENERGY, 50)
+    observer.wait_for_messages(SUMMARY, 3)  # the bag is written by then
+    offered = {
+        topic: (int(each.qos_profile.reliability), int(each.qos_profile.durability))
+        for topic in RECORDED
+        for each in observer.node.get_publishers_info_by_topic(topic)
+    }
+    logger = running.children[1]
+    os.kill(logger.pid, signal.SIGKILL)
+    logger.wait()
+    recover_bag(bag)
+    return Killed(bag, offered)
+
+
+def test_the_bag_equals_the_live_graph(running: Cell, killed: Killed) -> None:
+    bag, live = killed.bag, running.observer.latest
+    info = read_bag(bag).info
+    assert (info.namespace, info.tf_prefix) == (NAMESPACE, PREFIX)
+    assert bag.name.startswith(f"ur5e_{info.serial}_")
+    with Reader(bag) as reader:
+        topics = {each.topic: each for each in reader.connections}
+    assert set(RECORDED) <= set(topics)
+    assert all(topic.startswith(f"{NAMESPACE}/") for topic in topics)
+    for topic, kind in RECORDED.items():
+        assert topics[topic].msgtype.replace("/msg/", "/") == kind
+        profile = offered_qos(topics[topic])
+        found = profile.reliability.value, profile.durability.value
+        assert found == killed.offered[topic], topic
+    messages = messages_of_bag(bag)
+    for topic in (STATES, ENERGY):
+        assert list(messages[topic].name) == list(live[topic].name)
+    assert tuple(messages[STATES].name) == JOINTS
+    assert tuple(messages[f"{NAMESPACE}/rtde/joint_telemetry"].joint_names) == (*JOINTS, "robot")
+    assert shows_everything(plotjuggler_series(messages), messages)
+    assert shows_everything(plotjuggler_series(live), live)
+    assert foxglove_topics(LAYOUTS["foxglove/energy.json"]) <= set(live)
+    assert set(plotjuggler_subscriptions(LAYOUTS["plotjuggler/energy.xml"])) <= set(live)
+
+
+def estimator(cell: Cell, model: Path, **parameters: Any) -> None:
+    """Start an estimator for the messages of the bag."""
+    cell.observer.subscribe(ENERGY, RECORDED[ENERGY])
+    cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    cell.observer.subscribe(TOTAL, "std_msgs/Float64")
+    cell.start_node(
+        lambda **options: EstimatorNode(namespace=NAMESPACE, **options),
+        model_file=str(model),
+        tf_prefix=PREFIX,
+        **parameters,
+    )
+
+
+def test_an_estimator_plays_the_bag_on_the_same_topics(
+    cell: Cell, model: Path, killed: Killed
+) -> None:
+    estimator(cell, model, source="bag", bag=str(killed.bag))
+    expected = estimate_energy(load_model(model), killed.bag).supply
+    assert ended(cell, TOTAL) == pytest.approx(expected, rel=1e-6)
+    assert tuple(cell.observer.latest[ENERGY].name) == energy_names(JOINTS)
+
+
+def test_a_player_stands_in_for_the_arm_and_keeps_latched_messages(
+    cell: Cell, model: Path, killed: Killed
+) -> None:
+    """Messages are published again as they are in the bag, each topic as it was offered."""
+    observer, publishers = cell.observer, {}
+    estimator(cell, model, source="joint_states")
+    with Reader(killed.bag) as reader:
+        played = [each for each in reader.connections if each.topic in (STATES, CYCLE)]
+        messages = list(reader.messages(played))
+    for each in played:
+        offered = offered_qos(each)
+        qos = QoSProfile(
+            depth=offered.depth,
+            reliability=ReliabilityPolicy(offered.reliability.value),
+            durability=DurabilityPolicy(offered.durability.value),
+        )
+        publishers[each.topic] = observer.node.create_publisher(
+            message_class(each.msgtype), each.topic, qos
+        )
+    states = publishers[STATES]
+    observer.wait(lambda: states.get_subscription_count() > 0, "the estimator")
+    began, first = time.monotonic(), messages[0][1]
+    for connection, stamp, raw in messages:
+        observer.spin(max(0.0, began + (stamp - first) * 1e-9 - time.monotonic()))
+        publishers[connection.topic].publish(bytes(raw))
+    energies = observer.next_message(ENERGY)
+    assert tuple(energies.name) == energy_names(JOINTS)
+    assert np.isfinite(energies.position[: len(JOINTS)]).all()
+    observer.subscribe(CYCLE, RECORDED[CYCLE], latched=True)  # after it was published
+    observer.wait(lambda: CYCLE in observer.latest, "the latched message")
+    last = [raw for connection, _, raw in messages if connection.topic == CYCLE][-1]
+    expected = STORE.deserialize_cdr(last, "diagnostic_msgs/msg/DiagnosticArray")
+    assert observer.latest[CYCLE].status[0].message == expected.status[0].message

@@ -1,4 +1,7 @@
-"""Lines for the operator: connection, recording, clock and problems that come and go."""
+"""Lines for the operator: connection, recording, clock and problems that come and go.
+
+Each class notes events and has the lines that are due now; `clock` is the time [s] of a test.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ PERIOD = 10.0
 """Shortest time between two lines of one kind [s]."""
 REMINDER = 60.0
 """Period in which a state that lasts is written again [s]."""
+PATIENCE = 1.0
+"""Time for which a connection may take to be made before it is reported [s]."""
 _NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
@@ -31,24 +36,26 @@ class Level(Enum):
 
 @dataclass(frozen=True)
 class Line:
-    """One line for the operator.
-
-    Attributes:
-        level: its severity.
-        text: without a line break.
-    """
+    """One line for the operator, without a line break."""
 
     level: Level
     text: str
+
+
+def without_numbers(text: str) -> str:
+    """What a line is about: "sent nothing for 3.2 s" is no new reason after 2.8 s."""
+    return _NUMBERS.sub("", text)
+
+
+def count(number: int, thing: str) -> str:
+    """A number with a noun, such as "1 sample" or "2,000 samples"."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 class RateLimit:
     """At most one line of each kind in PERIOD.
 
     What cannot be written yet is kept by the caller, and put into a later line.
-
-    Args:
-        clock: time [s].
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,7 +70,7 @@ class RateLimit:
         Args:
             kind: of the line.
             level: its severity.
-            text: what it says.
+            text: its content.
             again: True for a line that only repeats the last one, after REMINDER.
             at_once: True to write it whatever came before.
         """
@@ -74,20 +81,7 @@ class RateLimit:
         return [Line(level, text)]
 
 
-def without_numbers(text: str) -> str:
-    """What a line is about: "sent nothing for 3.2 s" is no new reason after 2.8 s."""
-    return _NUMBERS.sub("", text)
-
-
-def count(number: int, thing: str) -> str:
-    """A number with a noun, such as "1 sample" or "2,000 samples"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-# ProblemLines: problems that come and go, such as a state file that cannot be written.
-
-
-class ProblemLines:
+class ProblemLines(RateLimit):
     """Lines about one problem: when it begins or changes, from time to time, and when it is over.
 
     Args:
@@ -97,26 +91,21 @@ class ProblemLines:
     """
 
     def __init__(
-        self,
-        over: str,
-        level: Level = Level.ERROR,
-        clock: Callable[[], float] = time.monotonic,
+        self, over: str, level: Level = Level.ERROR, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._over, self._level, self._clock = over, level, clock
-        self._limit = RateLimit(clock)
+        super().__init__(clock)
+        self._over, self._level = over, level
         self._since: float | None = None
-        self._lasted = 0.0
-        self._times = 0
-        self._told: str | None = None
+        self._lasted, self._times = 0.0, 0
+        self._last: str | None = None
 
     def update(self, problem: str | None) -> list[Line]:
         """Lines due now; None for no problem."""
         now = self._clock()
         if problem is not None:
             self._since = now if self._since is None else self._since
-            again = problem == self._told
-            lines = self._limit.line("problem", self._level, problem, again=again)
-            self._told = problem if lines else self._told
+            lines = self.line("problem", self._level, problem, again=problem == self._last)
+            self._last = problem if lines else self._last
             return lines
         if self._since is not None:
             self._lasted += now - self._since
@@ -126,68 +115,47 @@ class ProblemLines:
             return []
         times = f" in {count(self._times, 'interruption')}" if self._times > 1 else ""
         text = f"{self._over}, after {span(self._lasted)}{times}"
-        if lines := self._limit.line("over", Level.INFO, text):
-            self._told, self._lasted, self._times = None, 0.0, 0
+        if lines := self.line("over", Level.INFO, text):
+            self._last, self._lasted, self._times = None, 0.0, 0
         return lines
 
 
-class RepeatedLines:
-    """Lines about one event that may come often: those left out are counted in the next one.
-
-    Args:
-        level: of the lines.
-        clock: time [s].
-    """
+class RepeatedLines(RateLimit):
+    """Lines about one event that may come often: those left out are counted in the next one."""
 
     def __init__(
         self, level: Level = Level.INFO, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._level, self._limit = level, RateLimit(clock)
-        self._left_out = 0
+        super().__init__(clock)
+        self._level, self._left_out = level, 0
 
     def happened(self, text: str) -> list[Line]:
         """The line about one more event, if it is due."""
         if self._left_out:
             text += f" (and {count(self._left_out, 'more time')} since the last line)"
-        lines = self._limit.line("event", self._level, text)
+        lines = self.line("event", self._level, text)
         self._left_out = 0 if lines else self._left_out + 1
         return lines
 
 
-# ClockLines: steps of the system's clock, as lines for the operator.
-
-
-class ClockLines:
-    """Lines about steps of the system's clock.
-
-    Args:
-        host_clock: notices the steps.
-        clock: time [s].
-    """
+class ClockLines(RepeatedLines):
+    """Lines about steps of the system's clock, which a HostClock notices."""
 
     def __init__(
         self, host_clock: HostClock = HOST_CLOCK, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._host_clock = host_clock
-        self._steps = host_clock.check()
-        self._lines = RepeatedLines(Level.WARN, clock)
+        super().__init__(Level.WARN, clock)
+        self._host_clock, self._steps = host_clock, host_clock.check()
 
     def update(self) -> list[Line]:
         """Lines due now."""
         if self._host_clock.check() == self._steps:
             return []
         self._steps = self._host_clock.steps
-        return self._lines.happened(self._host_clock.describe_step())
+        return self.happened(self._host_clock.describe_step())
 
 
-# ConnectionLines: what happens to the connection of a source, as lines for the operator.
-
-PATIENCE = 1.0
-"""Time for which a connection may take to be made before it is reported [s]."""
-UNKNOWN = "no answer yet"
-
-
-class ConnectionLines:
+class ConnectionLines(RateLimit):
     """Lines about waiting for a controller, its connection, losses and its return.
 
     `update` may be called as often as the caller likes. Interruptions and losses that fall between
@@ -199,20 +167,18 @@ class ConnectionLines:
     """
 
     def __init__(self, address: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._address, self._clock = address, clock
-        self._limit = RateLimit(clock)
-        self._began = clock()
+        super().__init__(clock)
+        self._address, self._began = address, clock()
         self._seen = LinkStatus()
         self._connected_before = False
         self._away_since: float | None = None
-        self._told_reason: str | None = None
-        self._forget_losses()
+        self._reason: str | None = None
+        self._interruptions, self._lost, self._lost_seconds = 0, 0, 0.0
 
     def begin(self) -> list[Line]:
         """The line at the start."""
         self._began = self._clock()
-        text = f"connecting to {self._address}"
-        return self._limit.line("begin", Level.INFO, text, at_once=True)
+        return self.line("begin", Level.INFO, f"connecting to {self._address}", at_once=True)
 
     def update(self, link: LinkStatus, info: RecordingInfo | None) -> list[Line]:
         """Lines due now.
@@ -224,14 +190,14 @@ class ConnectionLines:
         here = link.connected and link.problem is None
         self._count(link, here=here)
         if not here:
-            return self._without(link.problem or link.last_error or UNKNOWN)
-        self._told_reason = None
+            return self._waiting(link.problem or link.last_error or "no answer yet")
+        self._reason = None
         if self._connected_before:
             return self._losses()
         self._connected_before = True
-        self._forget_losses()
+        self._interruptions, self._lost, self._lost_seconds = 0, 0, 0.0
         text = f"connected to {self._address}{'' if info is None else identity(info)}"
-        return self._limit.line("connected", Level.INFO, text, at_once=True)
+        return self.line("connected", Level.INFO, text, at_once=True)
 
     def end(self, link: LinkStatus | None = None) -> list[Line]:
         """The line at the end: what no line has reported yet.
@@ -257,10 +223,7 @@ class ConnectionLines:
         self._lost += link.lost - before.lost  # negative where an estimate was too large
         self._lost_seconds += link.lost_seconds - before.lost_seconds
 
-    def _forget_losses(self) -> None:
-        self._interruptions, self._lost, self._lost_seconds = 0, 0, 0.0
-
-    def _without(self, reason: str) -> list[Line]:
+    def _waiting(self, reason: str) -> list[Line]:
         """The line while no samples come: with a new reason, and again from time to time."""
         now, reason = self._clock(), reason.removeprefix(f"{self._address}: ")
         since, kind, text = self._began, "waiting", f"waiting for {self._address}: {reason}"
@@ -269,11 +232,11 @@ class ConnectionLines:
             text = f"no samples from {self._address}: {reason}"
         elif now - since < PATIENCE:
             return []
-        if self._told_reason is not None:
+        if self._reason is not None:
             text += f" (for {span(now - since)} now)"
-        again = (subject := without_numbers(reason)) == self._told_reason
-        lines = self._limit.line(kind, Level.WARN, text, again=again)
-        self._told_reason = subject if lines else self._told_reason
+        again = (subject := without_numbers(reason)) == self._reason
+        lines = self.line(kind, Level.WARN, text, again=again)
+        self._reason = subject if lines else self._reason
         return lines
 
     def _losses(self, *, at_once: bool = False) -> list[Line]:
@@ -290,8 +253,8 @@ class ConnectionLines:
                 text += f", {self._interruptions} interruptions"
         if self._away_since is not None:
             text = f"still no samples from {self._address} at the end: {lost}"
-        if lines := self._limit.line(kind, Level.WARN, text, at_once=at_once):
-            self._forget_losses()
+        if lines := self.line(kind, Level.WARN, text, at_once=at_once):
+            self._interruptions, self._lost, self._lost_seconds = 0, 0, 0.0
         return lines
 
 
@@ -309,47 +272,46 @@ def identity(info: RecordingInfo) -> str:
     return ": " + ", ".join(part for part in parts if part is not None)
 
 
-# RecordingLines: what happens to the bags of a recorder, as lines for the operator.
-
-
-class RecordingLines:
+class RecordingLines(RateLimit):
     """Lines about bags that begin and end, and about the disk.
 
     Bags that end between two lines are added up in the next one.
-
-    Args:
-        clock: time [s].
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._limit = RateLimit(clock)
+        super().__init__(clock)
         self._seen = RecorderStatus()
         self._begun: list[RecorderStatus] = []
         self._ended: list[RecorderStatus] = []
         self._failing_since: float | None = None
-        self._failure_told = False
-        self._retry_problem: str | None = None
+        self._failure_written = False
+        self._refusal: str | None = None
 
     def update(self, status: RecorderStatus) -> list[Line]:
         """Lines due now."""
         self._follow(status)
-        return [*self._end_line(), *self._begin_line(), *self._disk_line(status)]
+        lines = self._ends()
+        if self._begun:
+            text, more = f"recording {self._begun[-1].bag}", len(self._begun) - 1
+            text += f" (and {count(more, 'bag')} before)" if more else ""
+            if begun := self.line("begin", Level.INFO, text):
+                self._begun.clear()
+                lines += begun
+        return lines + self._disk(status)
 
     def refused(self, problem: str) -> list[Line]:
         """The line where no bag can be begun; the caller tries again."""
         subject = without_numbers(problem)  # each attempt has another name
         text = f"not recording: {problem}; it is tried again"
-        again = subject == self._retry_problem
-        lines = self._limit.line("refused", Level.ERROR, text, again=again)
-        self._retry_problem = subject if lines else self._retry_problem
+        lines = self.line("refused", Level.ERROR, text, again=subject == self._refusal)
+        self._refusal = subject if lines else self._refusal
         return lines
 
     def end(self, status: RecorderStatus | None) -> list[Line]:
         """Lines at the end: the bags that no line has reported yet."""
         if status is not None:
             self._follow(status)
-        return self._end_line(at_once=True)
+        return self._ends(at_once=True)
 
     def _follow(self, status: RecorderStatus) -> None:
         """Note which bags have begun and ended since the last status."""
@@ -358,29 +320,20 @@ class RecordingLines:
         if was_active and (not active or status.bag != before.bag):
             self._ended.append(before if status.bag != before.bag else status)
         if status.bag is not None and status.bag != before.bag:
-            self._retry_problem = None
+            self._refusal = None
             # One that is not active any more has begun and ended since.
             (self._begun if active else self._ended).append(status)
 
-    def _begin_line(self) -> list[Line]:
-        if not self._begun:
-            return []
-        more = len(self._begun) - 1
-        text = f"recording {self._begun[-1].bag}"
-        text += f" (and {count(more, 'bag')} before)" if more else ""
-        if lines := self._limit.line("begin", Level.INFO, text):
-            self._begun.clear()
-        return lines
-
-    def _end_line(self, *, at_once: bool = False) -> list[Line]:
+    def _ends(self, *, at_once: bool = False) -> list[Line]:
         if not self._ended:
             return []
-        last, ended = self._ended[-1], self._ended
-        samples, lost = (sum(getattr(each, name) for each in ended) for name in ("samples", "lost"))
-        size, seconds = (
-            sum(getattr(each, name) for each in ended) for name in ("bytes", "seconds")
+        *before, last = self._ended
+        samples, lost, size = (
+            sum(getattr(each, name) for each in self._ended)
+            for name in ("samples", "lost", "bytes")
         )
-        name = f"{last.bag}" + (f" and {count(len(ended) - 1, 'bag')} before" if ended[1:] else "")
+        name = f"{last.bag}" + (f" and {count(len(before), 'bag')} before" if before else "")
+        seconds = sum(each.seconds for each in self._ended)
         text = (
             f"finished {name}: {count(samples, 'sample')}, {lost:,} lost, {span(seconds)}, "
             f"{size / 1e6:.1f} MB"
@@ -388,19 +341,19 @@ class RecordingLines:
         level = Level.WARN if lost else Level.INFO
         if last.stopped_because is not None:
             level, text = Level.ERROR, f"{text}; it ended because: {last.stopped_because}"
-        lines = self._limit.line("end", level, text, at_once=at_once)
-        self._ended = [] if lines else ended
+        if lines := self.line("end", level, text, at_once=at_once):
+            self._ended = []
         return lines
 
-    def _disk_line(self, status: RecorderStatus) -> list[Line]:
+    def _disk(self, status: RecorderStatus) -> list[Line]:
         now = self._clock()
         if status.state == "failing":
             if self._failing_since is None:
-                self._failing_since, self._failure_told = now, False
+                self._failing_since, self._failure_written = now, False
             text = f"{status.bag}: {status.last_error} ({count(status.waiting, 'sample')}"
             text += f", {status.lost:,} lost so far)" if status.lost else ")"
-            lines = self._limit.line("failing", Level.ERROR, text, again=self._failure_told)
-            self._failure_told |= bool(lines)
+            lines = self.line("failing", Level.ERROR, text, again=self._failure_written)
+            self._failure_written |= bool(lines)
             return lines
         if self._failing_since is None or status.state != "recording":
             self._failing_since = None
@@ -408,6 +361,6 @@ class RecordingLines:
         lost = status.unreadable + status.overflow
         text = f"{status.bag} can be written again after {span(now - self._failing_since)}"
         text += f"; {count(lost, 'sample')} lost to the disk" if lost else "; nothing is lost"
-        lines = self._limit.line("working", Level.WARN if lost else Level.INFO, text)
+        lines = self.line("working", Level.WARN if lost else Level.INFO, text)
         self._failing_since = None if lines else self._failing_since
         return lines
