@@ -5,82 +5,40 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from ur_energy_model.files import share_directory
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(NamedTuple):
     """Values of all launch arguments."""
 
     launch_configurations: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class DeclareLaunchArgument:
+class DeclareLaunchArgument(NamedTuple):
     name: str
     default_value: str | None = None
     description: str = ""
     choices: list[str] | None = None
 
 
-@dataclass(frozen=True)
-class OpaqueFunction:
+class OpaqueFunction(NamedTuple):
     function: Callable[[Context], list[Any]]
 
 
-@dataclass(frozen=True)
-class LogInfo:
+class LogInfo(NamedTuple):
     msg: str
 
 
-@dataclass(frozen=True)
-class LaunchDescription:
+class LaunchDescription(NamedTuple):
     entities: list[Any]
 
 
-@dataclass(frozen=True)
-class Node:
-    package: str
-    executable: str
-    namespace: str
-    output: str
-    name: str = ""
-    respawn: bool = False
-    respawn_delay: float | None = None
-    parameters: list[Any] = field(default_factory=list)
-    arguments: list[Any] = field(default_factory=list)
-    ros_arguments: list[Any] = field(default_factory=list)
-    on_exit: Callable[[Any, Context], None] | None = None
-
-
-class LaunchContext:
-    """Only a name in annotations."""
-
-
-class ProcessExited:
-    """The same."""
-
-
-MODULES = {
-    "launch": (LaunchContext, LaunchDescription),
-    "launch.events": (),
-    "launch.events.process": (ProcessExited,),
-    "launch.actions": (DeclareLaunchArgument, LogInfo, OpaqueFunction),
-    "launch_ros": (),
-    "launch_ros.actions": (Node,),
-}
-SHARED = "ur_energy_model.nodes.launch_actions"
-"""The module that uses launch_ros for all launch files."""
-
-
-@dataclass(frozen=True)
 class StartedNode:
     """A node that a launch file starts.
 
@@ -92,17 +50,46 @@ class StartedNode:
         ros_arguments: those after --ros-args.
     """
 
-    package: str
-    executable: str
-    name: str
-    namespace: str
-    output: str
-    respawn: bool
-    respawn_delay: float | None
-    parameter_files: tuple[Path, ...]
-    parameters: dict[str, Any]
-    arguments: tuple[str, ...]
-    ros_arguments: tuple[str, ...]
+    def __init__(
+        self,
+        *,
+        package: str,
+        executable: str,
+        namespace: str,
+        output: str,
+        name: str = "",
+        respawn: bool = False,
+        respawn_delay: float | None = None,
+        parameters: tuple[Any, ...] = (),
+        arguments: tuple[str, ...] = (),
+        ros_arguments: tuple[str, ...] = (),
+        on_exit: object = None,
+    ) -> None:
+        self.package, self.executable, self.name = package, executable, name
+        self.namespace, self.output = namespace, output
+        self.respawn, self.respawn_delay = respawn, respawn_delay
+        kinds = [isinstance(source, dict) for source in parameters]
+        assert kinds == sorted(kinds), "files come first: later parameters win"
+        self.parameter_files = tuple(
+            Path(each) for each in parameters if not isinstance(each, dict)
+        )
+        values = [each for each in parameters if isinstance(each, dict)]
+        self.parameters = {name: value for each in values for name, value in each.items()}
+        self.arguments, self.ros_arguments = tuple(arguments), tuple(ros_arguments)
+
+
+MODULES: dict[str, dict[str, type]] = {
+    "launch": {"LaunchContext": object, "LaunchDescription": LaunchDescription},
+    "launch.events": {},
+    "launch.events.process": {"ProcessExited": object},
+    "launch.actions": {
+        each.__name__: each for each in (DeclareLaunchArgument, LogInfo, OpaqueFunction)
+    },
+    "launch_ros": {},
+    "launch_ros.actions": {"Node": StartedNode},
+}
+SHARED = "ur_energy_model.nodes.launch_actions"
+"""The module that uses launch_ros for all launch files."""
 
 
 def launch_file(name: str) -> Path:
@@ -115,30 +102,19 @@ def launch_description(path: Path) -> LaunchDescription:
     with pytest.MonkeyPatch.context() as patch:
         for name, classes in MODULES.items():
             module = ModuleType(name)
-            for each in classes:
-                setattr(module, each.__name__, each)
+            vars(module).update(classes)
             patch.setitem(sys.modules, name, module)
         patch.setitem(sys.modules, SHARED, None)  # the patch restores what was there before
         del sys.modules[SHARED]
         return runpy.run_path(str(path))["generate_launch_description"]()
 
 
-def started_nodes(path: Path, **arguments: str) -> list[StartedNode]:
-    """Nodes that a launch file starts with these arguments.
+def actions(path: Path, **arguments: str) -> tuple[list[StartedNode], list[str]]:
+    """Nodes that a launch file starts with these arguments, and lines that it writes.
 
     Raises:
         ValueError: an argument that the launch file refuses.
     """
-    return [started(action) for action in actions(path, **arguments) if isinstance(action, Node)]
-
-
-def said_lines(path: Path, **arguments: str) -> list[str]:
-    """Lines that a launch file writes with these arguments."""
-    return [action.msg for action in actions(path, **arguments) if isinstance(action, LogInfo)]
-
-
-def actions(path: Path, **arguments: str) -> list[Any]:
-    """What a launch file does with these arguments."""
     entities = launch_description(path).entities
     declared = {each.name: each for each in entities if isinstance(each, DeclareLaunchArgument)}
     assert set(arguments) <= set(declared)
@@ -149,29 +125,7 @@ def actions(path: Path, **arguments: str) -> list[Any]:
         if each.choices and value not in each.choices:
             raise ValueError(f"{name}:={value} is not one of {each.choices}")
         values[name] = value
-    context = Context(values)
-    return [
-        action
-        for entity in entities
-        if isinstance(entity, OpaqueFunction)
-        for action in entity.function(context)
-    ]
-
-
-def started(node: Node) -> StartedNode:
-    kinds = [isinstance(source, dict) for source in node.parameters]
-    assert kinds == sorted(kinds), "files come first: later parameters win"
-    values = [source for source in node.parameters if isinstance(source, dict)]
-    return StartedNode(
-        node.package,
-        node.executable,
-        node.name,
-        node.namespace,
-        node.output,
-        node.respawn,
-        node.respawn_delay,
-        tuple(Path(each) for each in node.parameters if not isinstance(each, dict)),
-        {name: value for each in values for name, value in each.items()},
-        tuple(node.arguments),
-        tuple(node.ros_arguments),
-    )
+    functions = [each.function for each in entities if isinstance(each, OpaqueFunction)]
+    found = [action for function in functions for action in function(Context(values))]
+    nodes = [each for each in found if isinstance(each, StartedNode)]
+    return nodes, [each.msg for each in found if isinstance(each, LogInfo)]

@@ -12,11 +12,10 @@ import pytest
 from test.launch.stand_in import (
     DeclareLaunchArgument,
     StartedNode,
+    actions,
     launch_description,
     launch_file,
-    said_lines,
 )
-from test.launch.stand_in import started_nodes as started_by
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.files import PACKAGE, config_file, share_directory
 from ur_energy_model.nodes import launch_arguments as launch_checks
@@ -46,6 +45,10 @@ NODES_STARTED = {
 def installed_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
     """rviz2 and robot_state_publisher seem to be installed."""
     monkeypatch.setattr(launch_checks, "get_package_prefix", lambda package: "/opt/ros")
+
+
+def started_by(path: Path, **values: str) -> list[StartedNode]:
+    return actions(path, **values)[0]
 
 
 def started(name: str, **values: str) -> dict[str, StartedNode]:
@@ -94,19 +97,40 @@ def test_nodes_get_parameters_that_they_have(name: str) -> None:
             assert entry.problem(value) is None
 
 
-def test_a_cell_has_estimator_and_logger() -> None:
-    nodes = started("energy", robot_ip="10.0.0.7", record="false", tf_prefix="a_", namespace="left")
-    assert list(nodes) == ["estimator", "logger"]
+ADDRESS, MODEL = {"robot_ip": "10.0.0.7"}, {"model_file": "m.yaml"}
+
+
+BESIDE = {"publish_joint_states": False, **ADDRESS}
+PARAMETERS: tuple[tuple[str, dict[str, str], dict[str, dict[str, object]]], ...] = (
+    ("energy", {"record": "false", "tf_prefix": "a_"},
+     {"estimator": {**ADDRESS, **MODEL, "tf_prefix": "a_"},
+      "logger": {**ADDRESS, "record": False, "tf_prefix": "a_"}}),
+    ("energy", {"model_file": ""}, {"estimator": {**ADDRESS}, "logger": {**ADDRESS}}),
+    ("energy", {"model_file": "", "robot_model": "ur10e", "learn": "off", "logger": "false"},
+     {"estimator": {**ADDRESS, "robot_model": "ur10e", "learn": "off"}}),
+    ("energy", {"use_sim_time": "true", "publish_joint_states": "false"},
+     {"estimator": {**ADDRESS, **MODEL, "use_sim_time": True},
+      "logger": {**BESIDE, "use_sim_time": True}}),
+    ("ur_driver", {"tf_prefix": "left_", "effort_unit": "newton_metre"},
+     {"estimator": {"source": "joint_states", "effort_unit": "newton_metre", "tf_prefix": "left_",
+                    **ADDRESS, **MODEL},
+      "logger": {**BESIDE, "tf_prefix": "left_"}}),
+    ("ur_driver", {"source": "rtde"}, {"": {**BESIDE, **MODEL}}),
+    ("identify", {"validation_bags": "c"},
+     {"identification": {"identify_on_start": True, "exit_when_done": True, "bags": ["a", "b"],
+                         "validation_bags": ["c"]}}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "given", "expected"), PARAMETERS)
+def test_nodes_and_their_parameters(
+    name: str, given: dict[str, str], expected: dict[str, dict[str, object]]
+) -> None:
+    nodes = started(name, namespace="left", **given)
+    assert {key: node.parameters for key, node in nodes.items()} == expected
     assert {node.namespace for node in nodes.values()} == {"left"}
-    assert nodes["estimator"].parameters == {
-        "robot_ip": "10.0.0.7",
-        "model_file": "m.yaml",
-        "tf_prefix": "a_",
-    }
-    assert nodes["logger"].parameters == {
-        "robot_ip": "10.0.0.7",
-        "record": False,
-        "tf_prefix": "a_",
+    assert {key: node.executable for key, node in nodes.items()} == {
+        key: EXECUTABLES.get(key, "cell_node") for key in expected
     }
 
 
@@ -126,21 +150,18 @@ def test_composed_nodes_share_a_process_without_a_name_of_its_own(tmp_path: Path
     assert cell.ros_arguments == ("--log-level", "estimator:=debug", "--log-level", "logger:=debug")
 
 
-def test_simulated_time_is_set_only_where_it_is_wanted() -> None:
-    assert "use_sim_time" not in started("energy")["logger"].parameters
-    for node in started("energy", use_sim_time="true").values():
-        assert node.parameters["use_sim_time"] is True
-
-
 def test_arguments_at_their_default_leave_a_parameter_to_params_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.yaml").write_text("/**: {ros__parameters: {robot_ip: 10.0.0.8}}")
-    nodes = started_by(launch_file("energy"), params_file="~/mine.yaml")
-    node = nodes[0]
+    node, *_ = started_by(launch_file("energy"), params_file="~/mine.yaml")
     assert "robot_ip" not in node.parameters
     assert node.parameter_files == (default_parameter_file("estimator"), tmp_path / "mine.yaml")
+    for other in ({}, {"params_file": ""}, {"record": "false"}):
+        with pytest.raises(UrEnergyError, match="robot_ip is missing"):
+            started_by(launch_file("energy"), **other)
+    assert started_by(launch_file("energy"), source="bag", bag="b")
 
 
 def test_viewers_get_the_robot_model_with_the_prefix() -> None:
@@ -150,36 +171,8 @@ def test_viewers_get_the_robot_model_with_the_prefix() -> None:
     assert list(nodes) == ["estimator", "logger", "robot_state_publisher", "rviz2"]
     assert 'name="a_elbow_joint"' in nodes["robot_state_publisher"].parameters["robot_description"]
     assert nodes["rviz2"].arguments == ("-d", str(config_file("rviz", "energy.rviz")))
-    assert "rviz2" not in started("energy")
-
-
-def test_a_cell_needs_nothing_but_the_address() -> None:
-    nodes = {node.name: node for node in started_by(launch_file("energy"), robot_ip="10.0.0.7")}
-    assert {name: node.parameters for name, node in nodes.items()} == {
-        "estimator": {"robot_ip": "10.0.0.7"},
-        "logger": {"robot_ip": "10.0.0.7"},
-    }
-    for other in ({}, {"params_file": ""}, {"record": "false"}):
-        with pytest.raises(UrEnergyError, match="robot_ip is missing"):
-            started_by(launch_file("energy"), **other)
-    assert started_by(launch_file("energy"), source="bag", bag="b")
-    given = started("energy", model_file="", robot_model="ur10e", learn="off")["estimator"]
-    assert given.parameters == {"robot_ip": "10.0.0.7", "robot_model": "ur10e", "learn": "off"}
-
-
-def test_a_description_needs_the_robot_or_its_model() -> None:
     with pytest.raises(UrEnergyError, match="robot_description:=true needs robot_model"):
         started("energy", model_file="", robot_description="true")
-
-
-def test_identification_gets_lists_of_bags() -> None:
-    values = started("identify", validation_bags="c")["identification"].parameters
-    assert values == {
-        "identify_on_start": True,
-        "bags": ["a", "b"],
-        "validation_bags": ["c"],
-        "exit_when_done": True,
-    }
 
 
 @pytest.mark.parametrize(
@@ -245,7 +238,7 @@ def test_a_missing_package_is_named_before_anything_starts(
 def test_arguments_without_effect_are_said(
     name: str, arguments: dict[str, str], said: list[str]
 ) -> None:
-    lines = said_lines(launch_file(name), **NEEDED[name] | arguments)
+    _, lines = actions(launch_file(name), **NEEDED[name] | arguments)
     assert [re.split(" has no effect|: ", line)[0] for line in lines] == said
 
 
@@ -256,32 +249,6 @@ def test_nodes_are_started_again_where_it_is_wanted() -> None:
         assert {(node.respawn, node.respawn_delay) for node in nodes} == {(True, 2.5)}
         with pytest.raises(ValueError, match="respawn_delay"):
             started(name, respawn_delay="soon")
-
-
-def test_beside_a_driver_only_the_driver_publishes_joint_states() -> None:
-    nodes = started("ur_driver", tf_prefix="left_", effort_unit="newton_metre")
-    assert nodes["estimator"].parameters == {
-        "source": "joint_states",
-        "robot_ip": "10.0.0.7",
-        "model_file": "m.yaml",
-        "effort_unit": "newton_metre",
-        "tf_prefix": "left_",
-    }
-    assert nodes["logger"].parameters == {
-        "publish_joint_states": False,
-        "robot_ip": "10.0.0.7",
-        "tf_prefix": "left_",
-    }
-    assert set(started("ur_driver", logger="false")) == {"estimator"}
-    (cell,) = started_by(launch_file("ur_driver"), robot_ip="10.0.0.7", model_file="m.yaml")
-    assert (cell.executable, cell.name) == ("cell_node", "")
-    assert cell.parameters == {
-        "publish_joint_states": False,
-        "robot_ip": "10.0.0.7",
-        "model_file": "m.yaml",
-    }
-    alone = started("energy", publish_joint_states="false")["logger"]
-    assert alone.parameters == {"robot_ip": "10.0.0.7", "publish_joint_states": False}
 
 
 @pytest.mark.parametrize(

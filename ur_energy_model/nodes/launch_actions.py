@@ -16,6 +16,7 @@ from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_arguments import (
     EXECUTABLES,
     LAUNCH_FILES,
+    Arguments,
     changed_parameters,
     check_address,
     check_names,
@@ -29,9 +30,6 @@ from ur_energy_model.options import Value
 
 if TYPE_CHECKING:
     from launch.events.process import ProcessExited
-
-Arguments = Mapping[str, str]
-"""Text of all arguments of a launch file, by name."""
 
 
 def description(file: str) -> LaunchDescription:
@@ -152,32 +150,23 @@ def _estimator_and_logger(
     return [_node("estimator", arguments, estimator), _node("logger", arguments, logger)]
 
 
+def _viewer(name: str, space: str, **options: Any) -> Node:
+    """A node of another package, which is called as the package."""
+    return Node(
+        package=name, executable=name, name=name, namespace=space, output="screen", **options
+    )
+
+
 def _robot_state_publisher(arguments: Arguments, robot: str, prefix: str = "") -> Node:
     """robot_state_publisher with a simple model of a robot."""
-    return Node(
-        package="robot_state_publisher",
-        executable="robot_state_publisher",
-        name="robot_state_publisher",
-        namespace=arguments["namespace"],
-        parameters=[{"robot_description": urdf(load_robot(robot), prefix=prefix)}],
-        output="screen",
-    )
+    described = {"robot_description": urdf(load_robot(robot), prefix=prefix)}
+    return _viewer("robot_state_publisher", arguments["namespace"], parameters=[described])
 
 
 def _rviz(arguments: Arguments) -> list[Node]:
     """Rviz with the markers and the robot model, if it is asked for."""
-    if arguments["rviz"] != "true":
-        return []
-    return [
-        Node(
-            package="rviz2",
-            executable="rviz2",
-            name="rviz2",
-            namespace=arguments["namespace"],
-            arguments=["-d", str(config_file("rviz", "energy.rviz"))],
-            output="screen",
-        )
-    ]
+    layout, space = ["-d", str(config_file("rviz", "energy.rviz"))], arguments["namespace"]
+    return [_viewer("rviz2", space, arguments=layout)] if arguments["rviz"] == "true" else []
 
 
 def _params_file(arguments: Arguments) -> list[str]:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 from ament_index_python.packages import get_package_prefix
@@ -47,12 +47,10 @@ def _of(node: str, *names: str) -> list[LaunchArgument]:
     """Arguments that set parameters of a node, with the defaults of these."""
     found = []
     for entry in (parameter(node, name) for name in names):
-        value = entry.parameter
+        value, switch = entry.parameter, entry.kind is bool
         text = ",".join(value) if isinstance(value, list) else str(value)
-        if entry.kind is bool:
-            found.append(LaunchArgument(entry.name, text.lower(), entry.help, SWITCH))
-        else:
-            found.append(LaunchArgument(entry.name, text, entry.help, entry.choices))
+        text, choices = (text.lower(), SWITCH) if switch else (text, entry.choices)
+        found.append(LaunchArgument(entry.name, text, entry.help, choices))
     return found
 
 
@@ -146,8 +144,12 @@ LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
 """Arguments of launch/<name>.launch.py, in the order in which --show-args has them."""
 
 
+Arguments: TypeAlias = Mapping[str, str]
+"""Text of all arguments of a launch file, by name."""
+
+
 def changed_parameters(
-    node: str, arguments: Mapping[str, str], *, without: Collection[str] = ()
+    node: str, arguments: Arguments, *, without: Collection[str] = ()
 ) -> dict[str, Value]:
     """Values of launch arguments that differ from the default of the parameter of that name.
 
@@ -155,7 +157,7 @@ def changed_parameters(
 
     Args:
         node: name of the node.
-        arguments: text of all launch arguments, by name.
+        arguments: of the launch file.
         without: arguments that mean something else to this node.
 
     Raises:
@@ -184,10 +186,6 @@ def check_names(file: str, command: Sequence[str]) -> None:
     Launch itself ignores the others. What another launch file includes is not checked: its command
     line has arguments of its own.
 
-    Args:
-        file: name of the launch file, key of LAUNCH_FILES.
-        command: the command line.
-
     Raises:
         UrEnergyError: an argument is unknown.
     """
@@ -206,11 +204,8 @@ def check_names(file: str, command: Sequence[str]) -> None:
             )
 
 
-def check_address(arguments: Mapping[str, str]) -> None:
+def check_address(arguments: Arguments) -> None:
     """Check that the address of the controller is given where it is needed.
-
-    Args:
-        arguments: text of all launch arguments, by name: robot_ip, source, params_file.
 
     Raises:
         InputError: params_file cannot be read.
@@ -218,15 +213,14 @@ def check_address(arguments: Mapping[str, str]) -> None:
     """
     if arguments["robot_ip"] or arguments["source"] != "rtde":
         return
-    if "robot_ip" in parameters_of(arguments):
-        return
-    raise UrEnergyError(
-        "nothing is started: robot_ip is missing; give the address of the controller, such as "
-        "robot_ip:=192.168.0.10"
-    )
+    if "robot_ip" not in parameters_of(arguments):
+        raise UrEnergyError(
+            "nothing is started: robot_ip is missing; give the address of the controller, such as "
+            "robot_ip:=192.168.0.10"
+        )
 
 
-def parameters_of(arguments: Mapping[str, str]) -> dict[str, Any]:
+def parameters_of(arguments: Arguments) -> dict[str, Any]:
     """Parameters in the params_file.
 
     Raises:
@@ -241,52 +235,42 @@ def parameters_of(arguments: Mapping[str, str]) -> dict[str, Any]:
     except (OSError, ValueError, yaml.YAMLError, InputError) as error:
         problem = f"cannot be read, nothing is started ({error})"
         raise InputError(path, problem, "name a YAML file of parameters") from error
-    if misshapen := _misshapen(content):
-        raise InputError(
-            path, f"nothing is started: {misshapen}", "write `estimator: {ros__parameters: {...}}`"
-        )
-    found = {}
-    for nodes, name, value in _parameters(content):
-        entries = [entry for node in nodes for entry in NODES[node] if entry.name == name]
-        problems = [entry.problem(entry.normalized(value)) for entry in entries]
-        # Of two files with values of different types, ROS would take one without a word.
-        if problems and all(problems):
-            raise InputError(path, f"nothing is started: {problems[0]}", "correct it")
-        found[name] = value
+    found: dict[str, Any] = {}
+
+    def visit(content: object, name: str, *, top: bool = False) -> None:
+        """Check the form, without which no node would start, and the values of our nodes."""
+        if content is None:
+            return
+        if not isinstance(content, dict):
+            problem = f"{name} is not the name of a node with ros__parameters"
+            problem = "it has no parameters by name of the node" if top else problem
+            remedy = "write `estimator: {ros__parameters: {...}}`"
+            raise InputError(path, f"nothing is started: {problem}", remedy)
+        nodes = tuple(NODES) if "*" in name else tuple({name} & set(NODES))
+        for key, value in content.items():
+            if key != "ros__parameters":
+                visit(value, str(key).rpartition("/")[2])
+            elif value is not None and not isinstance(value, dict):
+                problem = "nothing is started: ros__parameters are not names and values"
+                raise InputError(path, problem, "write `estimator: {ros__parameters: {...}}`")
+            elif nodes:
+                for each, given in (value or {}).items():
+                    entries = [e for node in nodes for e in NODES[node] if e.name == each]
+                    problems = [entry.problem(entry.normalized(given)) for entry in entries]
+                    # Of two files with values of different types, ROS would take one silently.
+                    if problems and all(problems):
+                        raise InputError(path, f"nothing is started: {problems[0]}", "correct it")
+                    found[str(each)] = given
+
+    visit(content, "", top=True)
     return found
 
 
-def _misshapen(content: object) -> str | None:
-    """What is wrong with the form of a parameter file, with which no node would start."""
-    if content is not None and not isinstance(content, dict):
-        return "it has no parameters by name of the node"
-    for key, value in (content or {}).items():
-        if value is not None and not isinstance(value, dict):
-            if key == "ros__parameters":
-                return "ros__parameters are not names and values"
-            return f"{key} is not the name of a node with ros__parameters"
-        if key != "ros__parameters" and (problem := _misshapen(value)):
-            return problem
-    return None
-
-
-def _parameters(content: object, name: str = "") -> Iterator[tuple[Sequence[str], str, Any]]:
-    """Nodes of this package, and their parameters in a parameter file with names and values."""
-    for key, value in content.items() if isinstance(content, dict) else ():
-        if key == "ros__parameters" and isinstance(value, dict):
-            nodes = tuple(NODES) if "*" in name else tuple({name} & set(NODES))
-            yield from ((nodes, str(each), value[each]) for each in value if nodes)
-        else:
-            yield from _parameters(value, str(key).rpartition("/")[2])
-
-
-def check_packages(
-    arguments: Mapping[str, str], needed: Mapping[str, tuple[str, ...]] = VIEWERS
-) -> None:
+def check_packages(arguments: Arguments, needed: Mapping[str, tuple[str, ...]] = VIEWERS) -> None:
     """Check that the packages that arguments need are installed.
 
     Args:
-        arguments: text of all launch arguments, by name.
+        arguments: of the launch file.
         needed: packages by the name of the argument; they are needed if it is "true".
 
     Raises:
@@ -317,29 +301,24 @@ def _is_installed(package: str) -> bool:
     return True
 
 
-def ignored_arguments(arguments: Mapping[str, str], reason: str) -> Iterator[str]:
+def ignored_arguments(arguments: Arguments, reason: str) -> Iterator[str]:
     """Lines about what a cell lacks, and which arguments have no effect, without a logger.
 
     Args:
-        arguments: text of all launch arguments, by name.
+        arguments: of the launch file.
         reason: argument because of which no logger is started.
     """
     if arguments["record"] == "true":
         yield f"nothing is recorded: no logger is started with {reason}"
-    for name, default in (
-        ("bag_directory", str(parameter("logger", "bag_directory").parameter)),
-        ("composed", "false"),
-    ):
+    folder = str(parameter("logger", "bag_directory").parameter)
+    for name, default in (("bag_directory", folder), ("composed", "false")):
         value = arguments.get(name, default)
         if value != default:
             yield f"{name}:={value} has no effect: no logger is started with {reason}"
 
 
-def described_robot(arguments: Mapping[str, str]) -> str:
+def described_robot(arguments: Arguments) -> str:
     """Name of the robot, or path of the robot file, that robot_state_publisher describes.
-
-    Args:
-        arguments: text of all launch arguments, by name: robot_model, model_file.
 
     Raises:
         ModelFileError: the model file cannot be used.

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
@@ -57,6 +57,7 @@ RECOVERY_TIMEOUT = 5.0
 """Longest time that the end waits for a bag to be recovered [s]; the next start does it again."""
 STATE_PERIOD = 0.2
 """Period of checks whether the source or the bag has ended [s]."""
+T = TypeVar("T")
 
 
 class RecordingSession:
@@ -75,8 +76,7 @@ class RecordingSession:
 
     Attributes:
         failure: error that ended the session for good, None while there is none.
-        recovered: lines about bags of the folder whose recorder was killed, and whether they need
-            attention; whoever shows them takes them out.
+        recovered: lines about bags of the folder whose recorder was killed, to be taken out.
         refusal: why no bag can be recorded although one is wanted, None if one can.
     """
 
@@ -93,7 +93,7 @@ class RecordingSession:
         self._tap, self._wanted = tap, record
         self.failure: UrEnergyError | None = None
         self.refusal: str | None = None
-        self.recovered: deque[tuple[str, bool]] = deque()
+        self.recovered: deque[Line] = deque()
         self._problem: str | None = None
         self._recorder: Recorder | None = None
         self._last = RecorderStatus()
@@ -151,42 +151,29 @@ class RecordingSession:
         return bag
 
     def stop_bag(self) -> RecorderStatus:
-        """Finish the bag; does nothing if there is none.
-
-        Raises:
-            RecordingError: not connected, or the disk fails.
-        """
+        """Finish the bag; does nothing if there is none. Raises as `start_bag`."""
         with self._commands:
             self._wanted, self.refusal = False, None
             return self._connected.stop()
 
     def split_bag(self) -> None:
-        """Continue in the next file of the bag.
-
-        Raises:
-            RecordingError: nothing is being recorded, or the disk fails.
-        """
+        """Continue in the next file of the bag; raises as `start_bag`."""
         self._connected.split()
 
     def mark(self, label: str) -> None:
-        """Put a labelled event into the bag, at this moment.
-
-        Raises:
-            RecordingError: nothing is being recorded.
-        """
+        """Put a labelled event into the bag, at this moment; raises as `start_bag`."""
         self._connected.mark(label)
 
     @property
     def _connected(self) -> Recorder:
         if self._recorder is None:
-            raise RecordingError(
-                "logger", "is not connected to the controller yet", "try again once it is connected"
-            )
+            problem, remedy = "is not connected to the controller yet", "try again once it is"
+            raise RecordingError("logger", problem, remedy)
         return self._recorder
 
     def _recover(self) -> None:
         def report(line: str, attention: bool) -> None:
-            self.recovered.append((line, attention))
+            self.recovered.append(Line(Level.WARN if attention else Level.INFO, line))
 
         recover_killed(self._folder, report, self._stopping.is_set)
 
@@ -208,7 +195,17 @@ class RecordingSession:
     def _read_source(self) -> None:
         """Read and record until the session is stopped or the source ends."""
         with self._source as source:
-            recorder = self._entered_recorder(source)
+
+            def enter(*, record: bool) -> Recorder:
+                options, tap = self._options, self._tap
+                made = Recorder(source, self._folder, options=options, tap=tap, record=record)
+                return made.__enter__()
+
+            recorder: Recorder | None = None
+            if self._wanted:  # from the first sample
+                recorder = self._begin(lambda: enter(record=True))
+            if recorder is None:
+                recorder = enter(record=False)
             try:
                 self._recorder, self._problem = recorder, None
                 while recorder.reading and not self._stopping.wait(STATE_PERIOD):
@@ -221,26 +218,6 @@ class RecordingSession:
         if recorder.fault is not None:
             raise recorder.fault
 
-    def _entered_recorder(self, source: TelemetrySource) -> Recorder:
-        """A recorder that reads the source, and records from the first sample if that is wanted."""
-
-        def enter(*, record: bool) -> Recorder:
-            recorder = Recorder(
-                source, self._folder, options=self._options, tap=self._tap, record=record
-            )
-            return recorder.__enter__()
-
-        if self._wanted:
-            self._next_bag = time.monotonic() + RESUME_PERIOD
-            try:
-                recorder = enter(record=True)
-            except RecordingError as error:
-                self.refusal = str(error)
-            else:
-                self.refusal = None
-                return recorder
-        return enter(record=False)
-
     def _begin_wanted_bag(self, recorder: Recorder) -> None:
         """Begin a bag if one is wanted and none is recorded."""
         with self._commands:
@@ -249,88 +226,185 @@ class RecordingSession:
                 return
             if status.stopped_because is not None:
                 self.refusal = self.refusal or status.stopped_because
-            if time.monotonic() < self._next_bag:
-                return
-            self._next_bag = time.monotonic() + RESUME_PERIOD
-            try:
-                recorder.start()
-            except RecordingError as error:
-                self.refusal = str(error)
-            else:
-                self.refusal = None
+            if time.monotonic() >= self._next_bag:
+                self._begin(recorder.start)
+
+    def _begin(self, start: Callable[[], T]) -> T | None:
+        """Begin a bag, and keep why that is refused; None then."""
+        self._next_bag = time.monotonic() + RESUME_PERIOD
+        try:
+            started = start()
+        except RecordingError as error:
+            self.refusal = str(error)
+            return None
+        self.refusal = None
+        return started
 
 
-# Health of the logger on /diagnostics and in the terminal: connection and recording.
-
-
-class LoggerHealth:
-    """Rates and problems between two reports.
+class LoggerNode(ManagedNode):
+    """Connects in a thread while active, so that the controller may start later than the node.
 
     Args:
-        node: full name of the node.
-        address: of the controller.
-        session: of the logger.
+        source: makes the source of samples, for nodes that share one; None to connect by the
+            parameters.
+        options: further arguments of rclpy's node.
     """
 
-    def __init__(self, node: str, address: str, session: RecordingSession) -> None:
-        self._node, self._address, self._session = node, address, session
-        self._connection, self._recording = ConnectionLines(address), RecordingLines()
-        self._clock = ClockLines()
-        self._samples, self._since = 0, time.monotonic()
-        self._last_arrival = -math.inf
+    parameters: LoggerParameters
 
-    def record_arrival(self, samples: int) -> None:
-        """Note the arrival of samples."""
-        self._samples += samples
-        self._last_arrival = time.monotonic()
+    def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
+        super().__init__("logger", **options)
+        self._given_source = source
+        self._marks = RepeatedLines(Level.WARN)
 
-    def begin_lines(self, folder: Path, *, record: bool, retention: Retention | None) -> list[Line]:
-        """Lines at the start.
+    def open(self) -> None:
+        """Make topics and services."""
+        given = self.parameters
+        named = given.robot_model
+        self._robot = load_robot(named).name if named else None
+        joints = [given.tf_prefix + joint for joint in load_robot(named or ANY_ROBOT).joint_names]
+        self._joint_states: JointStatesPublisher | None = None
+        if given.publish_joint_states:
+            publisher = self.add_publisher(JointState, names.JOINT_STATES)
+            self._others = OtherPublishers(self, names.JOINT_STATES, joints)
+            self._discard.append(self._others.close)
+            self._joint_states = JointStatesPublisher(
+                publisher, self._others, joints, given.publish_rate, self.get_clock()
+            )
+        self.add_service(names.START_RECORDING, self._start_recording)
+        self.add_service(names.STOP_RECORDING, self._stop_recording)
+        self.add_service(names.SPLIT_RECORDING, self._split_recording)
+        self.add_service(names.MARK, lambda: self._mark("mark"))
+        self.add_subscription(String, names.EVENT_MARKS, self._on_mark)
+        self._energy = EnergyRecording(self) if given.record_energy else None
+        self.add_report(self._report)
 
-        Args:
-            folder: of the bags.
-            record: whether recording begins by itself.
-            retention: budget of the folder, None if all bags are kept.
-        """
+    def start(self) -> None:
+        """Start connecting."""
+        given = self.parameters
+        # Under systemd, the working directory is /.
+        folder = xdg_folder("XDG_DATA_HOME", "~/.local/share") / given.bag_directory
+        retention = None
+        split = FileSplit(seconds=given.split_duration or None)
+        if given.retention_days or given.retention_gb:
+            retention = Retention(
+                bytes=round(given.retention_gb * 1e9) or None, days=given.retention_days or None
+            )
+            # Often enough for the budget, which deletes whole files.
+            split = FileSplit(split.seconds or retention.file_seconds, retention.file_bytes)
+        self._session = RecordingSession(
+            self._make_source,
+            folder,
+            RecorderOptions(
+                namespace=self.get_namespace().rstrip("/"),
+                tf_prefix=given.tf_prefix,
+                split=split,
+                retention=retention,
+                resume=True,
+                messages=tuple if self._energy is None else self._energy.take,
+            ),
+            self._tap,
+            record=given.record,
+        )
+        self._connection, self._recording = ConnectionLines(given.robot_ip), RecordingLines()
+        self._clock_lines = ClockLines()
+        self._samples, self._since, self._last_arrival = 0, time.monotonic(), -math.inf
         kept = "all bags are kept" if retention is None else f"at most {retention} are kept"
         text = f"recording to {folder}; {kept} (retention_gb); record:=false switches it off"
-        if not record:
+        if not given.record:
             text = f"not recording; the service start_recording records to {folder}"
-        return [Line(Level.INFO, text), *self._connection.begin()]
+        self.say([Line(Level.INFO, text), *self._connection.begin()])
+        self._session.start()
 
-    def lines(self) -> list[Line]:
-        """Lines due now."""
+    def stop(self) -> None:
+        """Finish the bag and disconnect."""
         session = self._session
-        lines = self._clock.update() + self._connection.update(session.link, session.info)
+        session.stop()
+        self.say([*self._connection.end(session.link), *self._recording.end(session.status)])
+
+    def _make_source(self) -> TelemetrySource:
+        if self._given_source is not None:
+            return self._given_source()
+        return RtdeSource(
+            self.parameters.robot_ip,
+            robot=self._robot,
+            fields=self.parameters.fields or ENERGY_FIELDS,
+            rate=self.parameters.rtde_rate or None,
+            patience=math.inf,
+            batch_seconds=batch_seconds(self.parameters.publish_rate),
+        )
+
+    def _tap(self, batch: Telemetry) -> None:
+        """Publish joint_states of new samples (called in the reading thread)."""
+        self._samples += len(batch)
+        self._last_arrival = time.monotonic()
+        if self._joint_states is not None:
+            self._joint_states.publish(batch)
+
+    def _start_recording(self) -> str:
+        bag = self._active_session().start_bag()
+        self._say_news()
+        return str(bag)
+
+    def _stop_recording(self) -> str:
+        ended = self._active_session().stop_bag()
+        self._say_news()
+        return f"{ended.bag}: {ended.samples} samples, {ended.lost} lost"
+
+    def _split_recording(self) -> str:
+        self._active_session().split_bag()
+        return "recording continues in the next file"
+
+    def _mark(self, label: str) -> str:
+        self._active_session().mark(label)
+        return label
+
+    def _on_mark(self, message: String) -> None:
+        try:
+            self._mark(message.data)
+        except UrEnergyError as error:
+            self.say(self._marks.happened(self.explain(error)))
+
+    def _active_session(self) -> RecordingSession:
+        if not self.active:
+            raise UrEnergyError("the logger is not active; activate it first")
+        return self._session
+
+    def _say_news(self) -> None:
+        """Log the lines that are due."""
+        session = self._session
+        lines = self._clock_lines.update()
+        lines += self._connection.update(session.link, session.info)
         lines += self._recording.update(session.status)
         while session.recovered:
-            text, attention = session.recovered.popleft()
-            lines.append(Line(Level.WARN if attention else Level.INFO, text))
+            lines.append(session.recovered.popleft())
         if session.refusal is not None:
             lines += self._recording.refused(session.refusal)
-        return lines
+        self.say(lines)
 
-    def end_lines(self) -> list[Line]:
-        """Lines at the end, after the session was stopped."""
-        session = self._session
-        return self._connection.end(session.link) + self._recording.end(session.status)
-
-    def statuses(self) -> list[DiagnosticStatus]:
-        """Statuses of connection and recording; starts a new interval."""
-        return [self._connection_status(), self._recording_status(self._session.status)]
+    def _report(self) -> None:
+        """Lines, and connection, recording and energy topics on /diagnostics."""
+        if self._session.failure is not None:
+            self.finish(1, self.explain(self._session.failure))
+            return
+        self._say_news()
+        if self._joint_states is not None and (line := self._others.look()) is not None:
+            self.say([Line(Level.INFO, line)])
+        energy = [] if self._energy is None else [self._energy.status()]
+        statuses = self._connection_status(), self._recording_status(self._session.status)
+        self.publish_diagnostics([*statuses, *energy])
 
     def _connection_status(self) -> DiagnosticStatus:
-        now = time.monotonic()
-        rate = self._samples / max(now - self._since, 1e-3)
+        """Connection since the last report."""
+        now, link, info = time.monotonic(), self._session.link, self._session.info
+        rate, age = self._samples / max(now - self._since, 1e-3), now - self._last_arrival
         self._samples, self._since = 0, now
-        age = now - self._last_arrival
-        link, info = self._session.link, self._session.info
         level, text = OK, "samples arrive"
         if link.problem is not None or age > SILENT_AFTER:
             reason = link.problem or link.last_error
             level, text = ERROR, reason or "no connection to the controller yet"
         values: dict[str, object] = {
-            "robot_ip": self._address,
+            "robot_ip": self.parameters.robot_ip,
             "rate_Hz": rate,
             "age_s": age if math.isfinite(age) else None,
             "reconnects": link.reconnects,
@@ -340,24 +414,18 @@ class LoggerHealth:
             "identity": link.identity,
         }
         if info is not None:
-            values |= {
-                "robot": info.robot,
-                "serial": info.serial,
-                "controller_version": info.controller_version,
-            }
+            values |= {key: getattr(info, key) for key in ("robot", "serial", "controller_version")}
         if HOST_CLOCK.steps:
             values["clock"] = HOST_CLOCK.describe_step()
-        return status(f"{self._node}: connection", level, text, values)
+        return status(f"{self.full_name}: connection", level, text, values)
 
     def _recording_status(self, recorder: RecorderStatus) -> DiagnosticStatus:
-        refusal = self._session.refusal
-        level = OK if recorder.state in ("recording", "idle") else ERROR
-        text = recorder.state
+        refusal, storage = self._session.refusal, recorder.storage
+        level, text = OK if recorder.state in ("recording", "idle") else ERROR, recorder.state
         if refusal is not None:
             level, text = ERROR, f"not recording: {refusal}"
         elif level == OK and recorder.lost:
             level = WARN
-        storage = recorder.storage
         if level == OK and storage is not None and storage.problem is not None:
             level, text = WARN, f"bags exceed their budget: {storage.problem}"
         values: dict[str, object] = {
@@ -381,155 +449,7 @@ class LoggerHealth:
                 "removed_files": storage.removed_files,
                 "removed_GB": storage.removed_bytes / 1e9,
             }
-        return status(f"{self._node}: recording", level, text, values)
-
-
-class LoggerNode(ManagedNode):
-    """Connects in a thread while active, so that the controller may start later than the node.
-
-    Args:
-        source: makes the source of samples, for nodes that share one; None to connect by the
-            parameters.
-        options: further arguments of rclpy's node.
-    """
-
-    parameters: LoggerParameters
-
-    def __init__(
-        self,
-        source: Callable[[], TelemetrySource] | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__("logger", **options)
-        self._given_source = source
-        self._marks = RepeatedLines(Level.WARN)
-
-    def open(self) -> None:
-        """Make topics and services."""
-        named = self.parameters.robot_model
-        self._robot = load_robot(named).name if named else None
-        prefix = self.parameters.tf_prefix
-        joints = load_robot(named or ANY_ROBOT).joint_names
-        self._joints = tuple(prefix + joint for joint in joints)
-        self._joint_states: JointStatesPublisher | None = None
-        if self.parameters.publish_joint_states:
-            publisher = self.add_publisher(JointState, names.JOINT_STATES)
-            self._others = OtherPublishers(self, names.JOINT_STATES, self._joints)
-            self._discard.append(self._others.close)
-            self._joint_states = JointStatesPublisher(
-                publisher,
-                self._others,
-                self._joints,
-                self.parameters.publish_rate,
-                self.get_clock(),
-            )
-        self.add_service(names.START_RECORDING, self._start_recording)
-        self.add_service(names.STOP_RECORDING, self._stop_recording)
-        self.add_service(names.SPLIT_RECORDING, self._split_recording)
-        self.add_service(names.MARK, lambda: self._mark("mark"))
-        self.add_subscription(String, names.EVENT_MARKS, self._on_mark)
-        self._energy = EnergyRecording(self) if self.parameters.record_energy else None
-        self.add_report(self._report)
-
-    def start(self) -> None:
-        """Start connecting."""
-        # Under systemd, the working directory is /.
-        folder = xdg_folder("XDG_DATA_HOME", "~/.local/share")
-        folder /= self.parameters.bag_directory
-        self._session = RecordingSession(
-            self._make_source,
-            folder,
-            RecorderOptions(
-                namespace=self.get_namespace().rstrip("/"),
-                tf_prefix=self.parameters.tf_prefix,
-                split=self._file_split(),
-                retention=self._retention(),
-                resume=True,
-                messages=tuple if self._energy is None else self._energy.take,
-            ),
-            self._tap,
-            record=self.parameters.record,
-        )
-        self._health = LoggerHealth(self.full_name, self.parameters.robot_ip, self._session)
-        record, retention = self.parameters.record, self._retention()
-        self.say(self._health.begin_lines(folder, record=record, retention=retention))
-        self._session.start()
-
-    def stop(self) -> None:
-        """Finish the bag and disconnect."""
-        self._session.stop()
-        self.say(self._health.end_lines())
-
-    def _retention(self) -> Retention | None:
-        """Budget of the bags, None if all are kept."""
-        days, gigabytes = self.parameters.retention_days, self.parameters.retention_gb
-        if not (days or gigabytes):
-            return None
-        return Retention(bytes=round(gigabytes * 1e9) or None, days=days or None)
-
-    def _file_split(self) -> FileSplit:
-        """When files end: as stated, or often enough for the budget, which deletes whole files."""
-        seconds, budget = self.parameters.split_duration or None, self._retention()
-        if budget is None:
-            return FileSplit(seconds=seconds)
-        return FileSplit(seconds or budget.file_seconds, budget.file_bytes)
-
-    def _make_source(self) -> TelemetrySource:
-        if self._given_source is not None:
-            return self._given_source()
-        return RtdeSource(
-            self.parameters.robot_ip,
-            robot=self._robot,
-            fields=self.parameters.fields or ENERGY_FIELDS,
-            rate=self.parameters.rtde_rate or None,
-            patience=math.inf,
-            batch_seconds=batch_seconds(self.parameters.publish_rate),
-        )
-
-    def _tap(self, batch: Telemetry) -> None:
-        """Publish joint_states of new samples (called in the reading thread)."""
-        self._health.record_arrival(len(batch))
-        if self._joint_states is not None:
-            self._joint_states.publish(batch)
-
-    def _start_recording(self) -> str:
-        bag = self._active_session().start_bag()
-        self.say(self._health.lines())
-        return str(bag)
-
-    def _stop_recording(self) -> str:
-        ended = self._active_session().stop_bag()
-        self.say(self._health.lines())
-        return f"{ended.bag}: {ended.samples} samples, {ended.lost} lost"
-
-    def _split_recording(self) -> str:
-        self._active_session().split_bag()
-        return "recording continues in the next file"
-
-    def _mark(self, label: str) -> str:
-        self._active_session().mark(label)
-        return label
-
-    def _active_session(self) -> RecordingSession:
-        if not self.active:
-            raise UrEnergyError("the logger is not active; activate it first")
-        return self._session
-
-    def _on_mark(self, message: String) -> None:
-        try:
-            self._mark(message.data)
-        except UrEnergyError as error:
-            self.say(self._marks.happened(self.explain(error)))
-
-    def _report(self) -> None:
-        if self._session.failure is not None:
-            self.finish(1, self.explain(self._session.failure))
-            return
-        self.say(self._health.lines())
-        if self._joint_states is not None and (line := self._others.look()) is not None:
-            self.say([Line(Level.INFO, line)])
-        energy = [] if self._energy is None else [self._energy.status()]
-        self.publish_diagnostics([*self._health.statuses(), *energy])
+        return status(f"{self.full_name}: recording", level, text, values)
 
 
 def main() -> None:
