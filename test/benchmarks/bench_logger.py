@@ -23,8 +23,8 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
-from ur_energy_model.telemetry.recording.reception import SampleQueue
 from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.writing_thread import SampleQueue
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Array, Self

@@ -23,7 +23,7 @@ from ur_energy_model.nodes.lines import (
     RepeatedLines,
 )
 from ur_energy_model.telemetry.clock import HostClock
-from ur_energy_model.telemetry.recording.reception import RecorderStatus
+from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 

@@ -24,7 +24,7 @@ from ur_energy_model.nodes.ros import WARN
 from ur_energy_model.telemetry.bag.files import stored_files
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.clock import HOST_CLOCK
-from ur_energy_model.telemetry.recording.reception import RecorderOptions
+from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
 from ur_energy_model.telemetry.source import LinkStatus
 
 Make = Callable[..., RecordingSession]

@@ -42,7 +42,7 @@ class Client:
         frames = []
         while (packet := reader.take_frame()) is not None:
             frames.append(packet)
-        assert len(reader) == 0
+        assert not reader.buffer
         return frames
 
     def reply(self, kind: int, payload: bytes = b"") -> bytes:

@@ -10,7 +10,8 @@ from test.telemetry.conftest import make_telemetry
 from test.telemetry.system_clock import SystemClock
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.clock import ClockCheck, ClockMap, HostClock, checked_clock
+from ur_energy_model.telemetry.clock import ClockCheck, HostClock, checked_clock
+from ur_energy_model.telemetry.rtde.packet_stream import ClockMap
 from ur_energy_model.telemetry.samples import Telemetry
 
 PERIOD = 0.002

@@ -23,14 +23,16 @@ from ur_energy_model.telemetry.bag.writer import BagWriter
 
 RECORDER = """
 import sys, time
+from pathlib import Path
 import numpy as np
 from test.telemetry.conftest import make_telemetry
+from test.telemetry.scripted_source import ScriptedSource
+from ur_energy_model.telemetry.bag.cdr import encode_numbers
 from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.message_encoder import FLOAT64, BagTopic
-from ur_energy_model.telemetry.bag.cdr import encode_numbers
-from ur_energy_model.telemetry.recording.writing_thread import FaultTolerantWriter
-from pathlib import Path
+from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
 
 topic, late = BagTopic("/cell1/energy/total/power", FLOAT64), []
 def messages():
@@ -38,16 +40,16 @@ def messages():
     del late[:-3]
     return taken
 whole = make_telemetry(30000, fields=("actual_q",))
-writer = FaultTolerantWriter(
-    Path(sys.argv[1]), whole.info, ("actual_q",), split=FileSplit(seconds=1.5), messages=messages
-)
-for first in range(0, 30000, 25):
-    batch = whole.cut(slice(first, first + 25))
-    late.append(batch.stamp[::10])
-    writer.write(batch)
-    if first == 0:
-        print("begun", flush=True)
-    time.sleep(0.05)
+source = ScriptedSource(whole.info)
+options = RecorderOptions(("actual_q",), split=FileSplit(seconds=1.5), messages=messages)
+with Recorder(source, options=options, record=Path(sys.argv[1])):
+    for first in range(0, 30000, 25):
+        batch = whole.cut(slice(first, first + 25))
+        late.append(batch.stamp[::10])
+        source.give(batch)
+        if first == 0:
+            print("begun", flush=True)
+        time.sleep(0.05)
 """
 
 

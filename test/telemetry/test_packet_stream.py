@@ -121,13 +121,3 @@ def test_after_a_restart_the_lead_of_the_new_clock_counts(stream):
     stream.loss = "cable"
     with pytest.raises(WrongRobotError, match="its clock is ahead"):
         push(stream, ticks(50.0), 2.0)
-
-
-def test_a_joint_that_stands_elsewhere_after_a_restart_is_noted():
-    recipe = Recipe(("timestamp", "actual_q"), ("DOUBLE", "VECTOR6D"), 1)
-    stream = PacketStream("10.0.0.1")
-    for start, angle, moved in ((100.0, 0.2, False), (40.0, 0.25, False), (30.0, 0.5, True)):
-        values = {"timestamp": start, "actual_q": np.full(6, angle)}
-        arrival = HOST + round((200.0 - start) * 1e9)
-        stream.telemetry(recipe, recipe.unpack_many(recipe.pack(values)), arrival, INFO)
-        assert stream.moved == moved

@@ -82,7 +82,7 @@ def test_frames_survive_any_fragmentation(frames, cuts):
         while (packet := reader.take_frame()) is not None:
             found.append(packet)
     assert found == [Frame(kind, payload) for kind, payload in frames]
-    assert len(reader) == 0
+    assert len(reader.buffer) == 0
 
 
 @given(st.binary(max_size=1000))
@@ -92,7 +92,7 @@ def test_any_bytes_are_decoded_or_refused(data):
     with suppress(ProtocolError):
         while (packet := reader.take_frame()) is not None:
             taken += 3 + len(packet.payload)
-    assert taken + len(reader) == len(data)
+    assert taken + len(reader.buffer) == len(data)
     for decode in (
         decode_names,
         decode_output_setup,
@@ -112,13 +112,13 @@ def test_data_is_taken_up_to_the_next_other_packet():
     packages = [recipe.pack({"timestamp": float(i)}) for i in range(5)]
     reader = FrameReader("10.0.0.1")
     reader.feed(b"".join(packages[:3]) + text + packages[3] + packages[4][:5])
-    assert recipe.columns(recipe.take_records(reader))["timestamp"].tolist() == [0.0, 1.0, 2.0]
-    assert recipe.take_records(reader) is None
+    assert recipe.columns(reader.take_records(recipe))["timestamp"].tolist() == [0.0, 1.0, 2.0]
+    assert reader.take_records(recipe) is None
     assert reader.take_frame() == Frame(PacketType.TEXT_MESSAGE, b"\x02hi\x00\x03")
-    assert recipe.columns(recipe.take_records(reader))["timestamp"].tolist() == [3.0]
+    assert recipe.columns(reader.take_records(recipe))["timestamp"].tolist() == [3.0]
     reader.feed(packages[4][5:] + other.pack({"timestamp": 1.0}))
-    assert recipe.columns(recipe.take_records(reader))["timestamp"].tolist() == [4.0]
-    assert recipe.take_records(reader) is None
+    assert recipe.columns(reader.take_records(recipe))["timestamp"].tolist() == [4.0]
+    assert reader.take_records(recipe) is None
     reader.take_frame()
     reader.feed(b"\x00\x02U")
     with pytest.raises(ProtocolError, match=r"10\.0\.0\.1: sent a packet of size 2"):

@@ -26,13 +26,13 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_eve
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording import writing_thread
-from ur_energy_model.telemetry.recording.reception import (
+from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.writing_thread import (
     OVERFLOW,
     Command,
     RecorderOptions,
     SampleQueue,
 )
-from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.samples import Event, Gap, Telemetry, concatenate, find_gaps
 from ur_energy_model.telemetry.source import LinkStatus
 
@@ -501,7 +501,7 @@ def test_a_defect_in_writing_ends_the_bag_and_not_the_recorder(tmp_path, source,
         raise ValueError("a defect")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recorder._writing._writer, "write", fail)
+        patch.setattr(recorder._writing.bag, "write", fail)
         source.give(*batches(20, first=1000))
         assert recorder.wait(10.0)
     status = recorder.status

@@ -17,9 +17,9 @@ from ur_energy_model.telemetry.bag.files import DAY, FileSplit, Retention, store
 from ur_energy_model.telemetry.bag.reader import read_bag, read_info
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.recording.reception import RecorderOptions
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
+from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
 from ur_energy_model.telemetry.samples import Event
 
 FIELDS = ("actual_q",)

@@ -22,8 +22,8 @@ from ur_energy_model.cli.output import (
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.quality import Quality
-    from ur_energy_model.telemetry.recording.reception import RecorderStatus
     from ur_energy_model.telemetry.recording.recorder import Recorder
+    from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
     from ur_energy_model.telemetry.source import TelemetrySource
 
 GRACE_SECONDS = 2.0
@@ -81,8 +81,8 @@ def record(options: argparse.Namespace) -> None:
     from ur_energy_model.model.robots import load_robot
     from ur_energy_model.telemetry.bag.files import FileSplit
     from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-    from ur_energy_model.telemetry.recording.reception import RecorderOptions
     from ur_energy_model.telemetry.recording.recorder import Recorder
+    from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
     from ur_energy_model.telemetry.rtde.source import RtdeSource
 
     robot = None if options.robot is None else load_robot(options.robot).name

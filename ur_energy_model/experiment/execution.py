@@ -43,8 +43,8 @@ from ur_energy_model.robot_modes import (
     ROBOT_MODES,
     SAFETY_MODES,
 )
-from ur_energy_model.telemetry.recording.reception import RecorderStatus
 from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
 from ur_energy_model.telemetry.rtde.dashboard_client import identify_controller
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry

@@ -13,7 +13,7 @@ from enum import Enum
 
 from ur_energy_model.errors import span
 from ur_energy_model.telemetry.clock import HOST_CLOCK, HostClock
-from ur_energy_model.telemetry.recording.reception import RecorderStatus
+from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 

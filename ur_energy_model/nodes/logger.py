@@ -41,8 +41,8 @@ from ur_energy_model.telemetry.bag.files import FileSplit, Retention
 from ur_energy_model.telemetry.bag.recovery import recover_killed
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
-from ur_energy_model.telemetry.recording.reception import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource

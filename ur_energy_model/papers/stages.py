@@ -19,7 +19,7 @@ from ur_energy_model.simulation.arm_options import ArmOptions, default_version
 from ur_energy_model.simulation.commands import Follow, MoveJ
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.recording.reception import RecorderStatus
+from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import home_position
 from ur_energy_model.typing import Progress

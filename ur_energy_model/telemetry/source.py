@@ -95,56 +95,39 @@ class TelemetrySource(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-# DroppedSamples: samples that a queue could not take, as a gap in front of those that follow.
+# Samples that a queue could not take, as a gap in front of those that follow.
 
 
-@dataclass
-class DroppedSamples:
-    """Consecutive samples that were dropped, with the gaps among them.
+def dropped_samples(batch: Telemetry, cause: str) -> Gap:
+    """A gap from the first to the last sample of a batch that was dropped."""
+    away = None
+    if any(gap.away is not None for gap in batch.gaps):
+        away = batch.duration + sum(gap.seconds for gap in batch.gaps)
+    start, end = float(batch.time[0]), float(batch.time[-1])
+    return Gap(0, start, end, len(batch) + batch.lost, cause, away)
 
-    Attributes:
-        start, end: controller times of the first and the last one [s].
-        missing: number of them, and of those that were missing among them.
-        cause: of the gap.
-    """
 
-    start: float = math.nan
-    end: float = math.nan
-    missing: int = 0
-    cause: str = ""
-    _seconds: float = 0.0
-    _restarted: bool = False
+def joined_gap(first: Gap | None, second: Gap) -> Gap:
+    """One gap for two that follow each other; the longer cause counts."""
+    if first is None:
+        return second
+    away = None
+    if first.away is not None or second.away is not None:
+        away = first.seconds + second.seconds
+    cause = max(first.cause, second.cause, key=len)
+    return replace(
+        first, end=second.end, missing=first.missing + second.missing, cause=cause, away=away
+    )
 
-    def count(self, batch: Telemetry, cause: str) -> None:
-        """One more batch was dropped; the longest of the causes counts."""
-        if not self.missing:
-            self.start = float(batch.time[0])
-        self.end = float(batch.time[-1])
-        self.missing += len(batch) + batch.lost
-        self.cause = max(self.cause, cause, key=len)
-        self._seconds += batch.duration + sum(gap.seconds for gap in batch.gaps)
-        self._restarted |= any(gap.away is not None for gap in batch.gaps)
 
-    def join(self, later: DroppedSamples) -> None:
-        """Add samples that were dropped after these."""
-        self.end, self.missing = later.end, self.missing + later.missing
-        self.cause = max(self.cause, later.cause, key=len)
-        self._seconds += later._seconds
-        self._restarted |= later._restarted
-
-    def gap(self, end: float | None = None) -> Gap:
-        """A gap in front of samples that begin at this controller time [s]; None for the last."""
-        away = self._seconds if self._restarted else None
-        return Gap(0, self.start, self.end if end is None else end, self.missing, self.cause, away)
-
-    def in_front_of(self, batch: Telemetry) -> Telemetry:
-        """The batch with a gap in front of it, which includes the one that is there."""
-        front = [gap for gap in batch.gaps if gap.index == 0]
-        gap = self.gap(float(batch.time[0]))
-        missing = gap.missing + sum(each.missing for each in front)
-        away = [each.away for each in (gap, *front) if each.away is not None]
-        gap = replace(gap, missing=missing, away=sum(away) if away else None)
-        return replace(batch, gaps=(gap, *(each for each in batch.gaps if each.index > 0)))
+def with_gap_in_front(gap: Gap, batch: Telemetry) -> Telemetry:
+    """A batch with a gap in front of it, which includes the one that is there."""
+    whole, start = gap, float(batch.time[0])
+    for each in batch.gaps:
+        if each.index == 0:
+            whole = joined_gap(whole, each)
+    whole = replace(whole, end=start, cause=gap.cause)
+    return replace(batch, gaps=(whole, *(each for each in batch.gaps if each.index > 0)))
 
 
 # SharedSource: one connection for several consumers.
@@ -258,7 +241,7 @@ class Consumer:
         self._changed = threading.Condition()
         self._source: TelemetrySource | None = None
         self._joined = self._closed = False
-        self._dropped: DroppedSamples | None = None
+        self._dropped: Gap | None = None
         self._lost, self._lost_seconds = 0, 0.0
 
     def __enter__(self) -> Self:
@@ -324,13 +307,12 @@ class Consumer:
             if self._error is not None:
                 return
             if self._count + len(batch) > MOST_WAITING:
-                self._dropped = self._dropped or DroppedSamples()
-                self._dropped.count(batch, LAG)
+                self._dropped = joined_gap(self._dropped, dropped_samples(batch, LAG))
                 self._lost += len(batch)
                 self._lost_seconds += batch.duration
             else:
                 if self._dropped is not None:
-                    batch, self._dropped = self._dropped.in_front_of(batch), None
+                    batch, self._dropped = with_gap_in_front(self._dropped, batch), None
                 self._waiting.append(batch)  # shared: consumers must not write to it
                 self._count += len(batch)
             self._changed.notify()

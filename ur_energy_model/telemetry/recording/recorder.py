@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import bag_name
 from ur_energy_model.telemetry.clock import HOST_CLOCK
-from ur_energy_model.telemetry.recording.reception import (
+from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
+from ur_energy_model.telemetry.recording.writing_thread import (
+    CLOSE_TIMEOUT,
     Command,
-    Reception,
     RecorderOptions,
     RecorderStatus,
     SampleQueue,
+    WritingThread,
 )
-from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
-from ur_energy_model.telemetry.recording.writing_thread import CLOSE_TIMEOUT, WritingThread
 from ur_energy_model.telemetry.samples import WARNING, Event, Gap, Telemetry
-from ur_energy_model.telemetry.source import TelemetrySource
+from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 from ur_energy_model.typing import Self
 
 READ_TIMEOUT = 0.2
@@ -42,6 +46,9 @@ class Recorder:
         queue: between the threads; None for one of the usual size.
         record: begin a bag on entering, with the first sample of the source: at this path, or
             True for one that is named by the template.
+
+    Attributes:
+        fault: unexpected exception that ended the reading, None if there was none.
     """
 
     def __init__(
@@ -54,27 +61,26 @@ class Recorder:
         queue: SampleQueue | None = None,
         record: Path | bool = False,
     ) -> None:
-        self._source, self._folder, self._tap = source, Path(folder), tap
+        self.fault: Exception | None = None
+        self._source, self._folder, self._tap, self._at_once = source, Path(folder), tap, record
         self._options = RecorderOptions() if options is None else options
         self._queue = SampleQueue() if queue is None else queue
         self._lock = threading.Lock()
         self._recent: deque[Telemetry] = deque()
         self._taking = False
-        self._at_once = record
-        self._reception = Reception()
-        self._outage: Gap | None = None
+        self._reception = _Reception()
         self._clock_steps = HOST_CLOCK.check()
-        self.fault: Exception | None = None
-        """Unexpected exception that ended the reading, None if there was none."""
         self._closing = threading.Event()
         self._writing = WritingThread(self._queue, self._options, self._stop_taking)
         self._reading = threading.Thread(target=self._read, name="telemetry reader", daemon=True)
-        retention = self._options.retention
-        self._budget = (
-            None
-            if retention is None
-            else StorageBudget(self._folder, retention, self._bag_in_work, self._release)
-        )
+        self._budget: StorageBudget | None = None
+        if self._options.retention is not None:
+            self._budget = StorageBudget(
+                self._folder,
+                self._options.retention,
+                recording=lambda: None if (bag := self._writing.bag) is None else bag.path,
+                release=lambda path: bool(self._run_command(lambda: self._writing.release(path))),
+            )
 
     def __enter__(self) -> Self:
         self._writing.start()
@@ -109,45 +115,42 @@ class Recorder:
         return self._begin(path)
 
     def _begin(self, path: Path | str | None) -> Path:
-        with HOST_CLOCK.held():  # name and first stamps agree; the bag holds it from then on
-            return self._begin_bag(path)
-
-    def _begin_bag(self, path: Path | str | None) -> Path:
         """Begin a bag between two samples, without a pause in reading."""
         source, options = self._source, self._options
-        with self._lock:
-            if self._taking:
-                raise RecordingError(
-                    str(self._writing.status.bag), "is still being recorded", "stop it first"
-                )
-            if path is None:
-                now = HOST_CLOCK.stamp() * 1e-9
-                path = self._folder / bag_name(options.name, source.info, self._folder, now)
-            bag = Path(path)
-            fields = source.fields if options.fields is None else options.fields
-            # Order makes the bag exact: what enters the queue from here on belongs to it. First the
-            # command that opens it, then the seconds before the start, then every sample that is
-            # read, as the reading thread waits for the lock in `_take`. Opening takes a while (a
-            # disk may be slow) and is waited for outside the lock; meanwhile samples queue up. If
-            # it fails, none are taken, and `status` reports the bag before as if nothing had been.
-            command = Command(lambda: self._writing.open(bag, source.info, fields))
-            self._writing.finished.clear()
-            self._queue.put(command)
-            before = self._reception, self._outage
-            self._reception, self._outage = Reception(options.duration), None
-            for i, batch in enumerate(self._recent):
-                # The gap in front of the first sample is not in the bag.
-                inside = tuple(gap for gap in batch.gaps if i or gap.index)
-                accepted = self._reception.accept(replace(batch, gaps=inside))
-                self._queue.put(HOST_CLOCK.corrected(accepted))
-            self._recent.clear()
-            self._taking = True
-        try:
-            command.result.result()
-        except BaseException:
-            self._taking = False
-            self._reception, self._outage = before
-            raise
+        with HOST_CLOCK.held():  # name and first stamps agree; the bag holds it from then on
+            with self._lock:
+                if self._taking:
+                    raise RecordingError(
+                        str(self._writing.status.bag), "is still being recorded", "stop it first"
+                    )
+                if path is None:
+                    now = HOST_CLOCK.stamp() * 1e-9
+                    path = self._folder / bag_name(options.name, source.info, self._folder, now)
+                bag = Path(path)
+                fields = source.fields if options.fields is None else options.fields
+                # Order makes the bag exact: what enters the queue from here on belongs to it. First
+                # the command that opens it, then the seconds before the start, then every sample
+                # that is read, as the reading thread waits for the lock in `_take`. Opening takes a
+                # while (a disk may be slow) and is waited for outside the lock; meanwhile samples
+                # queue up. If it fails, none are taken, and `status` reports the bag before as if
+                # nothing had been.
+                command = Command(lambda: self._writing.open(bag, source.info, fields))
+                self._writing.finished.clear()
+                self._queue.put(command)
+                before = self._reception
+                self._reception = _Reception(options.duration, source.info.rate)
+                for i, batch in enumerate(self._recent):
+                    # The gap in front of the first sample is not in the bag.
+                    inside = tuple(gap for gap in batch.gaps if i or gap.index)
+                    accepted = self._reception.accept(replace(batch, gaps=inside))
+                    self._queue.put(HOST_CLOCK.corrected(accepted))
+                self._recent.clear()
+                self._taking = True
+            try:
+                command.result.result()
+            except BaseException:
+                self._taking, self._reception = False, before
+                raise
         return bag
 
     def stop(self) -> RecorderStatus:
@@ -157,7 +160,8 @@ class Recorder:
             RecordingError: the disk fails; what is on it is readable.
         """
         self._stop_taking()
-        problem = self._run_command(lambda: self._writing.finish("idle", outage=self._outage))
+        outage = self._reception.outage
+        problem = self._run_command(lambda: self._writing.finish("idle", outage=outage))
         if problem is not None:
             raise RecordingError(str(self._writing.status.bag), str(problem), "check the disk")
         return self.status
@@ -205,12 +209,20 @@ class Recorder:
     @property
     def status(self) -> RecorderStatus:
         """State of recording, now."""
-        link, rate, outage = self._source.status, self._source.info.rate, self._outage
-        if self._taking:
-            outage = self._reception.outage(link, rate)
-        status = self._reception.counted(self._writing.status, outage, rate)
+        reception, link, status = self._reception, self._source.status, self._writing.status
+        outage = reception.present_outage(link) if self._taking else reception.outage
+        dropped, unreadable = status.overflow + status.unreadable, status.unreadable
+        if status.state in ("idle", "stopped"):  # now the bag counts
+            dropped = max(0, reception.samples - status.samples - status.removed)
+            unreadable = max(0, dropped - status.overflow)
+        lost, seconds = reception.missing + dropped, reception.missing_seconds
+        if outage is not None:
+            lost, seconds = lost + outage.missing, seconds + outage.seconds
         return replace(
             status,
+            unreadable=unreadable,
+            lost=lost,
+            lost_seconds=seconds + (dropped / reception.rate if reception.rate else 0.0),
             duplicates=link.duplicates,
             connected=link.connected,
             last_error=status.last_error or link.last_error,
@@ -223,7 +235,11 @@ class Recorder:
         try:
             while not self._closing.is_set():
                 batch = self._source.read(READ_TIMEOUT)
-                self._note_clock_steps()
+                steps = HOST_CLOCK.check()
+                if steps != self._clock_steps:
+                    self._clock_steps = steps
+                    text = HOST_CLOCK.describe_step()
+                    self._put(Event(HOST_CLOCK.now(), "clock", text, WARNING))
                 for event in self._source.take_events():
                     self._put(event)
                 if batch is not None and len(batch):
@@ -238,67 +254,130 @@ class Recorder:
         if not self._closing.is_set():
             self._end_bag(error)
 
-    def _note_clock_steps(self) -> None:
-        """Put an event into the bag if the system's clock was set."""
-        steps = HOST_CLOCK.check()
-        if steps != self._clock_steps:
-            self._clock_steps = steps
-            self._put(Event(HOST_CLOCK.now(), "clock", HOST_CLOCK.describe_step(), WARNING))
-
     def _take(self, batch: Telemetry) -> None:
         if self._tap is not None:
             self._tap(HOST_CLOCK.corrected(batch))
-        over, cut = False, None
+        over, cut, recent = False, None, self._recent
         with self._lock:
+            reception = self._reception
             if self._taking:
-                inside, over = self._reception.within_duration(batch, self._source.info.rate)
-                self._queue.put(HOST_CLOCK.corrected(self._reception.accept(inside)))
+                inside, over = reception.within_duration(batch)
+                self._queue.put(HOST_CLOCK.corrected(reception.accept(inside)))
                 for gap in batch.gaps:
-                    if over and gap.index == len(inside):
-                        cut = self._reception.cut_gap(gap, self._source.info.rate)
+                    if over and gap.index == len(inside):  # the bag ends in it
+                        cut = reception.gap_behind(math.inf, gap.cause)
+                        if cut is not None and reception.rate and not cut.missing:
+                            cut = None
             elif self._options.pretrigger > 0:
-                self._remember(batch)
+                recent.append(batch)
+                while batch.time[-1] - recent[0].time[-1] > self._options.pretrigger:
+                    recent.popleft()
         if over:
             self._end_bag(None, cut)
-
-    def _remember(self, batch: Telemetry) -> None:
-        """Keep the last seconds for a bag that may begin soon."""
-        self._recent.append(batch)
-        newest = batch.time[-1]
-        while newest - self._recent[0].time[-1] > self._options.pretrigger:
-            self._recent.popleft()
 
     def _put(self, event: Event) -> None:
         with self._lock:
             if self._taking:
-                stamp = event.stamp + HOST_CLOCK.correction
-                self._queue.put(replace(event, stamp=stamp))
+                self._queue.put(replace(event, stamp=event.stamp + HOST_CLOCK.correction))
 
     def _stop_taking(self) -> None:
         with self._lock:
             if self._taking:
-                self._outage = self._reception.outage(self._source.status, self._source.info.rate)
+                self._reception.outage = self._reception.present_outage(self._source.status)
             self._taking = False
 
     def _end_bag(self, error: str | None, cut: Gap | None = None) -> None:
         """End the bag by itself, perhaps within a gap."""
         self._stop_taking()
         if cut is not None:
-            self._outage = cut
-        outage = self._outage
+            self._reception.outage = cut
+        outage = self._reception.outage
         self._queue.put(Command(lambda: self._writing.finish("stopped", error, outage)))
-
-    def _bag_in_work(self) -> Path | None:
-        """The bag being recorded, None if there is none."""
-        status = self._writing.status
-        return status.bag if status.state in ("recording", "failing") else None
-
-    def _release(self, path: Path) -> bool:
-        """Take a file out of the bag being recorded; returns whether it may be deleted."""
-        return bool(self._run_command(lambda: self._writing.release(path)))
 
     def _run_command(self, action: Callable[[], object]) -> object:
         """Run an action in the writing thread, after what the queue holds."""
         command = Command(action)
         self._queue.put(command)
         return command.result.result()
+
+
+@dataclass
+class _Reception:
+    """Samples accepted for one bag, counted before anything can happen to them.
+
+    Attributes:
+        duration: length of the bag that was asked for [s], None without limit.
+        rate: of the source [Hz], None if unknown.
+        samples: accepted.
+        missing: samples that did not arrive, by the gaps of the batches.
+        missing_seconds: time of these gaps [s].
+        first_time, last_time: controller times of the first and the last sample [s]; the first one
+            by the present clock, if the controller restarted.
+        began: when the bag began [monotonic s].
+        outage: in which it ended, None if in none.
+    """
+
+    duration: float | None = None
+    rate: float | None = None
+    samples: int = 0
+    missing: int = 0
+    missing_seconds: float = 0.0
+    first_time: float = math.nan
+    last_time: float = math.nan
+    began: float = field(default_factory=time.monotonic)
+    outage: Gap | None = None
+
+    def accept(self, batch: Telemetry) -> Telemetry:
+        """Count a batch; the gap in front of the bag's first sample began with the bag."""
+        if not len(batch):
+            return batch
+        if not self.samples:
+            self.first_time = float(batch.time[0])
+            seconds = time.monotonic() - self.began
+            for gap in batch.gaps:
+                if gap.index == 0 and gap.seconds > seconds:
+                    missing = round(seconds / gap.seconds * gap.missing)
+                    first = replace(gap, missing=missing, away=seconds)
+                    batch = replace(batch, gaps=(first, *batch.gaps[1:]))
+        self.missing += batch.lost
+        self.missing_seconds += sum(gap.seconds for gap in batch.gaps)
+        self.samples += len(batch)
+        self.last_time = float(batch.time[-1])
+        return batch
+
+    def within_duration(self, batch: Telemetry) -> tuple[Telemetry, bool]:
+        """The part of a batch that belongs into the bag, and whether the bag ends with it."""
+        if self.duration is None:
+            return batch, False
+        first = float(batch.time[0])
+        restarted = any(gap.index == 0 and gap.away is not None for gap in batch.gaps)
+        if not self.samples:
+            self.first_time = first
+        elif restarted or first < self.last_time:  # the bag's begin by the new clock
+            self.first_time = first - (time.monotonic() - self.began)
+        end = self.first_time + self.duration - 0.5 / (self.rate or 1000.0)
+        keep = int(np.searchsorted(batch.time, end))
+        gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front
+        return replace(batch.cut(slice(0, keep)), gaps=gaps), keep < len(batch)
+
+    def present_outage(self, link: LinkStatus) -> Gap | None:
+        """The outage of a source as a gap behind the last sample, None if samples arrive.
+
+        It begins with the bag at the earliest and ends with its duration at the latest.
+        """
+        away = min(link.outage, time.monotonic() - self.began)
+        what = "no samples" if link.connected else "connection lost"
+        return self.gap_behind(away, f"{what}: {link.problem}")
+
+    def gap_behind(self, away: float, cause: str) -> Gap | None:
+        """A gap behind the last sample that ends with the bag's duration at the latest."""
+        rate = self.rate or 0.0
+        periods = round(min(away * rate, 2**53)) if rate else 0
+        start = self.last_time if self.samples else 0.0
+        if self.duration is not None and start >= self.first_time:
+            rest = self.first_time + self.duration - start
+            if rest <= away:  # the next sample would be the first behind the bag
+                away, periods = rest, round(rest * rate) - 1
+        if not math.isfinite(away) or away <= 0.0:
+            return None
+        return Gap(self.samples, start, start + away, max(periods, 0), cause, away)

@@ -21,7 +21,11 @@ from ur_energy_model.telemetry.bag.mcap_reader import file_contents
 from ur_energy_model.telemetry.bag.metadata import read_metadata
 from ur_energy_model.telemetry.bag.recovery import bag_state
 
-# StorageUse: what the bags of a folder take, and what a budget has cost them.
+PERIOD = 10.0
+"""Time between readings of the folder [s]."""
+_CLOSE_TIMEOUT = 5.0
+_MARKED = "it is marked"
+_WRITTEN = "it is being written"
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,6 @@ class StorageUse:
     problem: str | None = None
 
 
-PERIOD = 10.0
-"""Time between readings of the folder [s]."""
-_CLOSE_TIMEOUT = 5.0
-
-
 class StorageBudget:
     """Deletes whole storage files, oldest first, in a thread of its own.
 
@@ -63,6 +62,9 @@ class StorageBudget:
         retention: the budget.
         recording: returns the bag being recorded by this process, None if there is none.
         release: takes a file out of it; returns whether it may be deleted.
+
+    Attributes:
+        use: what the bags take now.
     """
 
     def __init__(
@@ -73,11 +75,11 @@ class StorageBudget:
         release: Callable[[Path], bool],
     ) -> None:
         self.use = StorageUse()
-        """What the bags take now."""
         self._folder, self._retention = folder, retention
         self._recording, self._release = recording, release
         self._own: dict[Path, bool] = {}
         self._kept: dict[StoredFile, str] = {}
+        """Files that stay as they are, and why; they are not read again."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="storage budget", daemon=True)
 
@@ -88,84 +90,71 @@ class StorageBudget:
     def close(self) -> None:
         """Stop."""
         self._closing.set()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
+        if self._thread.is_alive():
             self._thread.join(_CLOSE_TIMEOUT)
-
-    def enforce(self) -> None:
-        """Delete what exceeds the budget now."""
-        files, now = stored_files(self._folder, self._own), time.time()
-        total, left, reasons = sum(file.bytes for file in files), len(files), list[str]()
-        oldest: float | None = None
-        for file in files:
-            if self._closing.is_set():
-                return
-            reason = self._kept.get(file)
-            if reason is None and self._retention.is_due(file, total, now):
-                reason = self._delete(file)
-                if reason is None:
-                    total -= file.bytes
-                    left -= 1
-                    self.use = replace(
-                        self.use,
-                        removed_files=self.use.removed_files + 1,
-                        removed_bytes=self.use.removed_bytes + file.bytes,
-                    )
-                    continue
-            if reason is None:
-                oldest = now - file.modified if oldest is None else oldest
-            elif reason != _MARKED:
-                reasons.append(f"{file.path}: {reason}")
-        self._kept = {file: reason for file, reason in self._kept.items() if file in files}
-        self.use = replace(
-            self.use,
-            bytes=total,
-            files=left,
-            oldest_days=None if oldest is None else oldest / DAY,
-            marked=sum(reason == _MARKED for reason in self._kept.values()),
-            problem=self._problem(total, reasons),
-        )
-
-    def _problem(self, total: int, reasons: list[str]) -> str | None:
-        """Why the budget is exceeded; None if it is kept."""
-        limit = self._retention.bytes
-        if limit is not None and total > limit:
-            why = reasons[0] if reasons else "the rest is marked, or still being written"
-            return f"{total / 1e9:.3g} GB instead of {limit / 1e9:.3g} GB: {why}"
-        return reasons[0] if reasons else None
-
-    def _delete(self, file: StoredFile) -> str | None:
-        """Delete a file; returns why it was not deleted, None if it was."""
-        bag = self._recording()
-        own = bag is not None and real_path(bag) == real_path(file.path.parent)
-        try:
-            if not own:
-                state, writer = bag_state(file.path.parent)
-                if state == "unknown":
-                    return f"{writer} may still write it"
-                if state == "written":
-                    return _WRITTEN
-            listed = {entry.name for entry in read_metadata(file.path.parent).files}
-            if file.path.name not in listed:
-                self._kept[file] = "metadata.yaml does not list it; it is kept"
-                return self._kept[file]
-            contents = file_contents(file.path)
-            if contents.marked:
-                self._kept[file] = _MARKED
-                return _MARKED
-            if own and not self._release(file.path):
-                return _WRITTEN
-            delete_file(file.path, contents)
-        except RecordingError as error:
-            self._kept[file] = f"{error.problem}; it is kept"
-            return self._kept[file]
-        except OSError as error:
-            return f"cannot be deleted ({error.strerror or error})"
-        return None
 
     def _run(self) -> None:
         while not self._closing.wait(PERIOD):
             self.enforce()
 
+    def enforce(self) -> None:
+        """Delete what exceeds the budget now."""
+        left, now = stored_files(self._folder, self._own), time.time()
+        total, reasons = sum(file.bytes for file in left), list[str]()
+        oldest: float | None = None
+        for file in tuple(left):
+            if self._closing.is_set():
+                return
+            reason, due = self._kept.get(file), self._retention.is_due(file, total, now)
+            if reason is None and due:
+                reason = self._delete(file)
+                if reason is None:
+                    left.remove(file)
+                    total -= file.bytes
+                    removed = self.use.removed_files + 1, self.use.removed_bytes + file.bytes
+                    self.use = replace(self.use, removed_files=removed[0], removed_bytes=removed[1])
+                    continue
+            if reason is None:
+                oldest = now - file.modified if oldest is None else oldest
+            elif reason != _MARKED:
+                reasons.append(f"{file.path}: {reason}")
+        self._kept = {file: reason for file, reason in self._kept.items() if file in left}
+        problem, limit = reasons[0] if reasons else None, self._retention.bytes
+        if limit is not None and total > limit:
+            why = problem or "the rest is marked, or still being written"
+            problem = f"{total / 1e9:.3g} GB instead of {limit / 1e9:.3g} GB: {why}"
+        self.use = replace(
+            self.use,
+            bytes=total,
+            files=len(left),
+            oldest_days=None if oldest is None else oldest / DAY,
+            marked=sum(reason == _MARKED for reason in self._kept.values()),
+            problem=problem,
+        )
 
-_MARKED = "it is marked"
-_WRITTEN = "it is being written"
+    def _delete(self, file: StoredFile) -> str | None:
+        """Delete a file; returns why it was not deleted, None if it was."""
+        bag, folder = self._recording(), file.path.parent
+        own = bag is not None and real_path(bag) == real_path(folder)
+        try:
+            if not own:
+                state, writer = bag_state(folder)
+                if state == "unknown":
+                    return f"{writer} may still write it"
+                if state == "written":
+                    return _WRITTEN
+            contents = None
+            if file.path.name in {entry.name for entry in read_metadata(folder).files}:
+                contents = file_contents(file.path)
+            if contents is not None and not contents.marked:
+                if own and not self._release(file.path):
+                    return _WRITTEN
+                delete_file(file.path, contents)
+                return None
+            reason = _MARKED if contents else "metadata.yaml does not list it; it is kept"
+        except RecordingError as error:
+            reason = f"{error.problem}; it is kept"
+        except OSError as error:
+            return f"cannot be deleted ({error.strerror or error})"
+        self._kept[file] = reason
+        return reason

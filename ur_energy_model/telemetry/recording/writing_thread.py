@@ -1,32 +1,303 @@
-"""WritingThread: writes what a queue holds into the current bag, through disk errors."""
+"""The writing side of a recorder: a bounded queue, and a thread that survives failures of the disk.
+
+What the queue holds is written into the current bag. While the disk fails, samples wait: in memory,
+then in a temporary file; those that find no place there are counted, and a gap of the bag.
+"""
 
 from __future__ import annotations
 
+import pickle
 import shutil
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO, NamedTuple
 
 import numpy as np
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.robot_modes import ROBOT_MODES, SAFETY_MODES
 from ur_energy_model.telemetry.bag.extra_messages import Messages
-from ur_energy_model.telemetry.bag.files import FileSplit, remove_abandoned_in_bags
+from ur_energy_model.telemetry.bag.files import (
+    DEFAULT_NAME,
+    FileSplit,
+    Retention,
+    remove_abandoned_in_bags,
+)
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.clock import HOST_CLOCK
-from ur_energy_model.telemetry.recording.reception import (
-    Command,
-    RecorderOptions,
-    RecorderStatus,
-    SampleQueue,
-)
+from ur_energy_model.telemetry.recording.storage_budget import StorageUse
 from ur_energy_model.telemetry.samples import ERROR, WARNING, Event, Gap, RecordingInfo, Telemetry
+from ur_energy_model.telemetry.source import dropped_samples, joined_gap, with_gap_in_front
 
-# FaultTolerantWriter: keeps recording through disk errors.
+
+@dataclass(frozen=True)
+class RecorderOptions:
+    """How to record bags.
+
+    Attributes:
+        fields: RTDE names to write; None for all the source has.
+        name: template of bag names, see `bag_name`.
+        namespace, tf_prefix: of topics and joints in bags, see RecordingInfo.
+        split: when to start a new file of a bag.
+        pretrigger: time before `start` with which a bag begins [s].
+        duration: length after which a bag ends by itself, by the controller's clock [s].
+        retention: budget for all bags in the folder; None keeps all.
+        resume: continue when a full disk has room again; otherwise a disk that is full for ten
+            seconds ends the bag.
+        messages: called in the writing thread about twice a second while a bag is open, for
+            messages of other topics since its last call; it must not wait.
+    """
+
+    fields: tuple[str, ...] | None = None
+    name: str = DEFAULT_NAME
+    namespace: str = ""
+    tf_prefix: str = ""
+    split: FileSplit = field(default_factory=FileSplit)
+    pretrigger: float = 0.0
+    duration: float | None = None
+    retention: Retention | None = None
+    resume: bool = False
+    messages: Callable[[], Iterable[Messages]] = tuple
+
+
+@dataclass(frozen=True)
+class RecorderStatus:
+    """State of a recorder at one moment.
+
+    Attributes:
+        state: "idle", "recording", "failing" (the disk fails; samples wait in memory), "stopped"
+            (by itself: the duration is over, the source ended, or the disk is nearly full).
+        bag: being recorded, or recorded last.
+        samples: written, or accepted for the next chunk; once the bag is finished, what can be
+            read back from it.
+        lost: samples missing in the bag: in gaps, in an outage that lasts, and `unreadable` ones.
+        lost_seconds: time without samples, a present outage included [s].
+        unreadable: samples that were written but cannot be read back (file deleted, replaced or
+            cut, bag renamed, disk full).
+        removed: samples of this bag that were deleted to keep within the budget; not lost ones.
+        duplicates: packets left out because the controller sent the same tick again.
+        gaps: in this bag.
+        bytes: size of the bag so far.
+        seconds: since recording began.
+        waiting: samples in the queue between reading and writing.
+        spilled: samples that waited in a temporary file because the queue was full.
+        overflow: samples dropped because that file was full too; `lost` counts them as well.
+        connected: False while a live source has lost its robot.
+        last_error: the last error, None if there was none.
+        stopped_because: what ended the recording too early, None if nothing did.
+        storage: what all bags of the folder take, None without a budget.
+    """
+
+    state: str = "idle"
+    bag: Path | None = None
+    samples: int = 0
+    lost: int = 0
+    lost_seconds: float = 0.0
+    unreadable: int = 0
+    removed: int = 0
+    duplicates: int = 0
+    gaps: tuple[Gap, ...] = ()
+    bytes: int = 0
+    seconds: float = 0.0
+    waiting: int = 0
+    spilled: int = 0
+    overflow: int = 0
+    connected: bool = True
+    last_error: str | None = None
+    stopped_because: str | None = None
+    storage: StorageUse | None = None
+
+
+# The queue between the threads that read and write.
+
+MEMORY_BYTES = 64 << 20
+SPILL_BYTES = 512 << 20
+OVERFLOW = "recorder overflow"
+MOST_EVENTS = 1000
+"""Events that may wait; later ones are dropped."""
+
+
+@dataclass
+class Command:
+    """An action for the writing thread, in order with the samples, and its outcome."""
+
+    action: Callable[[], object]
+    result: Future[object] = field(default_factory=Future)
+
+    def execute(self) -> None:
+        """Run the action."""
+        try:
+            self.result.set_result(self.action())
+        except BaseException as error:
+            self.result.set_exception(error)
+
+
+class _Spilled(NamedTuple):
+    """Samples that wait at this place of the spill file."""
+
+    place: int
+
+
+Item = Telemetry | Event | Command
+
+
+class SampleQueue:
+    """Samples, events and commands, first in, first out.
+
+    Samples beyond `memory_bytes` wait in a temporary file; beyond `spill_bytes` more they are
+    dropped, counted in `overflow`, and the next samples carry a gap for them.
+
+    Attributes:
+        samples: number of samples that wait.
+        spilled: number of samples so far that went through the file.
+        overflow: number of samples dropped so far.
+        problem: why samples have to wait, for the cause of the gap; None if nothing is wrong.
+    """
+
+    def __init__(self, memory_bytes: int = MEMORY_BYTES, spill_bytes: int = SPILL_BYTES) -> None:
+        self.samples = self.spilled = self.overflow = 0
+        self.problem: str | None = None
+        self._memory_bytes, self._spill_bytes = memory_bytes, spill_bytes
+        self._bytes = self._events = 0
+        # Dropped samples have their place in the order too, as a gap; once taken, it is held for
+        # the samples that follow.
+        self._items: deque[Item | _Spilled | Gap] = deque()
+        self._gap: Gap | None = None
+        self._file: IO[bytes] | None = None
+        self._file_end = self._in_file = 0
+        self._changed = threading.Condition()
+
+    def put(self, item: Item) -> None:
+        """Append; never blocks."""
+        with self._changed:
+            if isinstance(item, Telemetry):
+                if len(item):
+                    self._put_samples(item)
+            elif not isinstance(item, Event) or self._events < MOST_EVENTS:
+                self._events += isinstance(item, Event)
+                self._items.append(item)
+            self._changed.notify()
+
+    def get(self, timeout: float, *, commands_only: bool = False) -> Item | None:
+        """Remove and return the next item, None if none comes in time.
+
+        Args:
+            timeout: longest time to wait [s].
+            commands_only: return the next item only if it is a command.
+        """
+        with self._changed:
+            if not self._ready(commands_only):
+                self._changed.wait(timeout)
+            return self._take() if self._ready(commands_only) else None
+
+    def drop_before_command(self) -> None:
+        """Drop the samples in front of the first command, which cannot be written.
+
+        The samples that follow carry a gap for them.
+        """
+        with self._changed:
+            if not any(isinstance(item, Command) for item in self._items):
+                return
+            while self._ready() and not isinstance(self._items[0], Command):
+                gap, self._gap = self._gap, None
+                item = self._take()
+                if isinstance(item, Telemetry):
+                    self.overflow += len(item)
+                    gap = joined_gap(gap, dropped_samples(item, self._overflow_cause))
+                self._gap = gap
+
+    def take_gap(self) -> Gap | None:
+        """The samples that were dropped last, where none have followed them yet."""
+        with self._changed:
+            self._ready()
+            gap, self._gap = self._gap, None
+            return gap
+
+    def close(self) -> None:
+        """Release the spill file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @property
+    def _overflow_cause(self) -> str:
+        return OVERFLOW + ("" if self.problem is None else f": {self.problem}")
+
+    def _ready(self, commands_only: bool = False) -> bool:
+        """Whether an item can be taken; gaps in front of it are held."""
+        while self._items and isinstance(head := self._items[0], Gap):
+            self._gap = joined_gap(self._gap, head)
+            self._items.popleft()
+        return bool(self._items) and (not commands_only or isinstance(self._items[0], Command))
+
+    def _put_samples(self, batch: Telemetry) -> None:
+        size = _bytes_of(batch)
+        if self._bytes + size <= self._memory_bytes and not self._in_file:
+            self._items.append(batch)
+            self._bytes += size
+        elif not self._spill(batch):
+            gap = dropped_samples(batch, self._overflow_cause)
+            if self._items and isinstance(last := self._items[-1], Gap):
+                self._items[-1] = joined_gap(last, gap)
+            else:
+                self._items.append(gap)
+            self.overflow += len(batch)
+            return
+        self.samples += len(batch)
+
+    def _spill(self, batch: Telemetry) -> bool:
+        """Write samples to the file; False if that is not possible."""
+        data = pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
+        if self._file_end + len(data) > self._spill_bytes:
+            return False
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="ur_energy_", buffering=0)  # noqa: SIM115 (open as long as the queue)
+            self._file.seek(self._file_end)
+            if self._file.write(data) != len(data):
+                return False
+        except OSError:
+            return False
+        self._items.append(_Spilled(self._file_end))
+        self._file_end += len(data)
+        self._in_file += 1
+        self.spilled += len(batch)
+        return True
+
+    def _take(self) -> Item:
+        item = self._items.popleft()
+        assert not isinstance(item, Gap)
+        if isinstance(item, _Spilled):
+            assert self._file is not None
+            self._file.seek(item.place)
+            batch: Telemetry = pickle.load(self._file)
+            self._in_file -= 1
+            if not self._in_file:
+                self._file.truncate(0)
+                self._file_end = 0
+        elif isinstance(item, Telemetry):
+            batch = item
+            self._bytes -= _bytes_of(batch)
+        else:
+            self._events -= isinstance(item, Event)
+            return item
+        self.samples -= len(batch)
+        gap, self._gap = self._gap, None
+        return batch if gap is None else with_gap_in_front(gap, batch)
+
+
+def _bytes_of(batch: Telemetry) -> int:
+    return sum(array.nbytes for array in (batch.time, *batch.columns.values()))
+
+
+# The thread.
 
 FLUSH_SECONDS = 0.5
 METADATA_SECONDS = 2.0
@@ -34,236 +305,21 @@ METADATA_SECONDS = 2.0
 METADATA_SHARE = 0.01
 """Largest share of the time that is spent on it; a bag of many files takes longer periods."""
 ROOM_SECONDS = 10.0
-MIN_FREE_BYTES = 64 << 20
-MIN_FREE_FRACTION = 0.1
-_MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
-
-
-class DiskNearlyFullError(RecordingError):
-    """The disk has too little room for a recording."""
-
-
-class FaultTolerantWriter:
-    """Writes one bag; after a failure of the disk it continues in a new file.
-
-    Args:
-        path: directory to make.
-        info: robot and recording.
-        fields: RTDE names to write.
-        split: when to start a new file.
-        resume: never give up a full disk.
-        messages: returns messages of other topics since its last call.
-        in_budget: whether files may be deleted later for the budget of the folder.
-
-    Attributes:
-        bag: the writer of the bag.
-        failure: why the disk fails, None if it works. No samples must be written before `retry`
-            has cleared it.
-        last_failure: the last failure, also if it is over.
-        reason: of that failure, in a few words.
-
-    Raises:
-        RecordingError: the path exists, or the disk fails.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        info: RecordingInfo,
-        fields: Sequence[str],
-        *,
-        split: FileSplit | None = None,
-        resume: bool = False,
-        messages: Callable[[], Iterable[Messages]] = tuple,
-        in_budget: bool = False,
-    ) -> None:
-        self.failure: str | None = None
-        self.last_failure: str | None = None
-        self.reason = ""
-        self._full_since: float | None = None
-        self._using_reserve = False
-        self._resume, self._messages = resume, messages
-        self._modes: dict[str, float] = {}
-        now = time.monotonic()
-        self._next_flush = now + FLUSH_SECONDS
-        self._next_metadata = now + METADATA_SECONDS
-        remove_abandoned_in_bags(path.parent)
-        check_room(path)
-        try:
-            self.bag = BagWriter(path, info, fields, durable=True, split=split, in_budget=in_budget)
-        except OSError as error:
-            raise _refusal(path, error) from None
-        messages()  # those from before the bag
-
-    def write(self, item: Telemetry | Event | None) -> None:
-        """Write samples, an event or nothing; twice a second flush and check file and disk."""
-        try:
-            if isinstance(item, Telemetry):
-                self._note_modes(item)
-                self.bag.write(item)
-            elif isinstance(item, Event):
-                self.bag.write_event(item)
-            if time.monotonic() >= self._next_flush:
-                self._maintain()
-        except OSError as error:
-            self._fail(error)
-
-    def retry(self) -> None:
-        """After a failure: try to continue in the next file of the bag.
-
-        Raises:
-            DiskNearlyFullError: the disk has been full for too long; the bag must be finished.
-        """
-        try:
-            if not self._has_room():
-                return
-            self.bag.split()
-        except OSError as error:
-            self._fail(error)
-            return
-        self.failure = None
-        self.bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", "writing again, in a new file"))
-
-    def split(self) -> None:
-        """Continue in the next file.
-
-        Raises:
-            RecordingError: the disk fails.
-        """
-        try:
-            self.bag.split()
-        except OSError as error:
-            self._fail(error)
-            raise _refusal(self.bag.path, error) from None
-
-    def release(self, path: Path) -> bool:
-        """Take a complete file out of the bag; returns whether it no longer belongs to it."""
-        try:
-            return self.bag.release(path)
-        except OSError as error:
-            self._fail(error)
-            return False
-
-    def use_reserve(self) -> None:
-        """Write from now on even on a nearly full disk: the bag is about to be finished."""
-        self._using_reserve, self.failure = True, None
-
-    def finish(self, outages: Sequence[Gap] = ()) -> str | None:
-        """Close the bag; returns why that failed, None if it worked.
-
-        What is on the disk stays readable.
-
-        Args:
-            outages: samples that are missing behind the last one.
-        """
-        for gap in outages:
-            text = f"{gap.missing} samples missing at the end ({gap.cause})"
-            self.bag.write_event(Event(self.bag.last_stamp, "gap", text, WARNING))
-            self.bag.end_with(gap)
-        self._take_messages()
-        try:
-            self.bag.close()
-        except OSError as error:
-            self.bag.abandon()
-            with suppress(OSError):
-                self.bag.write_metadata()
-            return f"the bag cannot be finished ({error.strerror or error})"
-        return None
-
-    def _maintain(self) -> None:
-        """Flush, check that the file exists and the disk has room, update metadata."""
-        now = time.monotonic()
-        self._next_flush = now + FLUSH_SECONDS
-        self._take_messages()
-        self.bag.flush()
-        self.bag.check_file()
-        if now >= self._next_metadata:
-            began = time.thread_time()
-            self.bag.write_metadata()
-            spent = time.thread_time() - began
-            self._next_metadata = now + max(METADATA_SECONDS, spent / METADATA_SHARE)
-        self._has_room()
-
-    def _take_messages(self) -> None:
-        for messages in self._messages():
-            self.bag.write_messages(messages)
-
-    def _has_room(self) -> bool:
-        """Whether the disk has room; if not, samples wait for up to ROOM_SECONDS."""
-        try:
-            check_room(self.bag.path)
-        except DiskNearlyFullError as error:
-            now = time.monotonic()
-            if self._using_reserve:
-                return True
-            if self._full_since is None:
-                self._full_since = now
-            if now - self._full_since > ROOM_SECONDS and not self._resume:
-                raise
-            self._fail(OSError(error.problem))
-            return False
-        self._full_since = None
-        return True
-
-    def _fail(self, error: OSError) -> None:
-        self.reason = error.strerror or str(error)
-        text = f"writing failed ({self.reason}), samples wait in memory"
-        if self.failure is None:
-            self.bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", text, ERROR))
-        self.failure = self.last_failure = text
-
-    def _note_modes(self, batch: Telemetry) -> None:
-        """Write an event for each change of robot mode and safety mode."""
-        for name, known in _MODES:
-            values = batch.columns.get(name)
-            if values is None:
-                continue
-            before = self._modes.get(name, values[0])
-            for i in np.flatnonzero(np.diff(values, prepend=before)):
-                code = int(values[i]) if np.isfinite(values[i]) else -1
-                stamp = HOST_CLOCK.stamp() if batch.stamp is None else int(batch.stamp[i])
-                text = f"{name}: {known.get(code, code)}"
-                self.bag.write_event(Event(stamp, "mode", text))
-            self._modes[name] = float(values[-1])
-
-
-def check_room(path: Path) -> None:
-    """Check that the disk has room for a recording.
-
-    Raises:
-        DiskNearlyFullError: less than 64 MB, and less than a tenth of a small disk, are left.
-    """
-    folder = path
-    try:
-        while not folder.exists() and folder != folder.parent:
-            folder = folder.parent
-        usage = shutil.disk_usage(folder)
-    except OSError:
-        return  # writing will report the problem
-    if usage.free < min(MIN_FREE_BYTES, MIN_FREE_FRACTION * usage.total):
-        raise DiskNearlyFullError(
-            path,
-            f"the disk is nearly full ({usage.free / 1e6:.1f} MB are left)",
-            "make room, or record elsewhere",
-        )
-
-
-def _refusal(path: Path, error: OSError) -> RecordingError:
-    reason = error.strerror or str(error)
-    return RecordingError(path, f"cannot be written ({reason})", "check the disk")
-
-
+"""Time for which a disk may be nearly full before the bag ends, unless it resumes [s]."""
+MIN_FREE_BYTES, MIN_FREE_FRACTION = 64 << 20, 0.1
 WRITE_TIMEOUT = 0.25
 RETRY_SECONDS = 0.5
 GIVE_UP_SECONDS = 3.0
+"""Time of a failure after which samples in front of a command are dropped for it [s]."""
 CLOSE_TIMEOUT = 10.0
+_MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
 
 
 class WritingThread:
-    """The writing side of a recorder.
+    """Writes what a queue holds into the current bag; continues in a new file after a failure.
 
-    `open`, `split` and `finish` run in the thread: they reach it as commands in the queue, in
-    order with the samples.
+    `open`, `split`, `release` and `finish` run in the thread: they reach it as commands in the
+    queue, in order with the samples.
 
     Args:
         queue: of samples, events and commands.
@@ -272,19 +328,27 @@ class WritingThread:
 
     Attributes:
         finished: set when a bag has ended.
+        bag: that is being written.
     """
 
     def __init__(
         self, queue: SampleQueue, options: RecorderOptions, on_failure: Callable[[], None]
     ) -> None:
         self.finished = threading.Event()
+        self.bag: BagWriter | None = None
         self._queue, self._options, self._on_failure = queue, options, on_failure
         self._closing = threading.Event()
-        self._writer: FaultTolerantWriter | None = None
-        self._status = RecorderStatus()
-        self._began = 0.0
-        self._overflow_before = self._spilled_before = 0
         self._thread = threading.Thread(target=self._run, name="bag writer", daemon=True)
+        self._status = RecorderStatus()
+        # Of the present bag: why the disk fails now, and what it was last.
+        self._failure: str | None = None
+        self._last_failure: str | None = None
+        self._failing_since: float | None = None
+        self._full_since: float | None = None
+        self._using_reserve = False
+        self._modes: dict[str, float] = {}
+        self._began = self._next_flush = self._next_metadata = 0.0
+        self._overflow_before = self._spilled_before = 0
 
     def start(self) -> None:
         """Start the thread."""
@@ -302,23 +366,32 @@ class WritingThread:
         return self._thread.is_alive()
 
     @property
-    def seconds(self) -> float:
-        """Time since the bag began [s]."""
-        return time.monotonic() - self._began
-
-    @property
     def status(self) -> RecorderStatus:
         """State of the bag and the queue; what concerns the source keeps its defaults."""
-        status = self._status
+        status, bag = self._status, self.bag
+        if bag is not None and status.state == "recording":
+            status = self._status_of(bag)
         return replace(
             status,
-            seconds=status.seconds if self._writer is None else self.seconds,
             waiting=self._queue.samples,
             spilled=self._queue.spilled - self._spilled_before,
             overflow=self._queue.overflow - self._overflow_before,
         )
 
-    def open(self, bag: Path, info: RecordingInfo, fields: tuple[str, ...]) -> None:
+    def _status_of(self, bag: BagWriter) -> RecorderStatus:
+        return RecorderStatus(
+            state="recording" if self._failure is None else "failing",
+            bag=bag.path,
+            samples=bag.samples,
+            unreadable=bag.unreadable_samples,
+            removed=bag.released_samples,
+            gaps=tuple(bag.gaps),
+            bytes=bag.size,
+            seconds=time.monotonic() - self._began,
+            last_error=self._last_failure,
+        )
+
+    def open(self, path: Path, info: RecordingInfo, fields: tuple[str, ...]) -> None:
         """Begin a bag.
 
         Raises:
@@ -326,19 +399,26 @@ class WritingThread:
         """
         options = self._options
         info = replace(info, namespace=options.namespace, tf_prefix=options.tf_prefix)
-        self._writer = FaultTolerantWriter(
-            bag,
-            info,
-            fields,
-            split=options.split,
-            resume=options.resume,
-            messages=options.messages,
-            in_budget=options.retention is not None,
-        )
+        in_budget = options.retention is not None
+        remove_abandoned_in_bags(path.parent)
+        shortage = _shortage(path)
+        if shortage is not None:
+            raise shortage
+        try:
+            bag = BagWriter(
+                path, info, fields, durable=True, split=options.split, in_budget=in_budget
+            )
+        except OSError as error:
+            raise _refusal(path, error) from None
+        options.messages()  # those from before the bag
         HOST_CLOCK.hold()  # no step of the clock within a bag
-        self._began = time.monotonic()
+        self._failure = self._last_failure = self._full_since = self._failing_since = None
+        self._using_reserve, self._modes = False, {}
+        self._began = now = time.monotonic()
+        self._next_flush, self._next_metadata = now + FLUSH_SECONDS, now + METADATA_SECONDS
         self._overflow_before, self._spilled_before = self._queue.overflow, self._queue.spilled
-        self._status = RecorderStatus(state="recording", bag=bag)
+        self._status = RecorderStatus(state="recording", bag=path)
+        self.bag = bag
 
     def split(self) -> None:
         """Continue in the next file.
@@ -346,16 +426,25 @@ class WritingThread:
         Raises:
             RecordingError: nothing is being recorded, or the disk fails.
         """
-        if self._writer is None:
+        if self.bag is None:
             raise RecordingError("split", "nothing is being recorded", "start recording first")
-        self._writer.split()
+        try:
+            self.bag.split()
+        except OSError as error:
+            self._fail(self.bag, error)
+            raise _refusal(self.bag.path, error) from None
 
     def release(self, path: Path) -> bool:
         """Take a complete file out of the bag; returns whether it may be deleted."""
-        return self._writer is None or self._writer.release(path)
+        try:
+            return self.bag is None or self.bag.release(path)
+        except OSError as error:
+            assert self.bag is not None
+            self._fail(self.bag, error)
+            return False
 
     def finish(self, state: str, error: str | None = None, outage: Gap | None = None) -> str | None:
-        """Close the bag, if there is one.
+        """Close the bag, if there is one; what is on the disk stays readable.
 
         Args:
             state: of the recorder from now on.
@@ -365,93 +454,163 @@ class WritingThread:
         Returns:
             Why the bag could not be closed, None if it was.
         """
-        writer = self._writer
-        if writer is None:
+        bag, problem = self.bag, None
+        if bag is None:
             return None
-        ends = (self._queue.take_gap(), outage)
         try:
-            problem = writer.finish([gap for gap in ends if gap is not None])
-            self._publish(writer)
+            for gap in (self._queue.take_gap(), outage):
+                if gap is not None:
+                    text = f"{gap.missing} samples missing at the end ({gap.cause})"
+                    bag.write_event(Event(bag.last_stamp, "gap", text, WARNING))
+                    bag.end_with(gap)
+            self._take_messages(bag)
+            try:
+                bag.close()
+            except OSError as refusal:
+                bag.abandon()
+                with suppress(OSError):
+                    bag.write_metadata()
+                problem = f"the bag cannot be finished ({refusal.strerror or refusal})"
         finally:
-            self._writer = None
+            status = self._status_of(bag)
+            self._status = replace(
+                status,
+                state=state,
+                samples=bag.readable_samples,
+                last_error=error or problem or status.last_error,
+                stopped_because=error or problem,
+            )
+            self.bag = self._queue.problem = None
             HOST_CLOCK.release()
-            self._queue.problem = None
-        self._status = replace(
-            self._status,
-            state=state,
-            samples=writer.bag.readable_samples,
-            seconds=self.seconds,
-            last_error=error or problem or self._status.last_error,
-            stopped_because=error or problem,
-        )
-        self.finished.set()
+            self.finished.set()
         return problem
 
     def _run(self) -> None:
-        failing_since: float | None = None
         while not self._closing.is_set():
-            writer = self._writer
-            failing = writer is not None and writer.failure is not None
+            bag, failing = self.bag, self.bag is not None and self._failure is not None
             item = self._queue.get(WRITE_TIMEOUT, commands_only=failing)
             if isinstance(item, Command):
                 item.execute()
-            elif writer is not None:
-                if not failing:
-                    failing_since = None
-                    self._write(writer, item)
-                    continue
-                now = time.monotonic()
-                failing_since = now if failing_since is None else failing_since
-                self._closing.wait(RETRY_SECONDS - WRITE_TIMEOUT)
-                self._retry(writer)
-                if now - failing_since > GIVE_UP_SECONDS:
-                    self._queue.drop_before_command()
+            elif bag is not None:
+                try:
+                    if failing:
+                        self._retry(bag)
+                    else:
+                        self._write(bag, item)
+                except UrEnergyError as error:
+                    self._end(str(error))
+                except Exception as fault:  # the thread must go on executing commands
+                    self._end(f"writing failed ({type(fault).__name__}: {fault})")
 
-    def _write(self, writer: FaultTolerantWriter, item: Telemetry | Event | None) -> None:
+    def _write(self, bag: BagWriter, item: Telemetry | Event | None) -> None:
+        """Write samples, an event or nothing; twice a second flush and check file and disk."""
+        self._failing_since = None
         try:
-            writer.write(item)
-        except UrEnergyError as error:
-            self._end(str(error))
-            return
-        except Exception as fault:  # the thread must go on executing commands
-            self._end(f"writing failed ({type(fault).__name__}: {fault})")
-            return
-        self._publish(writer)
+            if isinstance(item, Telemetry):
+                self._note_modes(bag, item)
+                bag.write(item)
+            elif isinstance(item, Event):
+                bag.write_event(item)
+            now = time.monotonic()
+            if now < self._next_flush:
+                return
+            self._next_flush = now + FLUSH_SECONDS
+            self._take_messages(bag)
+            bag.flush()
+            bag.check_file()
+            if now >= self._next_metadata:
+                began = time.thread_time()
+                bag.write_metadata()
+                spent = time.thread_time() - began
+                self._next_metadata = now + max(METADATA_SECONDS, spent / METADATA_SHARE)
+            self._has_room(bag)
+        except OSError as error:
+            self._fail(bag, error)
+
+    def _retry(self, bag: BagWriter) -> None:
+        """After a failure: try to continue in the next file of the bag."""
+        if self._failing_since is None:
+            self._failing_since = time.monotonic()
+        self._closing.wait(RETRY_SECONDS - WRITE_TIMEOUT)
+        try:
+            if self._has_room(bag):
+                bag.split()
+                self._failure = self._queue.problem = None
+                text = "writing again, in a new file"
+                bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", text))
+        except OSError as error:
+            self._fail(bag, error)
+        failing = self._failure is not None
+        if failing and time.monotonic() - self._failing_since > GIVE_UP_SECONDS:
+            self._queue.drop_before_command()
+
+    def _has_room(self, bag: BagWriter) -> bool:
+        """Whether the disk has room; if not, samples wait for up to ROOM_SECONDS."""
+        shortage = _shortage(bag.path)
+        if shortage is None:
+            self._full_since = None
+            return True
+        now = time.monotonic()
+        if self._full_since is None:
+            self._full_since = now
+        if self._using_reserve:
+            return True
+        if now - self._full_since <= ROOM_SECONDS or self._options.resume:
+            self._fail(bag, OSError(shortage.problem))
+        else:
+            # The samples that wait are still written, even on a nearly full disk; then it ends.
+            self._using_reserve, self._failure, self._queue.problem = True, None, None
+            self._on_failure()
+            reason = str(shortage)
+            self._queue.put(Command(lambda: self.finish("stopped", reason)))
+        return False
+
+    def _fail(self, bag: BagWriter, error: OSError) -> None:
+        reason = error.strerror or str(error)
+        text = f"writing failed ({reason}), samples wait in memory"
+        if self._failure is None:
+            bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", text, ERROR))
+        self._failure = self._last_failure = text
+        self._queue.problem = reason
 
     def _end(self, reason: str) -> None:
         """End the bag: these samples cannot be written."""
         self._on_failure()
-        try:
+        with suppress(Exception):
             self.finish("stopped", reason)
-        except Exception:
-            self._status = replace(self._status, state="stopped", stopped_because=reason)
-            self.finished.set()
 
-    def _retry(self, writer: FaultTolerantWriter) -> None:
-        try:
-            writer.retry()
-        except UrEnergyError as error:
-            writer.use_reserve()  # the samples that wait are written before the bag ends
-            reason = str(error)
-            self._on_failure()
-            self._queue.put(Command(lambda: self.finish("stopped", reason)))
-        except Exception as fault:
-            self._end(f"writing failed ({type(fault).__name__}: {fault})")
-            return
-        self._publish(writer)
+    def _take_messages(self, bag: BagWriter) -> None:
+        for messages in self._options.messages():
+            bag.write_messages(messages)
 
-    def _publish(self, writer: FaultTolerantWriter) -> None:
-        """Bring the status up to date."""
-        bag = writer.bag
-        self._queue.problem = None if writer.failure is None else writer.reason
-        if len(bag.gaps) != len(self._status.gaps):
-            self._status = replace(self._status, gaps=tuple(bag.gaps))
-        self._status = replace(
-            self._status,
-            state="recording" if writer.failure is None else "failing",
-            samples=bag.samples,
-            unreadable=bag.unreadable_samples,
-            removed=bag.released_samples,
-            bytes=bag.size,
-            last_error=writer.last_failure,
-        )
+    def _note_modes(self, bag: BagWriter, batch: Telemetry) -> None:
+        """Write an event for each change of robot mode and safety mode."""
+        for name, known in _MODES:
+            values = batch.columns.get(name)
+            if values is None:
+                continue
+            for i in np.flatnonzero(np.diff(values, prepend=self._modes.get(name, values[0]))):
+                code = int(values[i]) if np.isfinite(values[i]) else -1
+                stamp = HOST_CLOCK.stamp() if batch.stamp is None else int(batch.stamp[i])
+                bag.write_event(Event(stamp, "mode", f"{name}: {known.get(code, code)}"))
+            self._modes[name] = float(values[-1])
+
+
+def _shortage(path: Path) -> RecordingError | None:
+    """Refusal of a disk with less than 64 MB, and less than a tenth of a small one, left."""
+    folder = path
+    try:
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        usage = shutil.disk_usage(folder)
+    except OSError:
+        return None  # writing will report the problem
+    if usage.free >= min(MIN_FREE_BYTES, MIN_FREE_FRACTION * usage.total):
+        return None
+    problem = f"the disk is nearly full ({usage.free / 1e6:.1f} MB are left)"
+    return RecordingError(path, problem, "make room, or record elsewhere")
+
+
+def _refusal(path: Path, error: OSError) -> RecordingError:
+    reason = error.strerror or str(error)
+    return RecordingError(path, f"cannot be written ({reason})", "check the disk")

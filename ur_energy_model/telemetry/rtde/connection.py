@@ -6,14 +6,13 @@ import select
 import socket
 import time
 from collections.abc import Sequence
-from typing import cast
-
-import numpy as np
+from typing import NamedTuple, cast
 
 from ur_energy_model.errors import ControllerError, ProtocolError, printable
 from ur_energy_model.options import is_address
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
 from ur_energy_model.telemetry.rtde.protocol import (
+    CHECK_PORT,
     IN_USE,
     NOT_FOUND,
     Frame,
@@ -21,22 +20,15 @@ from ur_energy_model.telemetry.rtde.protocol import (
     PacketType,
     Recipe,
     Records,
-    SetupReply,
-    Subscription,
     TextMessage,
-    controller_rate,
     decode_controller_version,
     decode_flag,
     decode_setup_reply,
     decode_text_message,
-    effective_rate,
     encode_output_setup,
     frame,
 )
 from ur_energy_model.typing import Self
-
-# Addresses of controllers: what can be one, before anything is connected.
-
 
 PORT = 30004
 CONNECT_TIMEOUT = 3.0
@@ -44,7 +36,23 @@ REPLY_TIMEOUT = 2.0
 RECEIVE_SIZE = 1 << 18
 MAX_MESSAGES = 100
 MAX_EARLY = 1 << 20
-_CHECK_PORT = "check that the address is a UR controller's RTDE port"
+"""Bytes of data packages that may come in front of a reply."""
+
+
+class Subscription(NamedTuple):
+    """What a controller agreed to send.
+
+    Attributes:
+        recipe: layout of its data packages.
+        missing: fields asked for that it does not have.
+        rate: sample rate [Hz].
+        version: of its software: major, minor, bugfix, build.
+    """
+
+    recipe: Recipe
+    missing: tuple[str, ...]
+    rate: float
+    version: tuple[int, int, int, int]
 
 
 class RtdeConnection:
@@ -108,30 +116,43 @@ class RtdeConnection:
             ControllerError: refused, or no reply in time.
             ProtocolError: a reply that is not RTDE.
         """
-        if not self._offer_version(2):
-            self._protocol_version = 1
-            self._offer_version(1)
+        for offered in (2, 1):
+            self._protocol_version = offered
+            reply = self._ask(PacketType.REQUEST_PROTOCOL_VERSION, bytes([0, offered]))
+            if decode_flag(reply, self.host):
+                break
+        numbered = self._protocol_version == 2
         version = decode_controller_version(
             self._ask(PacketType.GET_CONTROLLER_VERSION, b""), self.host
         )
-        base = controller_rate(version)
-        sent = effective_rate(base, rate) if self._protocol_version == 2 else base
+        sent = 500.0 if version[0] >= 5 else 125.0
+        if numbered and rate is not None:  # the controller leaves out whole cycles
+            sent /= max(1, int(sent / rate + 1e-9))
         names = [name for name in fields if FIELDS[name].available(version)]
+        # A controller names what it lacks, and accepts nothing of that request.
         while names:
-            reply = self._setup(names, sent)
-            refused = [
-                name
-                for name, kind in zip(names, reply.kinds, strict=True)
-                if kind in (NOT_FOUND, IN_USE)
-            ]
+            request = encode_output_setup(names, sent if numbered else None)
+            payload = self._ask(PacketType.SETUP_OUTPUTS, request)
+            recipe_id, kinds = decode_setup_reply(payload, numbered=numbered, peer=self.host)
+            if len(kinds) != len(names):
+                raise self._not_rtde(f"answers {len(names)} names with {len(kinds)} types")
+            refused = {n for n, kind in zip(names, kinds, strict=True) if kind in _REFUSED}
             if not refused:
                 break
             names = [name for name in names if name not in refused]
         if "timestamp" not in names:
-            raise ControllerError(self.host, "offers no field 'timestamp'", _CHECK_PORT)
-        self._recipe = self._make_recipe(names, reply)
+            raise ControllerError(self.host, "offers no field 'timestamp'", CHECK_PORT)
+        if recipe_id == 0:
+            raise ControllerError(
+                self.host, "refuses the output recipe", "close other RTDE clients or ask for less"
+            )
+        for name, kind in zip(names, kinds, strict=True):
+            expected = FIELDS[name].kind
+            if kind not in WIDTH or WIDTH[kind] != WIDTH[expected]:
+                raise self._not_rtde(f"sends {name} as {kind[:40]!r} instead of {expected}")
+        self._recipe = Recipe(tuple(names), cast("tuple[ValueKind, ...]", kinds), recipe_id)
         missing = tuple(name for name in fields if name not in names)
-        return Subscription(self._recipe, missing, sent, version, self._protocol_version)
+        return Subscription(self._recipe, missing, sent, version)
 
     def start(self, batch: int = 1) -> None:
         """Start the data.
@@ -142,8 +163,7 @@ class RtdeConnection:
         Raises:
             ControllerError: refused, or no reply in time.
         """
-        if self._recipe is None:
-            raise RuntimeError("subscribe before starting")
+        assert self._recipe is not None, "subscribe before starting"
         low_water = min(batch * self._recipe.frame_size, RECEIVE_SIZE // 2)
         if not decode_flag(self._ask(PacketType.START, b""), self.host):
             raise ControllerError(self.host, "refuses to send data", "restart its RTDE interface")
@@ -166,16 +186,10 @@ class RtdeConnection:
         if self._fault is not None:
             raise self._fault
         records = self._take_records()
-        if records is not None:
-            return records
-        data = self._read(timeout)
-        if self._recipe is not None and not len(self._reader):
-            # Fast path for the usual case: whole data packages only.
-            count = self._recipe.leading(data)
-            if count and count * self._recipe.frame_size == len(data):
-                return self._recipe.unpack_many(bytes(data))
-        self._reader.feed(data)
-        return self._take_records()
+        if records is None:
+            self._reader.feed(self._read(timeout))
+            records = self._take_records()
+        return records
 
     def _read(self, timeout: float) -> memoryview:
         """Read once, when a batch has arrived or the time is up."""
@@ -192,45 +206,36 @@ class RtdeConnection:
 
     def _take_records(self) -> Records | None:
         """Data packages that were fed; after them, what is not RTDE is the fault of later calls."""
-        recipe = self._recipe
-        if recipe is None:
-            raise RuntimeError("subscribe and start before receiving")
+        recipe, reader = self._recipe, self._reader
+        assert recipe is not None, "subscribe and start before receiving"
         found: list[Records] = []
         try:
-            while len(self._reader):
-                records = recipe.take_records(self._reader)
+            while reader.buffer:
+                records = reader.take_records(recipe)
                 if records is not None:
                     found.append(records)
                     continue
-                frame = self._reader.take_frame()
-                if frame is None:
+                packet = reader.take_frame()
+                if packet is None:
                     break
-                if frame.kind == PacketType.DATA_PACKAGE:
-                    raise ProtocolError(
-                        self.host,
-                        f"sent a data package of {len(frame.payload)} bytes that fits no recipe",
-                        _CHECK_PORT,
-                    )
-                self._note(frame)
+                if packet.kind == PacketType.DATA_PACKAGE:
+                    size = len(packet.payload)
+                    raise self._not_rtde(f"sent a data package of {size} bytes that fits no recipe")
+                self._note(packet)
         except ProtocolError as error:
             if not found:
                 raise
             self._fault = error
-        if not found:
-            return None
-        return found[0] if len(found) == 1 else np.concatenate(found, dtype=found[0].dtype)
+        return recipe.join(found) if found else None
 
     def _note(self, packet: Frame) -> None:
         """Keep a text message; ignore other packets of known type."""
-        if packet.kind != PacketType.TEXT_MESSAGE:
-            if packet.kind not in PacketType.__members__.values():
-                raise ProtocolError(
-                    self.host, f"sent a packet of unknown type {packet.kind}", _CHECK_PORT
-                )
-            return
-        message = decode_text_message(packet.payload, self._protocol_version, self.host)
-        if len(self.messages) < MAX_MESSAGES:
-            self.messages.append(message)
+        if packet.kind not in PacketType.__members__.values():
+            raise self._not_rtde(f"sent a packet of unknown type {packet.kind}")
+        if packet.kind == PacketType.TEXT_MESSAGE:
+            message = decode_text_message(packet.payload, self._protocol_version, self.host)
+            if len(self.messages) < MAX_MESSAGES:
+                self.messages.append(message)
 
     def _ask(self, kind: PacketType, payload: bytes) -> bytes:
         """Send a request and return the payload of its reply."""
@@ -244,7 +249,7 @@ class RtdeConnection:
         while True:
             while (packet := self._reader.take_frame()) is not None:
                 if packet.kind == kind:
-                    self._reader.put_back(bytes(early))
+                    self._reader.buffer[:0] = early
                     return packet.payload
                 if packet.kind == PacketType.DATA_PACKAGE and len(early) < MAX_EARLY:
                     early += frame(packet.kind, packet.payload)
@@ -255,46 +260,21 @@ class RtdeConnection:
                 raise ControllerError(
                     self.host,
                     f"accepts connections but does not answer ({kind.name.lower()})",
-                    "restart the controller, or " + _CHECK_PORT,
+                    "restart the controller, or " + CHECK_PORT,
                 )
             self._socket.settimeout(rest)
             self._reader.feed(self._read(rest))
 
-    def _offer_version(self, version: int) -> bool:
-        payload = bytes([0, version])
-        reply = self._ask(PacketType.REQUEST_PROTOCOL_VERSION, payload)
-        return decode_flag(reply, self.host)
-
-    def _setup(self, names: Sequence[str], rate: float) -> SetupReply:
-        numbered = self._protocol_version == 2
-        request = encode_output_setup(names, rate if numbered else None)
-        reply = decode_setup_reply(
-            self._ask(PacketType.SETUP_OUTPUTS, request), numbered=numbered, peer=self.host
-        )
-        if len(reply.kinds) != len(names):
-            raise ProtocolError(
-                self.host, f"answers {len(names)} names with {len(reply.kinds)} types", _CHECK_PORT
-            )
-        return reply
-
-    def _make_recipe(self, names: Sequence[str], reply: SetupReply) -> Recipe:
-        if reply.recipe_id == 0:
-            raise ControllerError(
-                self.host, "refuses the output recipe", "close other RTDE clients or ask for less"
-            )
-        for name, kind in zip(names, reply.kinds, strict=True):
-            expected = FIELDS[name].kind
-            if kind not in WIDTH or WIDTH[kind] != WIDTH[expected]:
-                raise ProtocolError(
-                    self.host, f"sends {name} as {kind[:40]!r} instead of {expected}", _CHECK_PORT
-                )
-        kinds = cast("tuple[ValueKind, ...]", reply.kinds)
-        return Recipe(tuple(names), kinds, reply.recipe_id)
+    def _not_rtde(self, problem: str) -> ProtocolError:
+        return ProtocolError(self.host, problem, CHECK_PORT)
 
     def _lost(self, reason: str) -> ControllerError:
         return ControllerError(
             self.host, f"connection lost ({reason})", "check the network and the robot"
         )
+
+
+_REFUSED = (NOT_FOUND, IN_USE)
 
 
 def _reason(error: OSError) -> str:

@@ -14,6 +14,7 @@ from ur_energy_model.errors import WrongRobotError
 
 PORT = 29999
 TIMEOUT = 1.0
+LONGEST_LINE = 200
 PAUSE = 1.0
 """Shortest time between two questions for the program [s]."""
 LOADED_PROGRAM = "get loaded program"
@@ -61,17 +62,12 @@ class ControllerIdentity:
         Raises:
             WrongRobotError: it is another robot.
         """
-        for field, expected, found in (
-            ("serial", before.serial, self.serial),
-            ("robot model", before.model, self.model),
-        ):
+        remedy = "connect the robot that the recording began with, or start another"
+        pairs = (("serial", before.serial, self.serial), ("robot model", before.model, self.model))
+        for field, expected, found in pairs:
             if None not in (expected, found) and found != expected:
-                raise WrongRobotError(
-                    host,
-                    f"is now robot {found} instead of {expected}",
-                    "connect the robot that the recording began with, or start another",
-                    field=field,
-                )
+                problem = f"is now robot {found} instead of {expected}"
+                raise WrongRobotError(host, problem, remedy, field=field)
         name = "" if robot is None else robot.upper()
         if self.model and name.startswith("UR") and self.model != name.removesuffix("E"):
             raise WrongRobotError(
@@ -151,28 +147,19 @@ class LoadedProgram:
 def _answers(host: str, port: int, *questions: str) -> list[str | None]:
     """Answers of the dashboard server, None where it does not answer in time."""
     deadline = time.monotonic() + TIMEOUT
-    answers: list[str | None] = []
+    lines: list[str | None] = []
     try:
         with socket.create_connection((host, port), TIMEOUT) as connection:
-            _line(connection, deadline)
-            for question in questions:
-                connection.sendall(question.encode() + b"\n")
-                answers.append(_line(connection, deadline))
+            for question in ("", *questions):  # it greets first
+                connection.sendall(f"{question}\n".encode() if question else b"")
+                text = b""
+                while not text.endswith(b"\n") and len(text) < LONGEST_LINE:
+                    connection.settimeout(max(deadline - time.monotonic(), 1e-3))
+                    byte = connection.recv(1)
+                    if not byte:
+                        raise ConnectionError
+                    text += byte
+                lines.append(text.decode(errors="replace").strip())
     except (OSError, ValueError):  # ValueError: not an address
         pass
-    return answers + [None] * (len(questions) - len(answers))
-
-
-def _line(connection: socket.socket, deadline: float) -> str | None:
-    """One line of at most 200 characters."""
-    text = b""
-    while not text.endswith(b"\n") and len(text) < 200:
-        rest = deadline - time.monotonic()
-        if rest <= 0:
-            raise TimeoutError
-        connection.settimeout(rest)
-        byte = connection.recv(1)
-        if not byte:
-            return None
-        text += byte
-    return text.decode(errors="replace").strip()
+    return [*lines[1:], *[None] * len(questions)][: len(questions)]

@@ -5,7 +5,7 @@ dashboard server gives no serial number:
 
 - the same controller ran on: its clock advanced like the host's;
 - the same controller stood still (suspended, overloaded): its clock is behind, but not younger
-  than the outage, and may catch up;
+  than the outage, and may catch up; `ClockMap` follows it where it does not;
 - it restarted: its clock went back, or is behind and younger than the outage;
 - another controller is at this address: its clock is ahead of what the first one's can be. Only
   this one is refused, as the samples of two arms must never be in one recording.
@@ -15,24 +15,24 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import ProtocolError, WrongRobotError
-from ur_energy_model.telemetry.clock import RESTART_ERROR, ClockMap
 from ur_energy_model.telemetry.rtde.protocol import Recipe
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, find_gaps
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, changes, find_gaps
+from ur_energy_model.typing import Array
 
 MAX_TIMESTAMP = 1e9
-AHEAD_SECONDS = 5.0
-"""How far a controller's clock may have gained on the host's by the end of an outage [s]."""
-AHEAD_SHARE = 0.01
-"""The same, as a share of the outage."""
-MOVED = 0.1
-"""Difference of a joint angle that a restart of the controller does not explain [rad]."""
+"""Decades after a controller's start [s]."""
+AHEAD_SECONDS, AHEAD_SHARE = 5.0, 0.01
+"""How far a controller's clock may have gained on the host's by the end of an outage: seconds, and
+a share of the outage."""
+RESTART_ERROR = 0.5
+"""Difference from the mapped clock that a delay of packets alone does not explain [s]."""
 
 
 class PacketStream:
@@ -46,10 +46,8 @@ class PacketStream:
         duplicates: packages left out because the controller sent the same tick again.
         loss: why the connection was lost, until the next package arrives.
         restarted: whether the controller's clock started again with the last packages, so that
-            it does not tell whether the controller is the same.
-        moved: whether a joint stands elsewhere than before that restart.
-        same_serial: set by the owner where a serial number shows that the controller is the same,
-            so that its clock need not tell.
+            it does not show whether the controller is the same.
+        same_serial: set by the owner where a serial number shows that the controller is the same.
         fault: why packages after the last ones returned were refused; None if none were.
     """
 
@@ -57,12 +55,11 @@ class PacketStream:
         self.clock = ClockMap()
         self.duplicates = 0
         self.loss: str | None = None
-        self._peer = peer
-        self.restarted = self.moved = self.same_serial = False
+        self.restarted = self.same_serial = False
         self.fault: ProtocolError | None = None
+        self._peer = peer
         self._last_time, self._last_arrival = math.nan, 0
-        self._leads = (-math.inf, -math.inf)
-        self._last_q: Array | None = None
+        self._leads = np.full(2, -np.inf)
 
     def telemetry(
         self, recipe: Recipe, records: NDArray[np.void], arrival: int, info: RecordingInfo
@@ -84,81 +81,54 @@ class PacketStream:
         self.fault, self.restarted = None, False
         columns = recipe.columns(records)
         times = columns["timestamp"]
-        gaps: tuple[Gap, ...] = ()
-        period = 1.0 / (info.rate or 1.0)
-        if not self._in_step(times, 1.5 * period):
-            possible = _possible(times)
+        steps, period = changes(times, self._last_time), 1.0 / (info.rate or 1.0)
+        gaps: list[Gap] = []
+        # In the usual case every package follows the one before without a gap.
+        in_step = steps.min() > 0.0 and steps.max() < 1.5 * period
+        if not in_step or times[-1] >= MAX_TIMESTAMP:
+            possible = np.logical_and.accumulate((times >= 0.0) & (times < MAX_TIMESTAMP))
+            self.check_times(times[:1])
             if not possible.all():
-                count = int(np.argmin(possible))
-                self.check_times(times[: max(count, 1)])
                 self.fault = self._impossible()
-                columns = {name: values[:count] for name, values in columns.items()}
+            keep = possible & (steps != 0)
+            self.duplicates += int(np.count_nonzero(possible & ~keep))
+            if not keep.any():
+                return None
+            if not keep.all():
+                columns = {name: values[keep] for name, values in columns.items()}
                 times = columns["timestamp"]
-            new = np.diff(times, prepend=self._last_time) != 0
-            if not new.all():
-                self.duplicates += int(np.sum(~new))
-                columns = {name: values[new] for name, values in columns.items()}
-                times = columns["timestamp"]
-                if len(times) == 0:
-                    return None
-            gaps = self._gaps(times, arrival, period)
-        q = columns.get("actual_q")
-        if q is not None:
-            if self.restarted and self._last_q is not None:
-                self.moved = bool((np.abs(q[0] - self._last_q) > MOVED).any())
-            self._last_q = q[-1]
+            found = find_gaps(np.concatenate([[self._last_time], times]), period)
+            gaps = [replace(gap, index=gap.index - 1) for gap in found]
         newest = float(times[-1])
-        self._note_lead(newest, arrival, again=self.restarted or newest < self._last_time)
+        # By how much the controller's clock is ahead of the host's monotonic and wall clock. The
+        # first one stands still while the host is suspended, the second one may be set.
+        leads = np.array([newest - arrival * 1e-9, newest - time.time()])
+        if gaps and gaps[0].index == 0:
+            # Before the first of the packages, which arrived earlier than the last one.
+            away = (arrival - self._last_arrival) * 1e-9 - float(times[-1] - times[0])
+            gaps[0] = self._explain(gaps[0], max(away, 0.0), period, arrival, leads)
+        # Packets that waited while this program or the controller stood still arrive late, and
+        # show nothing about the clock: what counts is the largest lead that it ever had.
+        again = self.restarted or newest < self._last_time
+        self._leads = leads if again else np.maximum(leads, self._leads)
         self._last_time, self._last_arrival, self.loss = newest, arrival, None
-        return Telemetry(times, columns, info, gaps, self.clock.stamp(times, arrival))
+        return Telemetry(times, columns, info, tuple(gaps), self.clock.stamp(times, arrival))
 
     def check_times(self, times: Array) -> None:
-        """Refuse impossible timestamps [packets], s.
+        """Refuse timestamps [packets], s, that are not those of a controller.
 
         Raises:
             ProtocolError: not finite, negative, or decades after the controller's start.
         """
-        if not _possible(times).all():
+        if not ((times >= 0.0) & (times < MAX_TIMESTAMP)).all():
             raise self._impossible()
 
     def _impossible(self) -> ProtocolError:
         return ProtocolError(self._peer, "sent an impossible timestamp", "restart the controller")
 
-    def _in_step(self, times: Array, longest: float) -> bool:
-        """Whether every package follows the previous one without gap: the usual, fast case."""
-        if not 0.0 < float(times[0]) - self._last_time < longest:
-            return False
-        if len(times) > 1:
-            steps = times[1:] - times[:-1]
-            if not (steps.min() > 0.0 and steps.max() < longest):
-                return False
-        return float(times[-1]) < MAX_TIMESTAMP
-
-    def _gaps(self, times: Array, arrival: int, period: float) -> tuple[Gap, ...]:
-        """Gaps in front of and between packages."""
-        if math.isnan(self._last_time):
-            return find_gaps(times, period)
-        found = find_gaps(np.concatenate([[self._last_time], times]), period)
-        gaps = [replace(gap, index=gap.index - 1) for gap in found]
-        if gaps and gaps[0].index == 0:
-            # Before the first of the packages, which arrived earlier than the last one.
-            away = (arrival - self._last_arrival) * 1e-9 - float(times[-1] - times[0])
-            gaps[0] = self._explain(gaps[0], max(away, 0.0), period, arrival)
-            if self.loss is not None and not self.restarted and not self.same_serial:
-                self._check_ahead(float(times[-1]), max(away, 0.0), arrival)
-        return tuple(gaps)
-
-    def _explain(self, gap: Gap, away: float, period: float, arrival: int) -> Gap:
-        """A gap in front of packages, with its cause.
-
-        Args:
-            gap: found from the controller's clock.
-            away: time without packages by the host's clock [s].
-            period: of the samples [s].
-            arrival: host time of the packages [ns since the epoch].
-        """
-        loss = self.loss
-        went_back = gap.end < gap.start
+    def _explain(self, gap: Gap, away: float, period: float, arrival: int, leads: Array) -> Gap:
+        """A gap in front of packages with its cause; `away` is its length by the host's clock."""
+        loss, went_back = self.loss, gap.end < gap.start
         if loss is None and not went_back:
             return gap
         behind = self.clock.lateness(gap.end, arrival) > RESTART_ERROR
@@ -167,46 +137,141 @@ class PacketStream:
             self.restarted = True
             cause = "controller restarted" if loss is None else f"controller restarted: {loss}"
             return replace(gap, missing=max(0, round(away / period) - 1), cause=cause, away=away)
-        return replace(gap, cause=f"connection lost: {loss}")
-
-    def _check_ahead(self, newest: float, away: float, arrival: int) -> None:
-        """Refuse a clock that has gained on the host's more than one controller's can.
-
-        Packets that waited while this program or the controller stood still arrive late, and say
-        nothing about the clock: what counts is the largest lead it ever had.
-
-        Args:
-            newest: timestamp of the last package [s].
-            away: time without packages by the host's clock [s].
-            arrival: host time of the packages [ns since the epoch].
-
-        Raises:
-            WrongRobotError: it is the clock of another controller.
-        """
-        now, before = _leads(newest, arrival), self._leads
-        gained = min(now[0] - before[0], now[1] - before[1])
-        if gained > AHEAD_SECONDS + AHEAD_SHARE * away:
+        gained = float((leads - self._leads).min())
+        if gained > AHEAD_SECONDS + AHEAD_SHARE * away and not self.same_serial:
             raise WrongRobotError(
                 self._peer,
                 "is another controller: its clock is ahead of that of the one before",
                 "connect the robot that the recording began with, or start another",
             )
-
-    def _note_lead(self, newest: float, arrival: int, *, again: bool) -> None:
-        """Keep the largest lead of the controller's clock; again means that the clock is new."""
-        leads = _leads(newest, arrival)
-        first, second = leads if again else self._leads
-        self._leads = max(leads[0], first), max(leads[1], second)
+        return replace(gap, cause=f"connection lost: {loss}")
 
 
-def _leads(newest: float, arrival: int) -> tuple[float, float]:
-    """By how much a controller's clock is ahead of the host's monotonic and wall clock [s].
+WINDOW, WINDOWS = 1.0, 120
+"""The smallest delay of each window counts: length of a window [s], number of windows."""
+MIN_WINDOWS_FOR_DRIFT = 10
+MAX_DRIFT = 500e-6
+LEVEL_QUANTILE = 0.25
+STEER_SECONDS = 0.1
+SLEW = (5.0, 1e-3)
+START_SLEW = (0.5, 1e-2)
+"""Time in which an error of the offset decays [s] and largest slope for it; the second before the
+drift is known."""
+LATE_NS = 15_000_000_000
+"""Time after which a clock that is behind is followed: it stood still for good [ns]."""
 
-    The first stands still while the host is suspended, the second may be set.
+
+class ClockMap:
+    """Maps controller timestamps to host stamps, online.
+
+    Stamps always increase and follow the controller's clock within 0.1 % (1 % in the first
+    seconds), also across reconnections. After a restart of the controller's clock the map starts
+    again after the last stamp.
+
+    Attributes:
+        drift: how much faster the host's clock runs, relative.
     """
-    return newest - arrival * 1e-9, newest - time.time()
 
+    def __init__(self) -> None:
+        self.drift = 0.0
+        self._started = False
+        self._last_time, self._last_stamp = 0.0, 0
+        self._late_since: int | None = None
+        self._origin = self._anchor = (0.0, 0)
+        self._slope = 0.0
+        self._level: float | None = None
+        # (controller time, offset) of the smallest delay in the present window and those before.
+        self._lowest, self._window_start = (0.0, math.inf), 0.0
+        self._minima: deque[tuple[float, float]] = deque(maxlen=WINDOWS)
 
-def _possible(times: Array) -> Mask:
-    """Whether timestamps [packets], s, are finite and within decades of a controller's start."""
-    return np.asarray((times >= 0.0) & (times < MAX_TIMESTAMP))
+    def restart(self) -> None:
+        """Start again: the controller's clock was restarted."""
+        self._started = False
+
+    def lateness(self, at: float, arrival: int) -> float:
+        """How much later than expected a packet arrived [s]; 0 before the first packet."""
+        return (arrival - self._map(at)) * 1e-9 if self._started else 0.0
+
+    def stamp(self, times: Array, arrival: int) -> NDArray[np.int64]:
+        """Stamps of a batch.
+
+        Args:
+            times: controller timestamps [n >= 1], s.
+            arrival: host time at which the batch was read [ns since the epoch].
+
+        Returns:
+            [n], ns since the epoch, increasing.
+        """
+        back = np.flatnonzero(times[1:] < times[:-1])
+        if len(back):
+            cut = int(back[-1]) + 1
+            early = self.stamp(times[:cut], arrival)
+            return np.concatenate([early, self.stamp(times[cut:], arrival)])
+        newest = float(times[-1])
+        if not self._started or self._has_restarted(float(times[0]), newest, arrival):
+            self._started, self._late_since = True, None
+            self._origin = self._anchor = (newest, arrival)
+            self._slope, self.drift, self._level = 0.0, 0.0, None
+            self._lowest, self._window_start = (newest, math.inf), newest
+            self._minima.clear()
+        self._observe(newest, arrival)
+        start, stamp = self._anchor
+        stamps = stamp + np.rint((times - start) * (1.0 + self._slope) * 1e9).astype(np.int64)
+        if int(stamps[0]) <= self._last_stamp:
+            stamps = np.maximum(stamps, self._last_stamp + 1 + np.arange(len(stamps)))
+        self._last_time, self._last_stamp = newest, int(stamps[-1])
+        if newest - start >= STEER_SECONDS:
+            self._steer(newest)
+        return stamps
+
+    def _map(self, at: float) -> int:
+        start, stamp = self._anchor
+        return stamp + round((at - start) * (1.0 + self._slope) * 1e9)
+
+    def _offset(self, at: float, stamp: int) -> float:
+        """Host minus controller time, relative to the origin [s]."""
+        return (stamp - self._origin[1]) * 1e-9 - (at - self._origin[0])
+
+    def _has_restarted(self, oldest: float, newest: float, arrival: int) -> bool:
+        """Whether the clock went back, is ahead of the host's, or stays behind it.
+
+        A backlog of packets or a busy controller is late too, but not for long.
+        """
+        late = self.lateness(newest, arrival)
+        if oldest < self._last_time or late < -RESTART_ERROR:
+            return True
+        if late < RESTART_ERROR:
+            self._late_since = None
+        elif self._late_since is None:
+            self._late_since = arrival
+        return self._late_since is not None and arrival - self._late_since > LATE_NS
+
+    def _observe(self, newest: float, arrival: int) -> None:
+        """Keep the smallest delay of each window; fit drift, and offset at controller time 0."""
+        offset = self._offset(newest, arrival)
+        if offset < self._lowest[1]:
+            self._lowest = (newest, offset)
+        if newest - self._window_start < WINDOW:
+            return
+        self._minima.append(self._lowest)
+        self._lowest, self._window_start = (newest, math.inf), newest
+        if len(self._minima) < MIN_WINDOWS_FOR_DRIFT:
+            return
+        at, offsets = np.array(self._minima).T
+        i, j = np.triu_indices(len(at), 1)
+        slopes = (offsets[j] - offsets[i]) / (at[j] - at[i])
+        self.drift = float(np.clip(np.median(slopes), -MAX_DRIFT, MAX_DRIFT))
+        self._level = float(np.quantile(offsets - self.drift * at, LEVEL_QUANTILE))
+
+    def _steer(self, newest: float) -> None:
+        """Move the anchor to now, and set the slope so that the offset's error decays."""
+        stamp = self._map(newest)
+        if self._level is None:
+            expected = min(offset for _, offset in (self._lowest, *self._minima))
+            pace, limit = START_SLEW
+        else:
+            expected = self._level + self.drift * newest
+            pace, limit = SLEW
+        error = expected - self._offset(newest, stamp)
+        self._slope = self.drift + min(max(error / pace, -limit), limit)
+        self._anchor = (newest, stamp)

@@ -1,4 +1,8 @@
-"""RTDE on the wire: frames, messages, and the recipe that lays out data packages."""
+"""RTDE on the wire: frames, the recipe that lays out data packages, requests and replies.
+
+Both protocol versions: version 1 has no frequency in the output setup, no recipe number in its
+reply and in data packages, and no source in text messages. Source: Universal Robots' RTDE guide.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
 
 HEADER = struct.Struct(">HB")
 MAX_FRAME = 0xFFFF
+PROTOCOL_VERSIONS = (2, 1)
+CHECK_PORT = "check that the address is a UR controller's RTDE port"
+"""Remedy where a peer sends what is not RTDE."""
 
 
 class PacketType(IntEnum):
@@ -57,13 +64,9 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
 
 @dataclass
 class FrameReader:
-    """Cuts a byte stream into packets.
+    """Cuts the bytes of a peer into packets; the 16-bit size bounds what is kept of one.
 
-    The 16-bit size bounds every packet, and so the part of a packet that must be kept.
-
-    Attributes:
-        peer: address for error messages.
-        buffer: bytes that were fed and not yet taken.
+    `buffer` holds the bytes that were fed and not yet taken.
     """
 
     peer: str = "peer"
@@ -72,10 +75,6 @@ class FrameReader:
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Append received bytes."""
         self.buffer += data
-
-    def __len__(self) -> int:
-        """Number of bytes that were fed and not yet taken."""
-        return len(self.buffer)
 
     def take_frame(self) -> Frame | None:
         """The next packet, None if it is incomplete.
@@ -87,29 +86,31 @@ class FrameReader:
             return None
         size, kind = HEADER.unpack_from(self.buffer)
         if size < HEADER.size:
-            raise ProtocolError(
-                self.peer,
-                f"sent a packet of size {size}, smaller than its header",
-                "check that the address is a UR controller's RTDE port",
-            )
+            problem = f"sent a packet of size {size}, smaller than its header"
+            raise ProtocolError(self.peer, problem, CHECK_PORT)
         if len(self.buffer) < size:
             return None
         payload = bytes(self.buffer[HEADER.size : size])
         del self.buffer[:size]
         return Frame(kind, payload)
 
-    def take(self, size: int) -> bytes:
-        """The next `size` bytes, which must be whole packets."""
-        data = bytes(self.buffer[:size])
-        del self.buffer[:size]
-        return data
+    def take_records(self, recipe: Recipe) -> Records | None:
+        """Records [n >= 1] of the data packages of a recipe that come next, None if none do."""
+        size, prefix = recipe.frame_size, recipe.prefix
+        count = len(self.buffer) // size
+        if count > 1:
+            packages = np.frombuffer(self.buffer, np.uint8, count * size).reshape(count, size)
+            same = (packages[:, : len(prefix)] == np.frombuffer(prefix, np.uint8)).all(axis=1)
+            count = count if same.all() else int(np.argmin(same))
+            del packages  # the buffer cannot be resized while an array views it
+        elif not self.buffer.startswith(prefix):
+            return None
+        if not count:
+            return None
+        records = recipe.unpack_many(bytes(self.buffer[: count * size]))
+        del self.buffer[: count * size]
+        return records
 
-    def put_back(self, data: bytes) -> None:
-        """Insert whole packets in front of the buffer."""
-        self.buffer[:0] = data
-
-
-# Recipe: the layout of RTDE data packages; Subscription: a recipe agreed with a controller.
 
 NUMBER: dict[ValueKind, str] = {
     "BOOL": "u1", "UINT8": "u1", "UINT32": ">u4", "UINT64": ">u8", "INT32": ">i4",
@@ -123,11 +124,10 @@ Records: TypeAlias = NDArray[np.void]
 
 @dataclass(frozen=True)
 class Recipe:
-    """The layout of data packages: names and types, in order.
+    """The layout of data packages.
 
     Attributes:
-        names: RTDE names.
-        kinds: RTDE type of each.
+        names, kinds: RTDE names and types, in order.
         recipe_id: 1..255, or None in protocol version 1.
     """
 
@@ -141,11 +141,12 @@ class Recipe:
         keys: dict[str, None] = {}
         for i, name in enumerate(self.names):
             keys[f"{name}#{i}" if name in keys else name] = None
-        entries = [
-            (key, NUMBER[kind], (WIDTH[kind],) if WIDTH[kind] > 1 else ())
-            for key, kind in zip(keys, self.kinds, strict=True)
-        ]
-        return np.dtype(entries)
+        return np.dtype(
+            [
+                (key, NUMBER[kind], (WIDTH[kind],) if WIDTH[kind] > 1 else ())
+                for key, kind in zip(keys, self.kinds, strict=True)
+            ]
+        )
 
     @cached_property
     def prefix(self) -> bytes:
@@ -162,10 +163,7 @@ class Recipe:
         return len(self.prefix) + self.dtype.itemsize
 
     def pack(self, values: Mapping[str, Any]) -> bytes:
-        """A whole data package.
-
-        Args:
-            values: number or array for each name; other entries are ignored.
+        """A whole data package of the value of each name; other entries are ignored.
 
         Raises:
             KeyError: a name has no value.
@@ -175,18 +173,19 @@ class Recipe:
             record[key] = values[name]
         return self.prefix + record.tobytes()
 
-    def unpack_many(self, packages: bytes | bytearray | memoryview) -> Records:
-        """Records of consecutive whole data packages; their headers are not checked.
-
-        Returns:
-            Structured array [n] of `dtype`, a view of `packages`.
-        """
-        return cast("Records", np.frombuffer(packages, self._framed)["values"])
-
     @cached_property
     def _framed(self) -> np.dtype[Any]:
-        """A record with its prefix in front."""
         return np.dtype([("prefix", f"V{len(self.prefix)}"), ("values", self.dtype)])
+
+    def unpack_many(self, packages: bytes | bytearray) -> Records:
+        """Records [n], a view, of consecutive whole data packages; headers are not checked."""
+        return cast("Records", np.frombuffer(packages, self._framed)["values"])
+
+    def join(self, parts: Sequence[Records]) -> Records:
+        """Records [n] of several batches as one; np.concatenate would change their byte order."""
+        if len(parts) == 1:
+            return parts[0]
+        return np.frombuffer(b"".join(part.tobytes() for part in parts), self.dtype)
 
     @cached_property
     def _blocks(self) -> tuple[np.dtype[Any], tuple[tuple[str, int, int, int], ...]]:
@@ -215,90 +214,19 @@ class Recipe:
             columns[name] = part if len(view) == 1 else np.ascontiguousarray(part)
         return columns
 
-    def join(self, parts: Sequence[Records]) -> Records:
-        """Records [n] of several batches as one; np.concatenate would change their byte order."""
-        if len(parts) == 1:
-            return parts[0]
-        return np.frombuffer(b"".join(part.tobytes() for part in parts), self.dtype)
-
-    def take_records(self, reader: FrameReader) -> Records | None:
-        """Take the data packages of this recipe that come next from a reader.
-
-        Returns:
-            Records [n >= 1], None if the next packet is another one or incomplete.
-        """
-        count = self.leading(reader.buffer)
-        return self.unpack_many(reader.take(count * self.frame_size)) if count else None
-
-    def leading(self, buffer: bytes | bytearray | memoryview) -> int:
-        """Number of whole packages of this recipe at the beginning of a buffer."""
-        size, start = self.frame_size, len(self.prefix)
-        count = len(buffer) // size
-        if count <= 1:
-            return int(count == 1 and buffer[:start] == self.prefix)
-        heads = np.frombuffer(buffer, np.uint8, count * size).reshape(count, size)[:, :start]
-        same = (heads == np.frombuffer(self.prefix, np.uint8)).all(axis=1)
-        return count if same.all() else int(np.argmin(same))
-
 
 def in_type_order(names: Iterable[str]) -> tuple[str, ...]:
     """Fields of the table with those of one number type side by side, floating point first.
 
     Neighbours of one type are decoded together, see `Recipe.columns`.
     """
-    place = {name: i for i, name in enumerate(FIELDS)}
-
-    def order(name: str) -> tuple[bool, str, int]:
-        number = NUMBER[FIELDS[name].kind]
-        return number != ">f8", number, place[name]
-
-    return tuple(sorted(names, key=order))
+    number = {name: NUMBER[FIELDS[name].kind] for name in names}
+    in_order = (name for name in FIELDS if name in number)
+    return tuple(sorted(in_order, key=lambda name: (number[name] != ">f8", number[name])))
 
 
-@dataclass(frozen=True)
-class Subscription:
-    """What a controller agreed to send.
+# Payloads of requests and replies; yes-or-no replies are one byte, versions and numbers big-endian.
 
-    Attributes:
-        recipe: layout of its data packages.
-        missing: fields asked for that it does not have.
-        rate: sample rate [Hz].
-        version: of its software: major, minor, bugfix, build.
-        protocol_version: 2, or 1 for old controllers.
-    """
-
-    recipe: Recipe
-    missing: tuple[str, ...]
-    rate: float
-    version: tuple[int, int, int, int]
-    protocol_version: int
-
-    @property
-    def version_text(self) -> str:
-        """Software version such as "5.11.1.108318"."""
-        return ".".join(map(str, self.version))
-
-
-def controller_rate(version: Sequence[int]) -> float:
-    """Rate of a controller's real-time loop [Hz], by its software version."""
-    return 500.0 if version[0] >= 5 else 125.0
-
-
-def effective_rate(base: float, requested: float | None) -> float:
-    """Rate [Hz] that a controller sends at when asked for another: it leaves out whole cycles."""
-    if requested is None:
-        return base
-    return base / max(1, int(base / requested + 1e-9))
-
-
-# Payloads of RTDE requests and replies, encoded and decoded. Yes-or-no replies are one byte,
-# versions and numbers big-endian.
-#
-# Both protocol versions are covered: version 1 has no frequency in the output setup, and no recipe
-# number in its reply or in data packages. Source: Universal Robots'
-# RTDE guide.
-
-PROTOCOL_VERSIONS = (2, 1)
 NOT_FOUND, IN_USE = "NOT_FOUND", "IN_USE"
 """In place of the type of a field that cannot be sent or set."""
 
@@ -323,17 +251,14 @@ class SetupReply(NamedTuple):
         return self.recipe_id != 0 and all(kind in NUMBER for kind in self.kinds)
 
 
-def decode_names(payload: bytes, peer: str = "peer") -> tuple[str, ...]:
-    """Names or types; empty ones (from a trailing comma) are left out.
+# Every decoder raises ProtocolError for a payload of the wrong length, or one that is not text.
 
-    Raises:
-        ProtocolError: not text.
-    """
-    try:
-        text = payload.decode("ascii")
-    except UnicodeDecodeError:
-        raise _malformed(peer, "a list of names that is not ASCII") from None
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+def decode_names(payload: bytes, peer: str = "peer") -> tuple[str, ...]:
+    """Names or types; empty ones (from a trailing comma) are left out."""
+    _check(payload.isascii(), peer, "a list of names that is not ASCII")
+    names = (name.strip() for name in payload.decode("ascii").split(","))
+    return tuple(name for name in names if name)
 
 
 def encode_output_setup(names: Sequence[str], frequency: float | None) -> bytes:
@@ -345,15 +270,10 @@ def encode_output_setup(names: Sequence[str], frequency: float | None) -> bytes:
 def decode_output_setup(
     payload: bytes, version: int = 2, peer: str = "peer"
 ) -> tuple[float | None, tuple[str, ...]]:
-    """Frequency [Hz] (None in version 1) and names of an output setup request.
-
-    Raises:
-        ProtocolError: too short, or not text.
-    """
+    """Frequency [Hz] (None in version 1) and names of an output setup request."""
     if version == 1:
         return None, decode_names(payload, peer)
-    if len(payload) < 8:
-        raise _malformed(peer, "an output setup without frequency")
+    _check(len(payload) >= 8, peer, "an output setup without frequency")
     return struct.unpack_from(">d", payload)[0], decode_names(payload[8:], peer)
 
 
@@ -364,55 +284,29 @@ def encode_setup_reply(reply: SetupReply) -> bytes:
 
 
 def decode_setup_reply(payload: bytes, *, numbered: bool = True, peer: str = "peer") -> SetupReply:
-    """Reply to a setup request.
-
-    Args:
-        payload: of the packet.
-        numbered: False for the reply to an output setup in protocol version 1.
-        peer: address for error messages.
-
-    Raises:
-        ProtocolError: empty, or not text.
-    """
+    """Reply to a setup request; numbered except to an output setup in protocol version 1."""
     if not numbered:
         return SetupReply(None, decode_names(payload, peer))
-    if not payload:
-        raise _malformed(peer, "an empty reply to a setup request")
+    _check(len(payload) > 0, peer, "an empty reply to a setup request")
     return SetupReply(payload[0], decode_names(payload[1:], peer))
 
 
 def decode_version_request(payload: bytes, peer: str = "peer") -> int:
-    """Requested protocol version.
-
-    Raises:
-        ProtocolError: wrong length.
-    """
-    if len(payload) != 2:
-        raise _malformed(peer, "a protocol version request of wrong length")
-    return int(struct.unpack(">H", payload)[0])
+    """Requested protocol version."""
+    _check(len(payload) == 2, peer, "a protocol version request of wrong length")
+    return int.from_bytes(payload, "big")
 
 
 def decode_flag(payload: bytes, peer: str = "peer") -> bool:
-    """Yes-or-no reply.
-
-    Raises:
-        ProtocolError: wrong length.
-    """
-    if len(payload) != 1:
-        raise _malformed(peer, "a yes-or-no reply of wrong length")
+    """Yes-or-no reply."""
+    _check(len(payload) == 1, peer, "a yes-or-no reply of wrong length")
     return payload[0] != 0
 
 
 def decode_controller_version(payload: bytes, peer: str = "peer") -> tuple[int, int, int, int]:
-    """Major, minor, bugfix and build (0 if the controller leaves it out).
-
-    Raises:
-        ProtocolError: wrong length.
-    """
-    if len(payload) not in (12, 16):
-        raise _malformed(peer, "a controller version of wrong length")
-    major, minor, bugfix, *build = struct.unpack(f">{len(payload) // 4}I", payload)
-    return major, minor, bugfix, build[0] if build else 0
+    """Major, minor, bugfix and build (0 if the controller leaves it out)."""
+    _check(len(payload) in (12, 16), peer, "a controller version of wrong length")
+    return cast("tuple[int, int, int, int]", struct.unpack(">4I", payload.ljust(16, b"\x00")))
 
 
 def encode_text_message(message: TextMessage, version: int = 2) -> bytes:
@@ -425,27 +319,17 @@ def encode_text_message(message: TextMessage, version: int = 2) -> bytes:
 
 
 def decode_text_message(payload: bytes, version: int = 2, peer: str = "peer") -> TextMessage:
-    """Text message; bytes that are not UTF-8 are replaced.
-
-    Raises:
-        ProtocolError: the lengths do not fit the payload.
-    """
+    """Text message; bytes that are not UTF-8 are replaced."""
     if version == 1:
-        if not payload:
-            raise _malformed(peer, "an empty text message")
+        _check(len(payload) > 0, peer, "an empty text message")
         return TextMessage(payload[1:].decode(errors="replace"), "", payload[0])
-    try:
-        middle = 1 + payload[0]
-        end = middle + 1 + payload[middle]
-        if len(payload) != end + 1:
-            raise IndexError
-        text, source, level = payload[1:middle], payload[middle + 1 : end], payload[end]
-    except IndexError:
-        raise _malformed(peer, "a text message whose lengths do not fit") from None
-    return TextMessage(text.decode(errors="replace"), source.decode(errors="replace"), level)
+    middle = 1 + (payload[0] if payload else 0)
+    end = middle + 1 + (payload[middle] if middle < len(payload) else 0)
+    _check(len(payload) == end + 1, peer, "a text message whose lengths do not fit")
+    text, source = payload[1:middle], payload[middle + 1 : end]
+    return TextMessage(text.decode(errors="replace"), source.decode(errors="replace"), payload[end])
 
 
-def _malformed(peer: str, what: str) -> ProtocolError:
-    return ProtocolError(
-        peer, f"sent {what}", "check that the address is a UR controller's RTDE port"
-    )
+def _check(good: bool, peer: str, what: str) -> None:
+    if not good:
+        raise ProtocolError(peer, f"sent {what}", CHECK_PORT)
