@@ -130,7 +130,8 @@ class OtherPublishers:
         except CdrError:
             return False
         stamp, _ = found.template.decode(as_array([message]))
-        return found.names_any(self._joints) and int(stamp[0]) not in self._own
+        named = not set(self._joints).isdisjoint(found.names)
+        return named and int(stamp[0]) not in self._own
 
 
 class JointStatesPublisher:

@@ -14,7 +14,7 @@ import numpy as np
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.plausibility import ANY_ARM, IMPOSSIBLE_SHARE
 from ur_energy_model.telemetry.samples import Gap, Telemetry
-from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array, Mask
 
 # HostClock: the one clock of a process, for the stamps of samples, events, marks and bag names.
 #
@@ -133,15 +133,12 @@ HOST_CLOCK = HostClock()
 # A recording whose times run backwards or stand still would have no energy at all.
 
 _FEW = 3
-_SHARE, _SHARE_OF_FEW = 1e-3, 0.1
-"""Largest share of samples at which the clock goes back, of all and of the first samples."""
-_MANY = 20_000
-"""Number of samples that tell the share."""
+_SHARE, _SHARE_OF_FEW, _MANY = 1e-3, 0.1, 20_000
+"""Largest share of samples at which the clock goes back; before this many samples, and after."""
 _SHORTEST_STEP = 1e-5
 """Shortest mean step of a controller's clock [s]."""
 _LONGEST_STEP = 60.0
 """Longest step between samples that is not taken for a gap [s]."""
-_REMEDY = "record again, or import the CSV recording again"
 
 
 def possible_times(time: Array) -> Mask:
@@ -160,8 +157,8 @@ class ClockCheck:
 
     def __init__(self, source: str | Path) -> None:
         self._source = source
-        self._samples = self._impossible = self._back = 0
-        self._forward, self._advance = 0, 0.0
+        self._samples = self._impossible = self._back = self._forward = 0
+        self._advance = 0.0
         self._last: float | None = None
 
     def update(self, time: Array) -> None:
@@ -171,20 +168,19 @@ class ClockCheck:
             RecordingError: so many times go back or are impossible that it is no recording.
         """
         use = possible_times(time)
-        self._samples += len(time)
-        self._impossible += int(np.count_nonzero(~use))
-        before = [] if self._last is None else [self._last]
-        followed = np.concatenate([before, time[use]])
+        followed = time[use] if self._last is None else np.append(self._last, time[use])
         steps = np.diff(followed)
         if len(followed):
             self._last = float(followed[-1])
-        forward = steps > 0
+        forward = steps[steps > 0]
+        self._samples += len(time)
+        self._impossible += int(np.count_nonzero(~use))
         self._back += int(np.count_nonzero(steps < 0))
-        self._forward += int(np.count_nonzero(forward))
-        self._advance += float(np.minimum(steps[forward], _LONGEST_STEP).sum())
+        self._forward += len(forward)
+        self._advance += float(np.minimum(forward, _LONGEST_STEP).sum())
         self._check_order(_SHARE if self._samples > _MANY else _SHARE_OF_FEW)
         if self._forward > _FEW and self._advance < _SHORTEST_STEP * self._forward:
-            raise self._refuse("the time advances by less than 10 us a sample")
+            raise self._refusal("the time advances by less than 10 us a sample")
 
     def finish(self) -> None:
         """At the end of the recording.
@@ -194,21 +190,22 @@ class ClockCheck:
         """
         self._check_order(_SHARE)
         if self._impossible > max(1.0, IMPOSSIBLE_SHARE * self._samples):
-            raise self._refuse(
+            raise self._refusal(
                 f"{self._impossible} of {self._samples} samples have times that are impossible"
             )
         if self._samples > 1 and not self._forward:
-            raise self._refuse(f"the time does not advance in {self._samples} samples")
+            raise self._refusal(f"the time does not advance in {self._samples} samples")
 
     def _check_order(self, share: float) -> None:
         if self._back > _FEW + share * self._samples:
-            raise self._refuse(
+            raise self._refusal(
                 f"the time goes back {self._back} times in {self._samples} samples, "
                 "which no restart of a controller explains"
             )
 
-    def _refuse(self, problem: str) -> RecordingError:
-        return RecordingError(self._source, problem, _REMEDY, field="timestamp")
+    def _refusal(self, problem: str) -> RecordingError:
+        remedy = "record again, or import the CSV recording again"
+        return RecordingError(self._source, problem, remedy, field="timestamp")
 
 
 def checked_clock(batches: Iterable[Telemetry], source: str | Path) -> Iterator[Telemetry]:
@@ -219,44 +216,29 @@ def checked_clock(batches: Iterable[Telemetry], source: str | Path) -> Iterator[
     Raises:
         RecordingError: see `ClockCheck`.
     """
-    check, last, dropped = ClockCheck(source), None, 0
+    check, last, dropped = ClockCheck(source), np.nan, 0
     for batch in batches:
         check.update(batch.time)
         use = possible_times(batch.time)
-        if not use.any():
+        places = np.flatnonzero(use)
+        if not len(places):
             dropped += len(batch)
             continue
-        left_out = np.cumsum(~use)[use] + dropped
-        dropped = int(np.count_nonzero(~use[np.flatnonzero(use)[-1] :]))
-        yield _with_gaps(batch.select(use), left_out, last)
-        last = float(batch.time[use][-1])
+        kept = batch.select(use)
+        # Samples left out in front of each one that is kept, and its step; unknown for the first.
+        lost = np.diff(places, prepend=-1 - dropped) - 1
+        before = np.append(last, kept.time[:-1])
+        steps = kept.time - before
+        lost[0] *= not np.isnan(last)
+        known = {gap.index for gap in kept.gaps}
+        gaps = list(kept.gaps)
+        for i in np.flatnonzero((lost > 0) | (steps < 0) | (steps > _LONGEST_STEP)).tolist():
+            if i not in known:
+                cause = "controller restarted" if steps[i] < 0 else "clock jumped"
+                cause = "impossible times" if lost[i] else cause
+                gaps.append(Gap(i, float(before[i]), float(kept.time[i]), int(lost[i]), cause))
+        if len(gaps) > len(known):
+            kept = replace(kept, gaps=tuple(sorted(gaps, key=lambda gap: gap.index)))
+        yield kept
+        dropped, last = len(batch) - 1 - int(places[-1]), float(kept.time[-1])
     check.finish()
-
-
-def _with_gaps(batch: Telemetry, left_out: Indices, last: float | None) -> Telemetry:
-    """A batch with gaps where samples were left out or the clock jumps.
-
-    Args:
-        batch: samples with possible times.
-        left_out: number of samples left out so far, for each sample [n].
-        last: time of the sample in front of the batch [s], None if there is none.
-    """
-    before = np.concatenate([[batch.time[0] if last is None else last], batch.time[:-1]])
-    steps = batch.time - before
-    lost = np.diff(left_out, prepend=0)
-    known = {gap.index for gap in batch.gaps}
-    first = 1 if last is None else 0
-    new = [
-        Gap(i, float(before[i]), float(batch.time[i]), int(lost[i]), _cause(lost[i], steps[i]))
-        for i in np.flatnonzero((lost > 0) | (steps < 0) | (steps > _LONGEST_STEP)).tolist()
-        if i >= first and i not in known
-    ]
-    if not new:
-        return batch
-    return replace(batch, gaps=tuple(sorted([*batch.gaps, *new], key=lambda gap: gap.index)))
-
-
-def _cause(lost: int, step: float) -> str:
-    if lost:
-        return "impossible times"
-    return "controller restarted" if step < 0 else "clock jumped"
