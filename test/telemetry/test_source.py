@@ -106,16 +106,15 @@ def test_every_consumer_gets_every_sample_in_order() -> None:
     shared = SharedSource(lambda: source)
     consumer = shared.consumer()
     assert not consumer.status.connected
-    with consumer as quick, shared.consumer(100) as slow:
+    with consumer as quick, shared.consumer() as slow:
         assert (quick.fields, slow.info) == (source.fields, source.info)
         assert quick.status == slow.status == source.status
         assert [event.text for event in quick.take_events()] == ["hello"]
         assert slow.take_events() == []
         assert quick.read(0.05) is None
         source.go.set()
-        for each, least in ((quick, 1), (slow, 100)):
+        for each in (quick, slow):
             batches = drain(each)
-            assert len(batches[0]) >= least
             time = np.concatenate([batch.time for batch in batches])
             assert time == pytest.approx(np.arange(1000) / 500.0)
         quick.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -130,7 +129,7 @@ def with_gap_in_front(gap: Gap, batch: Telemetry) -> Telemetry:
     return replace(batch, gaps=(whole, *(each for each in batch.gaps if each.index > 0)))
 
 
-# SharedSource: one connection for several consumers.
+# One connection for several consumers.
 
 READ_TIMEOUT = 0.2
 MOST_WAITING = 50_000
@@ -143,114 +142,113 @@ class SharedSource:
 
     The source is entered with the first consumer and closed with the last one. After a failure,
     the next consumer that is entered makes a new source.
+
+    Attributes:
+        source: while there are consumers.
+        consumers: that are entered.
+        entering: the one that is connecting now.
+        lock: held while consumers join and leave.
     """
 
     def __init__(self, make: Callable[[], TelemetrySource]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._consumers: list[Consumer] = []
-        self._thread: threading.Thread | None = None
-        self._entering: Consumer | None = None
         self.source: TelemetrySource | None = None
-        """The source, while there are consumers."""
+        self.consumers: list[Consumer] = []
+        self.entering: Consumer | None = None
+        self.lock = threading.Lock()
+        self._make = make
+        self._thread: threading.Thread | None = None
 
-    def consumer(self, samples: int = 1) -> Consumer:
-        """A source for one consumer.
+    def consumer(self) -> Consumer:
+        """A source for one consumer."""
+        return Consumer(self)
 
-        Args:
-            samples: number of samples that each read waits for; 1 for the smallest latency.
-        """
-        return Consumer(self, samples)
-
-    def join(self, consumer: Consumer) -> TelemetrySource:
-        """Connect if there is no connection yet, and pass batches to this consumer from now on.
-
-        Raises:
-            UrEnergyError: the source cannot be entered.
-            ControllerError: also if the consumer was closed meanwhile.
-        """
-        while not self._lock.acquire(timeout=READ_TIMEOUT):  # another one is connecting
-            consumer.check_open()
-        try:
-            if self.source is None or self._thread is None or not self._thread.is_alive():
-                source = self._enter(consumer)
-                self._thread = threading.Thread(
-                    target=self._read, args=(source,), name="shared source", daemon=True
-                )
-                self._consumers = [consumer]
-                self._thread.start()
-            else:
-                source = self.source
-                self._consumers = [*self._consumers, consumer]
-            return source
-        finally:
-            self._lock.release()
-
-    def _enter(self, consumer: Consumer) -> TelemetrySource:
-        """Make a source and enter it; closing this consumer ends the attempt."""
-        self.source = source = self._make()
-        self._entering = consumer
+    def enter(self, consumer: Consumer) -> TelemetrySource:
+        """The source, made and entered if it is not being read; the caller holds the lock."""
+        if self.source is not None and self._thread is not None and self._thread.is_alive():
+            self.consumers = [*self.consumers, consumer]
+            return self.source
+        self.source, self.entering = self._make(), consumer
         try:
             consumer.check_open()
-            source.__enter__()
+            self.source.__enter__()
         except BaseException:
             self.source = None
             raise
         finally:
-            self._entering = None
-        return source
-
-    def cancel(self, consumer: Consumer) -> None:
-        """End an attempt to connect that this consumer waits for."""
-        source = self.source
-        if self._entering is consumer and source is not None:
-            source.close()
+            self.entering = None
+        self.consumers = [consumer]
+        self._thread = threading.Thread(
+            target=self._read, args=(self.source,), name="shared source", daemon=True
+        )
+        self._thread.start()
+        return self.source
 
     def leave(self, consumer: Consumer) -> None:
         """Pass no more batches to this consumer; disconnect after the last one."""
-        with self._lock:
-            self._consumers = [other for other in self._consumers if other is not consumer]
-            if self._consumers or self.source is None:
+        with self.lock:
+            self.consumers = [other for other in self.consumers if other is not consumer]
+            if self.consumers or self.source is None:
                 return
-            thread, source = self._thread, self.source
-            self.source = self._thread = None
+            thread, source, self.source, self._thread = self._thread, self.source, None, None
             if thread is not None:
                 thread.join()
             source.close()
 
     def _read(self, source: TelemetrySource) -> None:
         try:
-            while self._consumers:
+            while self.consumers:
                 batch = source.read(READ_TIMEOUT)
                 if batch is not None:
-                    for consumer in self._consumers:
+                    for consumer in self.consumers:
                         consumer.put(batch)
         except BaseException as error:
-            for consumer in self._consumers:
-                consumer.fail(error)
+            for consumer in self.consumers:
+                consumer.put(error)
 
 
 class Consumer:
     """One consumer's view of a shared source; a TelemetrySource itself."""
 
-    def __init__(self, shared: SharedSource, samples: int) -> None:
-        self._shared, self._samples = shared, samples
+    def __init__(self, shared: SharedSource) -> None:
+        self._shared = shared
         self._waiting: deque[Telemetry] = deque()
-        self._count = 0
         self._error: BaseException | None = None
         self._changed = threading.Condition()
         self._source: TelemetrySource | None = None
         self._joined = self._closed = False
         self._dropped: Gap | None = None
-        self._lost, self._lost_seconds = 0, 0.0
+        self._count = self._lost = 0
+        self._lost_seconds = 0.0
 
     def __enter__(self) -> Self:
-        self._source = self._shared.join(self)
+        while not self._shared.lock.acquire(timeout=READ_TIMEOUT):  # another one is connecting
+            self.check_open()
+        try:
+            self._source = self._shared.enter(self)
+        finally:
+            self._shared.lock.release()
         self._joined = True
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def close(self) -> None:
+        """Leave the shared source, or end the attempt to connect."""
+        self._closed = True
+        source = self._shared.source
+        if self._joined:
+            self._joined = False
+            self._shared.leave(self)
+        elif self._shared.entering is self and source is not None:
+            source.close()
+
+    def check_open(self) -> None:
+        """Raise ControllerError if the consumer was closed."""
+        if self._closed:
+            raise ControllerError(
+                "the shared connection", "was closed before it was made", "connect again"
+            )
 
     @property
     def info(self) -> RecordingInfo:
@@ -261,6 +259,11 @@ class Consumer:
     def fields(self) -> tuple[str, ...]:
         """RTDE names of the columns."""
         return self._entered.fields
+
+    @property
+    def _entered(self) -> TelemetrySource:
+        assert self._source is not None, "enter the source before using it"
+        return self._source
 
     @property
     def status(self) -> LinkStatus:
@@ -277,77 +280,42 @@ class Consumer:
 
     def take_events(self) -> list[Event]:
         """Events of the source since the last call; each event goes to one consumer only."""
-        source = self._source
-        return [] if source is None else source.take_events()
+        return [] if self._source is None else self._source.take_events()
 
     def read(self, timeout: float) -> Telemetry | None:
-        """Next samples, None if too few came in time.
+        """Next samples, None if none came in time.
 
         Raises:
             EOFError: the source has ended.
             UrEnergyError: the source failed for good.
         """
-        end = time.monotonic() + timeout
         with self._changed:
-            while self._count < self._samples and self._error is None:
-                left = end - time.monotonic()
-                if left <= 0 or not self._changed.wait(left):
-                    return None
-            if not self._waiting:
-                assert self._error is not None
+            self._changed.wait_for(lambda: self._waiting or self._error, timeout)
+            if self._waiting:
+                batches = list(self._waiting)
+                self._waiting.clear()
+                self._count = 0
+            elif self._error is not None:
                 raise self._error
-            batches = list(self._waiting)
-            self._waiting.clear()
-            self._count = 0
+            else:
+                return None
         return concatenate(batches)
 
-    def put(self, batch: Telemetry) -> None:
-        """Append samples; called in the thread of the shared source."""
+    def put(self, item: Telemetry | BaseException) -> None:
+        """Append samples, or the error behind them; called in the thread of the shared source."""
         with self._changed:
-            if self._error is not None:
-                return
-            if self._count + len(batch) > MOST_WAITING:
-                self._dropped = joined_gap(self._dropped, dropped_samples(batch, LAG))
-                self._lost += len(batch)
-                self._lost_seconds += batch.duration
+            if isinstance(item, BaseException):
+                self._error = item
+            elif self._count + len(item) > MOST_WAITING:
+                self._dropped = joined_gap(self._dropped, dropped_samples(item, LAG))
+                self._lost += len(item)
+                self._lost_seconds += item.duration
             else:
                 if self._dropped is not None:
-                    batch, self._dropped = with_gap_in_front(self._dropped, batch), None
-                self._waiting.append(batch)  # shared: consumers must not write to it
-                self._count += len(batch)
+                    item, self._dropped = with_gap_in_front(self._dropped, item), None
+                self._waiting.append(item)  # shared: consumers must not write to it
+                self._count += len(item)
             self._changed.notify()
-
-    def fail(self, error: BaseException) -> None:
-        """Raise this error in `read` after the samples that wait."""
-        with self._changed:
-            self._error = error
-            self._changed.notify()
-
-    def close(self) -> None:
-        """Leave the shared source, or end the attempt to connect."""
-        self._closed = True
-        if not self._joined:
-            self._shared.cancel(self)
-        else:
-            self._joined = False
-            self._shared.leave(self)
-
-    def check_open(self) -> None:
-        """Check that the consumer was not closed.
-
-        Raises:
-            ControllerError: it was.
-        """
-        if self._closed:
-            raise ControllerError(
-                "the shared connection", "was closed before it was made", "connect again"
-            )
-
-    @property
-    def _entered(self) -> TelemetrySource:
-        if self._source is None:
-            raise RuntimeError("enter the source before using it")
-        return self._source
 
 
 # Decimator: selects moments of a stream at a lower rate.
