@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import ProtocolError, WrongRobotError
-from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
+from ur_energy_model.telemetry.rtde.packet_stream import ClockMap, PacketStream
 from ur_energy_model.telemetry.rtde.protocol import Recipe
 from ur_energy_model.telemetry.samples import RecordingInfo
 
@@ -121,3 +121,79 @@ def test_after_a_restart_the_lead_of_the_new_clock_counts(stream):
     stream.loss = "cable"
     with pytest.raises(WrongRobotError, match="its clock is ahead"):
         push(stream, ticks(50.0), 2.0)
+
+
+# Stamps: the map from the controller's clock to the host's.
+
+
+def run(clock, *, seconds, delays, drift=0.0, batch=25, start=100.0, host=0.0):
+    """Feed a stream; returns stamps [ns] and what they should be."""
+    times = start + np.arange(int(seconds / 0.002)) * 0.002
+    elapsed = np.rint((times - start) * (1.0 + drift) * 1e9).astype(np.int64)
+    true = HOST + int(host * 1e9) + elapsed
+    stamps = []
+    for first in range(0, len(times), batch):
+        part = slice(first, first + batch)
+        stamps.append(clock.stamp(times[part], int(true[part][-1] + 1e9 * delays(first // batch))))
+    return np.concatenate(stamps), true
+
+
+def prompt(_):
+    return 0.0002
+
+
+def jitter(seed, scale):
+    rng = np.random.default_rng(seed)
+    return lambda _: 0.0001 + rng.exponential(scale)
+
+
+@pytest.mark.parametrize(("drift", "batch"), [(0.0, 25), (30e-6, 1), (-80e-6, 25), (200e-6, 25)])
+def test_stamps_follow_a_drifting_clock_under_jitter(drift, batch):
+    clock = ClockMap()
+    stamps, true = run(clock, seconds=60, drift=drift, delays=jitter(1, 0.002), batch=batch)
+    late = (stamps - true)[len(stamps) // 3 :]
+    assert abs(late).max() < 1_000_000
+    assert np.ptp(late) < 500_000
+    assert clock.drift == pytest.approx(drift, abs=20e-6)
+    steps = np.diff(stamps)
+    assert (steps > 0).all()
+    assert abs(steps[-5000:] - 0.002 * 1e9).max() < 100_000
+
+
+@pytest.mark.parametrize(
+    ("seconds", "delays", "then"),
+    [
+        (30, lambda i: 0.3 if i % 7 else 0.0002, {}),  # most packets are late
+        (5, lambda i: 5.0 - i * 0.05, {}),  # read at once after a stall of the reader
+        (10, lambda i: min(0.02 * i, 1.5, 0.02 * (200 - i)) + 0.0002, {}),  # a busy controller
+        (5, jitter(3, 0.001), {"start": 160.0, "host": 60.0}),  # a connection made again
+        (5, prompt, {"start": 40.0, "host": 70.0}),  # a restarted controller
+    ],
+)
+def test_delays_reconnections_and_restarts_do_not_disturb(seconds, delays, then):
+    clock = ClockMap()
+    before, _ = run(clock, seconds=20, delays=prompt)
+    stamps, true = run(
+        clock, seconds=seconds, delays=delays, **{"start": 120.0, "host": 20.0, **then}
+    )
+    assert abs(stamps - true).max() < 1_000_000
+    assert (np.diff(np.concatenate([before, stamps])) > 0).all()
+
+
+def test_a_clock_that_stood_still_is_followed_after_a_while():
+    """A suspended controller goes on later: its clock stays behind for good."""
+    clock = ClockMap()
+    run(clock, seconds=10, delays=prompt)
+    stamps, true = run(clock, seconds=20, start=110.0, host=40.0, delays=prompt)
+    assert abs(stamps[-1000:] - true[-1000:]).max() < 1_000_000
+    assert (np.diff(stamps) > 0).all()
+
+
+def test_stamps_never_decrease_whatever_arrives():
+    random, clock, last = np.random.default_rng(5), ClockMap(), 0
+    for _ in range(300):
+        times = np.unique(random.uniform(0, 10.0 ** random.integers(-3, 9), random.integers(1, 6)))
+        stamps = clock.stamp(times, int(random.integers(0, 4 * 10**18)))
+        assert stamps[0] > last
+        assert (np.diff(stamps) >= 0).all()
+        last = stamps[-1]

@@ -1,5 +1,6 @@
 """Live telemetry: every sample once, gaps with their causes, and never another arm's samples."""
 
+import random
 import signal
 import socket
 import threading
@@ -14,8 +15,9 @@ from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import FIELDS as TABLE
 from ur_energy_model.telemetry.rtde import connection as client
-from ur_energy_model.telemetry.rtde import dashboard_client
+from ur_energy_model.telemetry.rtde import dashboard_client, packet_stream
 from ur_energy_model.telemetry.rtde import source as rtde
+from ur_energy_model.telemetry.rtde.connection import RtdeConnection
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX, program_name
 from ur_energy_model.telemetry.rtde.protocol import (
     PacketType,
@@ -24,10 +26,10 @@ from ur_energy_model.telemetry.rtde.protocol import (
     frame,
 )
 from ur_energy_model.telemetry.rtde.source import LinkOptions, RtdeSource, observed_rate
-from ur_energy_model.telemetry.samples import Telemetry
 
 FIELDS = ("actual_q", "payload", "payload_cog", "robot_mode")
 FIRST = range(rtde.RATE_SAMPLES)
+MESSAGE = encode_text_message(TextMessage("protective stop", "safety", 1))
 
 
 class Dashboard:
@@ -67,33 +69,27 @@ def closed_port(host="127.0.10.1"):
         return listener.getsockname()[1]
 
 
-def source_of(peer, **options):
-    link = LinkOptions(
-        peer.port,
-        options.pop("dashboard_port", None) or closed_port(),
-        options.pop("silence", LinkOptions.silence),
-    )
+def source_of(peer, dashboard_port=None, silence=LinkOptions.silence, **options):
+    link = LinkOptions(peer.port, dashboard_port or closed_port(), silence)
     return RtdeSource(peer.host, link=link, **{"batch_seconds": 0.0, "fields": FIELDS, **options})
 
 
 @contextmanager
 def entered(peer, ticks=FIRST, **options):
-    """A source that has entered, fed with its first packets."""
-    feeder = send_later(peer, ticks)
+    """A source that has entered, and has read its first packets."""
+    send_later(peer, ticks)
     with source_of(peer, **options) as source:
+        source.first = read(source, len(ticks))
         yield source
-    feeder.join(10.0)
 
 
 def send_later(peer, ticks):
-    thread = threading.Thread(target=peer.send_ticks, args=(ticks,), daemon=True)
-    thread.start()
-    return thread
+    threading.Thread(target=peer.send_ticks, args=(ticks,), daemon=True).start()
 
 
 def read(source, count, timeout=10.0):
     """Batches with that many samples."""
-    batches: list[Telemetry] = []
+    batches = []
     deadline = time.monotonic() + timeout
     while sum(map(len, batches)) < count:
         assert time.monotonic() < deadline, f"only {sum(map(len, batches))} of {count} samples"
@@ -111,9 +107,19 @@ def read_until(source, condition, timeout=10.0):
         assert source.read(0.05) is None
 
 
+def refused_with(source, text):
+    read_until(source, lambda status: text in (status.problem or ""))
+
+
 def lose(peer, source):
     peer.disconnect()
     read_until(source, lambda status: not status.connected)
+
+
+def again(peer, source, ticks):
+    """Batches of these ticks after the next connection."""
+    send_later(peer, ticks)
+    return read(source, len(ticks))
 
 
 def ticks_of(batches):
@@ -121,25 +127,43 @@ def ticks_of(batches):
     return np.rint((times - START_TIME) * 500.0).astype(int).tolist()
 
 
-def test_every_sample_arrives_once_and_in_order(peer):
-    with entered(peer) as source:
-        for start in range(10, 2010, 40):
-            peer.send_ticks(range(start, start + 40))
-        batches = read(source, 2010)
-    assert ticks_of(batches) == list(range(2010))
+@pytest.mark.parametrize("versions", [(1, 2), (1,)])
+def test_every_sample_arrives_once_in_order_and_bit_for_bit(versions):
+    # The first packets come in front of the reply to start; all come in pieces, among messages.
+    behaviour = PeerBehaviour(
+        protocol_versions=versions, early=(0, 1), missing=frozenset({"tcp_offset", "tool_mode"})
+    )
+    new = "actual_current_as_torque"
+    asked = (*FIELDS, "joint_mode", "tool_mode", "tcp_offset", new)
+    chance = random.Random(1)
+    with RtdePeer(behaviour) as peer, entered(peer, range(2, 12), fields=asked) as source:
+        assert set(source.missing_fields) == {"tool_mode", "tcp_offset", new}
+        message = MESSAGE if 2 in versions else b"\x01hello"
+        text = frame(PacketType.TEXT_MESSAGE, message)
+        stream = b"".join(peer.package(tick) + text for tick in range(12, 1000))
+        while stream:
+            size = chance.randint(1, 300) if len(stream) > 120_000 else 50_000
+            peer.send(stream[:size])
+            stream = stream[size:]
+        batches = [*source.first, *read(source, 1000 - sum(map(len, source.first)))]
+        events = source.take_events()
+    assert ticks_of(batches) == list(range(1000))
     assert not any(batch.gaps for batch in batches)
-    for name in ("actual_q", "payload_cog", "robot_mode"):
+    for name in (*FIELDS, "joint_mode"):
         got = np.concatenate([batch[name] for batch in batches])
-        assert got.tobytes() == np.array([value_of(name, i) for i in range(2010)]).tobytes()
+        assert got.tobytes() == np.array([value_of(name, i) for i in range(1000)]).tobytes()
+    assert len(events) == rtde.MAX_EVENTS
+    expected = ("safety: protective stop", 40) if 2 in versions else ("hello", 40)
+    assert (events[0].kind, events[0].text, events[0].level) == ("message", *expected)
 
 
 def test_batches_skips_and_repetitions(peer):
     with entered(peer, batch_seconds=0.02) as source:
         peer.send_ticks([10, 10, 11, 11, 11, 15, 16])
         peer.disconnect()
-        batches = read(source, 14)  # what came before the end is not lost
+        batches = read(source, 4)  # what came before the end is not lost
         assert source.status.duplicates == 3
-    assert ticks_of(batches) == [*range(12), 15, 16]
+    assert ticks_of(batches) == [10, 11, 15, 16]
     (gap,) = (gap for batch in batches for gap in batch.gaps)
     assert (gap.missing, gap.cause) == (3, "skipped")
     assert (gap.start, gap.end) == (START_TIME + 11 / 500, START_TIME + 15 / 500)
@@ -147,10 +171,8 @@ def test_batches_skips_and_repetitions(peer):
 
 def test_a_lost_connection_is_made_again_and_the_gap_explained(peer):
     with entered(peer) as source:
-        read(source, 10)
         lose(peer, source)
-        send_later(peer, range(60, 70))
-        batches = read(source, 10)
+        batches = again(peer, source, range(60, 70))
         (gap,) = batches[0].gaps
         assert (gap.index, gap.missing, source.status.reconnects) == (0, 50, 1)
         assert gap.cause.startswith("connection lost: ")
@@ -164,29 +186,34 @@ def test_a_lost_connection_is_made_again_and_the_gap_explained(peer):
             source.read(0.1)
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_a_restarted_controller_differs_from_a_lost_connection(peer, known):
-    with Dashboard(peer.host) as dashboard:
+@pytest.mark.parametrize(("known", "moved"), [(True, False), (False, False), (False, True)])
+def test_a_restarted_controller_differs_from_a_lost_connection(known, moved):
+    def values(name, tick):
+        return (
+            np.full(6, 1.0 if moved and tick < 5000 else 0.0)
+            if name == "actual_q"
+            else value_of(name, tick)
+        )
+
+    with RtdePeer(values=values) as peer, Dashboard(peer.host) as dashboard:
         port = dashboard.port if known else None
         with entered(peer, range(5000, 5010), dashboard_port=port) as source:
-            first = read(source, 10)
             lose(peer, source)
-            send_later(peer, range(10))
-            second = read(source, 10)
-            (gap,) = second[0].gaps
+            batches = again(peer, source, range(10))
+            (gap,) = batches[0].gaps
             assert gap.cause.startswith("controller restarted: ")
             assert 0.0 < gap.away < 30.0
             assert gap.missing == max(0, round(gap.away * 500) - 1) == source.status.lost
-            stamps = np.concatenate([batch.stamp for batch in (*first, *second)])
+            stamps = np.concatenate([batch.stamp for batch in (*source.first, *batches)])
             assert (np.diff(stamps) > 0).all()
-            unsure = [e for e in source.take_events() if "still the same arm" in e.text]
+            unsure = [e.text for e in source.take_events() if "still the same arm" in e.text]
             assert len(unsure) == (0 if known else 1)
+            assert any("stands elsewhere" in text for text in unsure) == moved
             assert source.status.identity.startswith("serial" if known else "not known")
 
 
 def test_an_outage_is_counted_while_it_lasts_and_its_problem_reported_once(peer):
     with entered(peer) as source:
-        read(source, 10)
         status = source.status
         assert (status.problem, status.lost, status.lost_seconds, status.outage) == (None, 0, 0, 0)
         peer.refuse()
@@ -197,19 +224,16 @@ def test_an_outage_is_counted_while_it_lasts_and_its_problem_reported_once(peer)
         assert status.lost == pytest.approx(500 * status.lost_seconds, abs=1)
         assert len([e for e in source.take_events() if "no connection" in e.text]) == 1
         peer.listen_again()
-        send_later(peer, range(900, 910))
-        assert ticks_of(read(source, 10)) == list(range(900, 910))  # and no old ones
+        assert ticks_of(again(peer, source, range(900, 910))) == list(range(900, 910))
         status = source.status
         assert (status.problem, status.lost, status.outage) == (None, 890, 0.0)
         assert source.take_events()[-1].text == "connected again"
 
 
-def test_silence_counts_as_a_lost_connection(peer, monkeypatch):
+def test_silence_counts_as_a_lost_connection(peer):
     with entered(peer, silence=0.3) as source:
-        read(source, 10)
         read_until(source, lambda status: not status.connected)
         assert "sent nothing" in source.status.last_error
-    monkeypatch.setattr(client, "REPLY_TIMEOUT", 0.5)
     with RtdePeer() as mute, pytest.raises(ControllerError, match="sends no data"):
         source_of(mute, silence=0.3).__enter__()
 
@@ -219,23 +243,19 @@ def test_patience_waits_for_a_robot_that_is_still_booting():
     peer.refuse()
     source = source_of(peer, patience=20.0)
     assert source.status.problem == "no connection to the controller yet"
-    threading.Timer(0.5, peer.listen_again).start()
+    threading.Timer(0.3, peer.listen_again).start()
     peer._thread.start()
     send_later(peer, FIRST)
     with source:
         assert "refused" in source.status.last_error
         assert len(read(source, 10)) >= 1
     peer.__exit__()
-
-
-def test_closing_ends_the_wait_for_a_controller():
-    peer = RtdePeer()
-    peer.refuse()
-    source = source_of(peer, patience=60.0)
-    threading.Timer(0.3, source.close).start()
+    impatient = source_of(peer, patience=60.0)
+    threading.Timer(0.3, impatient.close).start()  # ends the wait
     with pytest.raises(ControllerError, match="refused"):
-        source.__enter__()
-    assert (source.status.connected, source.status.lost, source.status.outage) == (False, 0, 0.0)
+        impatient.__enter__()
+    status = impatient.status
+    assert (status.connected, status.lost, status.outage) == (False, 0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -245,31 +265,79 @@ def test_closing_ends_the_wait_for_a_controller():
         frame(77, b"?"),
         b"\x00\x01U",
         frame(PacketType.TEXT_MESSAGE, b"\xff"),
+        ("timestamp", float("nan")),
+        ("timestamp", -1.0),
+        ("timestamp", 1e300),
     ],
 )
 def test_packets_in_front_of_garbage_are_kept(peer, garbage):
     with entered(peer) as source:
-        read(source, 10)
+        if isinstance(garbage, tuple):
+            values = {name: value_of(name, 30) for name in peer.recipe.names}
+            garbage = peer.recipe.pack(values | dict([garbage]))
         peer.send(b"".join(peer.package(tick) for tick in range(10, 30)) + garbage)
         assert ticks_of(read(source, 20)) == list(range(10, 30))
         read_until(source, lambda status: not status.connected)
         peer.disconnect()
-        send_later(peer, range(40, 50))
-        (gap,) = read(source, 10)[0].gaps
+        (gap,) = again(peer, source, range(40, 50))[0].gaps
         assert gap.missing == 10
 
 
-@pytest.mark.parametrize("time_", [float("nan"), -1.0, 1e300])
-def test_impossible_timestamps_are_refused(time_):
+def test_a_rate_other_than_negotiated_is_adopted_and_reported():
     def values(name, tick):
-        return time_ if name == "timestamp" and tick == 11 else value_of(name, tick)
+        return START_TIME + tick / 125.0 if name == "timestamp" else value_of(name, tick)
 
-    with RtdePeer(values=values) as peer, entered(peer) as source:
-        peer.send_ticks([10])
-        read(source, 11)
-        peer.send_ticks([11])
-        read_until(source, lambda status: not status.connected)
-        assert "impossible timestamp" in source.status.last_error
+    with RtdePeer(values=values) as peer, entered(peer, range(20)) as source:
+        assert source.info.rate == 125.0
+        assert not any(batch.gaps for batch in source.first)
+        assert any("instead of 500" in event.text for event in source.take_events())
+    ticks = np.arange(10)
+    for times, negotiated in ((ticks / 500, 500.0), (ticks**2 / 99, 500.0), (ticks / 125, None)):
+        assert observed_rate(times, negotiated) is None
+
+
+# Negotiation, with controllers that are accepted and with peers that are none.
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "asked"),
+    [
+        ((5, 11, 0, 0), None, 500.0),
+        ((5, 11, 0, 0), 100.0, 100.0),
+        ((5, 11, 0, 0), 300.0, 500.0),
+        ((5, 11, 0, 0), 200.0, 250.0),
+        ((3, 15, 0, 0), None, 125.0),
+        ((10, 7, 0, 0), None, 500.0),
+    ],
+)
+def test_the_rate_is_one_that_the_controller_has(version, wanted, asked):
+    peer = RtdePeer(PeerBehaviour(version=version))
+    with peer, RtdeConnection(peer.host, peer.port) as connection:
+        assert connection.subscribe(("timestamp",), wanted).rate == asked
+        assert peer.frequencies == [asked]
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        *(PeerBehaviour(silent_after=requests) for requests in range(4)),
+        PeerBehaviour(kinds={"actual_q": "DOUBLE"}),
+        PeerBehaviour(kinds={"actual_q": "VECTOR9D"}),
+        PeerBehaviour(kinds={"actual_q": "VECTOR6D,DOUBLE"}),
+        PeerBehaviour(missing=frozenset({"timestamp"})),
+        PeerBehaviour(refuse_start=True),
+        PeerBehaviour(raw_reply=b"\x00\x00\x00"),
+        PeerBehaviour(raw_reply=b"\xff"),
+        PeerBehaviour(raw_reply=b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+        PeerBehaviour(raw_reply=frame(PacketType.REQUEST_PROTOCOL_VERSION, b"")),
+    ],
+)
+def test_wrong_replies_and_silence_are_refused_in_one_line(behaviour, monkeypatch):
+    monkeypatch.setattr(client, "REPLY_TIMEOUT", 0.2)
+    with RtdePeer(behaviour) as peer, pytest.raises(ControllerError) as caught:
+        source_of(peer).__enter__()
+    assert str(caught.value).startswith(peer.host)
+    assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize(
@@ -288,32 +356,6 @@ def test_options_that_make_no_sense_are_refused(options):
         RtdeSource("127.0.10.1", **options)
 
 
-def test_messages_of_the_controller_become_events(peer):
-    with entered(peer) as source:
-        message = encode_text_message(TextMessage("protective stop", "safety", 1))
-        peer.send(frame(PacketType.TEXT_MESSAGE, message))
-        peer.send_ticks([10])
-        read(source, 11)
-        (event,) = source.take_events()
-    assert (event.kind, event.text, event.level) == ("message", "safety: protective stop", 40)
-
-
-def test_a_rate_other_than_negotiated_is_adopted_and_reported():
-    def values(name, tick):
-        return START_TIME + tick / 125.0 if name == "timestamp" else value_of(name, tick)
-
-    with RtdePeer(values=values) as peer, entered(peer, range(20)) as source:
-        assert source.info.rate == 125.0
-        assert not any(batch.gaps for batch in read(source, 20))
-        assert any("instead of 500" in event.text for event in source.take_events())
-    ticks = np.arange(10)
-    for times, negotiated in ((ticks / 500, 500.0), (ticks**2 / 99, 500.0), (ticks / 125, None)):
-        assert observed_rate(times, negotiated) is None
-
-
-# Which controllers are accepted, at first and after a loss.
-
-
 def test_the_robot_is_known_after_entering(peer):
     serial = SIMULATED_SERIAL_PREFIX + "0042"
     with (
@@ -328,56 +370,44 @@ def test_the_robot_is_known_after_entering(peer):
 
 
 def test_another_robot_is_refused(peer):
-    with Dashboard(peer.host) as dashboard:
-        dashboard.model = "UR10"
+    with Dashboard(peer.host, model="UR10") as dashboard:
         with pytest.raises(WrongRobotError, match="is a UR10, not a ur5e"):
             source_of(peer, robot="ur5e", dashboard_port=dashboard.port).__enter__()
         dashboard.model = "UR5"
         with entered(peer, dashboard_port=dashboard.port) as source:
-            read(source, 10)
-            for what, other, mine in (
-                ("serial", "20195500999", "20195500123"),
-                ("model", "UR10", "UR5"),
-            ):
+            for what, other in (("serial", "20195500999"), ("model", "UR10")):
+                mine = getattr(dashboard, what)
                 setattr(dashboard, what, other)
                 peer.disconnect()
-                text = f"is now robot {other} instead of {mine}"
-                read_until(source, lambda status, text=text: text in (status.problem or ""))
+                refused_with(source, f"is now robot {other} instead of {mine}")
                 setattr(dashboard, what, mine)
-            send_later(peer, range(90, 100))
-            assert ticks_of(read(source, 10)) == list(range(90, 100))
-
-
-NEW = PeerBehaviour(version=(5, 12, 0, 1))
-CHANGE = "software changed from 5.11.0.108318 to 5.12.0.1"
+            assert ticks_of(again(peer, source, range(90, 100))) == list(range(90, 100))
 
 
 def test_other_software_is_another_arm_unless_the_serial_number_is_the_same():
-    with RtdePeer(PeerBehaviour(), NEW) as peer, entered(peer) as source:
-        read(source, 10)
+    new = PeerBehaviour(version=(5, 12, 0, 1))
+    change = "software changed from 5.11.0.108318 to 5.12.0.1"
+    with RtdePeer(PeerBehaviour(), new) as peer, entered(peer) as source:
         assert source.status.identity == "not known: the dashboard server is silent"
         peer.disconnect()
-        read_until(source, lambda status: CHANGE in (status.problem or ""))
+        refused_with(source, change)
     with (
-        RtdePeer(PeerBehaviour(), NEW) as peer,
+        RtdePeer(PeerBehaviour(), new) as peer,
         Dashboard(peer.host) as dashboard,
         entered(peer, dashboard_port=dashboard.port) as source,
     ):
-        read(source, 10)
         lose(peer, source)
-        send_later(peer, range(50, 60))
-        read(source, 10)
-        assert CHANGE in [event.text for event in source.take_events()]
+        again(peer, source, range(50, 60))
+        assert change in [event.text for event in source.take_events()]
 
 
 def test_a_controller_that_lost_a_field_is_not_recorded_on():
     behaviours = PeerBehaviour(), PeerBehaviour(missing=frozenset({"actual_q"})), PeerBehaviour()
     with RtdePeer(*behaviours) as peer, entered(peer) as source:
-        read(source, 10)
         peer.disconnect()
-        read_until(source, lambda status: "no longer offers actual_q" in (status.problem or ""))
-        send_later(peer, range(40, 50))
-        assert set(read(source, 10)[0].columns) == {"timestamp", *FIELDS}
+        refused_with(source, "no longer offers actual_q")
+        batches = again(peer, source, range(40, 50))
+        assert set(batches[0].columns) == {"timestamp", *FIELDS}
 
 
 @pytest.mark.parametrize("answers", [True, False])
@@ -390,7 +420,6 @@ def test_the_name_of_the_program_follows_its_state(peer, monkeypatch, answers):
         with entered(peer, fields=fields, dashboard_port=port) as source:
             assert source.info.program == ("palletize" if answers else None)
             dashboard.program = "Loaded program: other.urp"
-            read(source, 10)
             names, tick = [], 10
             while len(names) < (200 if answers else 20) and names[-1:] != ["other"]:
                 peer.send_ticks([tick])
@@ -418,14 +447,15 @@ def test_name_of_the_program_in_the_answer(answer, name):
 
 # Stalls of either side: only the clocks distinguish the controller from another one.
 
-STALL = 8.0
+STALL = 4.0
 """Longer than buffers last, the silence that counts as a lost connection, and AHEAD_SECONDS [s]."""
 
 
-def test_stalls_of_both_sides_end_with_samples(simulate, fresh_host):
+def test_stalls_of_both_sides_end_with_samples(simulate, fresh_host, monkeypatch):
+    monkeypatch.setattr(packet_stream, "AHEAD_SECONDS", 2.0)
     host = fresh_host()
     process = simulate(host)
-    link = LinkOptions(dashboard_port=closed_port())
+    link = LinkOptions(dashboard_port=closed_port(), silence=2.0)
     with RtdeSource(host, fields=tuple(TABLE), link=link, patience=30.0) as source:
         read(source, 500)
         time.sleep(STALL)  # as a reader that was stopped
