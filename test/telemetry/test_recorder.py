@@ -4,9 +4,6 @@ import errno
 import os
 import shutil
 import struct
-import subprocess
-import threading
-from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,6 +11,7 @@ import numpy as np
 import pytest
 from rosbags.rosbag2 import Reader
 
+from test.small_disk import small_disk
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from test.telemetry.scripted_source import FIELDS, ScriptedSource, batches, wait_for
 from test.telemetry.system_clock import SystemClock
@@ -33,7 +31,7 @@ from ur_energy_model.telemetry.recording.writing_thread import (
     RecorderOptions,
     SampleQueue,
 )
-from ur_energy_model.telemetry.samples import Event, Gap, Telemetry, concatenate, find_gaps
+from ur_energy_model.telemetry.samples import Event, Gap, concatenate, find_gaps
 from ur_energy_model.telemetry.source import LinkStatus
 
 
@@ -43,14 +41,6 @@ def readable(bag):
         return sum(len(part) for part in iterate_bag(bag))
     except UrEnergyError:
         return 0
-
-
-def stop(recorder):
-    """Status after stopping, however the disk is."""
-    try:
-        return recorder.stop()
-    except RecordingError:
-        return recorder.status
 
 
 # A disk that works.
@@ -379,25 +369,6 @@ def test_samples_dropped_while_the_disk_fails_are_a_gap_of_the_bag(
     assert all(gap.cause.startswith(OVERFLOW) for gap in read.gaps)
 
 
-def test_a_full_queue_is_a_counted_gap(tmp_path, source, disk):
-    small = SampleQueue(memory_bytes=20_000, spill_bytes=20_000)
-    with Recorder(source, tmp_path, queue=small) as recorder:
-        begin(recorder, source, tmp_path / "bag")
-        disk.room = 0
-        source.give(*batches(4, first=1000))
-        wait_for(lambda: recorder.status.state == "failing")
-        source.give(*batches(96, first=1100))
-        assert recorder.status.spilled > 0
-        disk.room = 1 << 60
-        wait_for(lambda: recorder.status.waiting == 0)
-        source.give(*batches(1, first=3500))
-        status = recorder.stop()
-    read = read_bag(tmp_path / "bag")
-    missing = sum(gap.missing for gap in read.gaps if gap.cause.startswith(OVERFLOW))
-    assert missing == status.overflow == status.lost > 0
-    assert len(read) + missing == 3525
-
-
 def test_recording_ends_before_the_disk_is_full_or_resumes(tmp_path, monkeypatch):
     monkeypatch.setattr(writing_thread, "ROOM_SECONDS", 0.5)
     monkeypatch.setattr(writing_thread, "MIN_FREE_FRACTION", 2.0)
@@ -423,50 +394,29 @@ def test_recording_ends_before_the_disk_is_full_or_resumes(tmp_path, monkeypatch
         assert readable(bag) == 1500
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of 5 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=5M", "tmpfs", str(folder)]
-    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("may not mount a disk")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_a_small_disk_that_fills_up_costs_what_is_reported(small_disk, source, monkeypatch):
+def test_a_small_disk_that_fills_up_costs_what_is_reported(tmp_path, source, monkeypatch):
     monkeypatch.setattr(writing_thread, "ROOM_SECONDS", 0.5)
-    with Recorder(source, small_disk) as recorder:
-        begin(recorder, source, small_disk / "bag")
-        with (small_disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
-            while True:
-                file.write(bytes(4096))
+    with small_disk(tmp_path / "disk", 5000) as disk, Recorder(source, disk.path) as recorder:
+        begin(recorder, source, disk.path / "bag")
+        disk.fill()
         source.give(*batches(1000, first=1000))
         assert recorder.wait(30.0)
-        status = recorder.status
+        recorder.close()
+        status, left = recorder.status, readable(disk.path / "bag")
     assert "full" in str(status.stopped_because)
-    assert 0 < status.samples == readable(small_disk / "bag")
+    assert 0 < status.samples == left
     assert status.samples + status.lost == 26000
-
-
-def overwrite_file(bag):
-    file = bag / "bag_0.mcap"
-    file.write_bytes(os.urandom(file.stat().st_size))
-
-
-def replace_file(bag):
-    (bag / "other").write_bytes(os.urandom(5000))
-    (bag / "other").replace(bag / "bag_0.mcap")
 
 
 HARM = {
     "delete file": lambda bag: (bag / "bag_0.mcap").unlink(),
     "delete parent": lambda bag: shutil.rmtree(bag.parent),
     "rename bag": lambda bag: bag.rename(bag.with_name("elsewhere")),
-    "replace file": replace_file,
+    "replace file": lambda bag: shutil.copy(bag / "metadata.yaml", bag / "x").replace(
+        bag / "bag_0.mcap"
+    ),
     "empty file": lambda bag: (bag / "bag_0.mcap").write_bytes(b""),
-    "overwrite file": overwrite_file,
+    "overwrite file": lambda bag: (bag / "bag_0.mcap").write_bytes(os.urandom(20_000)),
 }
 
 
@@ -475,7 +425,9 @@ def test_what_is_reported_is_what_can_be_read(tmp_path, source, recorder, harm):
     bag = tmp_path / "folder" / "bag"
     begin(recorder, source, bag)
     harm(bag)
-    status = stop(recorder)
+    with suppress(RecordingError):
+        recorder.stop()
+    status = recorder.status
     assert status.samples == readable(bag)
     assert status.samples + status.lost == 1000
     assert status.unreadable > 0
@@ -529,21 +481,19 @@ def drain(queue):
     return list(iter(lambda: queue.get(0.0), None))
 
 
-def test_everything_comes_out_in_order():
+def test_everything_comes_out_in_order_and_commands_report_back():
     queue = SampleQueue()
-    given = [*put(queue, 3), Event(5, "mark", "x"), Command(lambda: 42)]
+    given = [*put(queue, 3), Event(5, "mark", "x"), Command(lambda: 42), Command(lambda: 1 // 0)]
     for item in given[3:]:
         queue.put(item)
-    assert queue.samples == 75
     assert queue.get(0.0, commands_only=True) is None
-    *rest, command = drain(queue)
-    assert [*rest, command] == given
-    command.execute()
-    assert command.result.result(0.0) == 42
-    failing = Command(lambda: 1 // 0)
-    failing.execute()
+    *_, good, bad = taken = drain(queue)
+    assert taken == given
+    good.execute()
+    bad.execute()
+    assert good.result.result(0.0) == 42
     with pytest.raises(ZeroDivisionError):
-        failing.result.result(0.0)
+        bad.result.result(0.0)
 
 
 def test_what_does_not_fit_waits_in_a_file_that_is_used_again():
@@ -596,20 +546,4 @@ def test_samples_dropped_in_front_of_a_command_are_a_gap_in_front_of_the_next(me
     assert (gap.index, gap.missing, gap.end) == (0, 100, after.time[0])
     assert_same_samples(last, after)
     assert queue.take_gap() is None
-    queue.close()
-
-
-def test_two_threads_lose_nothing():
-    queue = SampleQueue(memory_bytes=5 * BATCH_BYTES)
-    given = [make_telemetry(25, fields=QUEUED, first=25 * i) for i in range(300)]
-    got: list[Telemetry] = []
-    writer = threading.Thread(target=lambda: deque(map(queue.put, given), maxlen=0))
-    writer.start()
-    while sum(map(len, got)) < 7500:
-        item = queue.get(1.0)
-        assert isinstance(item, Telemetry)
-        got.append(item)
-    writer.join()
-    times = np.concatenate([batch.time for batch in got])
-    assert np.array_equal(times, np.concatenate([batch.time for batch in given]))
     queue.close()

@@ -383,7 +383,7 @@ class RecordingQualityCheck:
             speed = np.full_like(part["actual_current"], np.nan)
         if speed is not None:
             if self.activity is None:
-                self.activity = JointActivity.empty(speed.shape[1])
+                self.activity = JointActivity(speed.shape[1])
             self.activity.update(part, np.nan_to_num(speed))
         self._count_states(part)
 

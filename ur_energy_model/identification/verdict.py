@@ -80,7 +80,7 @@ class _QualityCheck:
         nothing = np.full(n, np.nan)
         cold = nothing if heat.low is None else heat.low
         warm = nothing if heat.high is None else heat.high
-        activity = found.activity or JointActivity.empty(n)
+        activity = found.activity or JointActivity(n)
         names: tuple[str, ...] = JOINT_NAMES
         if found.robot is not None:
             names = found.robot.joint_names

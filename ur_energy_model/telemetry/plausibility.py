@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
@@ -19,41 +18,36 @@ IMPOSSIBLE_SHARE = 0.01
 """Share of impossible samples above which a recording is refused; below, they are left out."""
 
 
-def _between(low: float, high: float) -> tuple[Array, Array]:
-    return np.array([low]), np.array([high])
-
-
 POSITION, SPEED, ACCELERATION = 8 * np.pi, 4 * np.pi, 1000.0
 CURRENT, TORQUE = 1.0e4, 5000.0
 """Limits for an unknown arm; currents may be given per turn of the joint."""
-_COUNTS = _between(-1.0e20, 1.0e20)
-_NUMBERS = _between(-1.0e12, 1.0e12)
+_COUNT, _NUMBER = (-1.0e20, 1.0e20), (-1.0e12, 1.0e12)
+_LIMITS = {
+    "timestamp": (-1.0, 1.0e10),
+    "joint_temperatures": (-40.0, 150.0),
+    "payload": (-1.0e-3, 500.0),
+    **dict.fromkeys(("actual_q", "target_q"), (-POSITION, POSITION)),
+    **dict.fromkeys(("actual_qd", "target_qd"), (-SPEED, SPEED)),
+    "target_qdd": (-ACCELERATION, ACCELERATION),
+    **dict.fromkeys(
+        ("actual_current", "target_current", "joint_control_output"), (-CURRENT, CURRENT)
+    ),
+    **dict.fromkeys(("target_moment", "actual_current_as_torque"), (-TORQUE, TORQUE)),
+    **dict.fromkeys(
+        ("actual_joint_voltage", "actual_main_voltage", "actual_robot_voltage"), (-1.0, 80.0)
+    ),
+    "actual_robot_current": (-100.0, 100.0),
+    "payload_cog": (-10.0, 10.0),
+    "payload_inertia": (-1.0e4, 1.0e4),
+    **dict.fromkeys(("speed_scaling", "target_speed_fraction"), (-1.0, 200.0)),
+    **dict.fromkeys(("robot_mode", "safety_mode", "runtime_state"), (-1.0e6, 1.0e6)),
+}
+_REAL = ("DOUBLE", "VECTOR3D", "VECTOR6D")
 
 ANY_ARM: PlausibleRanges = {
-    name: _NUMBERS if each.kind in {"DOUBLE", "VECTOR3D", "VECTOR6D"} else _COUNTS
+    name: (np.array([low]), np.array([high]))
     for name, each in FIELDS.items()
-} | {
-    "timestamp": _between(-1.0, 1.0e10),
-    **{f"{kind}_q": _between(-POSITION, POSITION) for kind in ("actual", "target")},
-    **{f"{kind}_qd": _between(-SPEED, SPEED) for kind in ("actual", "target")},
-    "target_qdd": _between(-ACCELERATION, ACCELERATION),
-    **{
-        name: _between(-CURRENT, CURRENT)
-        for name in ("actual_current", "target_current", "joint_control_output")
-    },
-    "target_moment": _between(-TORQUE, TORQUE),
-    "actual_current_as_torque": _between(-TORQUE, TORQUE),
-    "joint_temperatures": _between(-40.0, 150.0),
-    "actual_joint_voltage": _between(-1.0, 80.0),
-    "actual_main_voltage": _between(-1.0, 80.0),
-    "actual_robot_voltage": _between(-1.0, 80.0),
-    "actual_robot_current": _between(-100.0, 100.0),
-    "payload": _between(-1.0e-3, 500.0),
-    "payload_cog": _between(-10.0, 10.0),
-    "payload_inertia": _between(-1.0e4, 1.0e4),
-    "speed_scaling": _between(-1.0, 200.0),
-    "target_speed_fraction": _between(-1.0, 200.0),
-    **{name: _between(-1.0e6, 1.0e6) for name in ("robot_mode", "safety_mode", "runtime_state")},
+    for low, high in [_LIMITS.get(name, _NUMBER if each.kind in _REAL else _COUNT)]
 }
 """Limits of every arm; `energy.rated_limits` narrows them to one arm."""
 
@@ -84,7 +78,7 @@ def impossible_rows(
     first: Impossible | None = None
     for name, values in columns.items():
         wide = values.reshape(rows, -1)
-        low, high = limits.get(name, _COUNTS)
+        low, high = limits.get(name, _COUNT)
         if (wide.min(axis=0) >= low).all() and (wide.max(axis=0) <= high).all():
             continue
         wrong = ~((wide >= low) & (wide <= high))
@@ -114,9 +108,8 @@ def possible(
     return (telemetry.select(~bad) if bad.any() else telemetry), bad, first
 
 
-# Running statistics of a recording's channels, for the quality verdict.
-#
-# Every class takes consecutive parts of one recording and keeps a few numbers per channel.
+# Running statistics of a recording's channels, for the quality verdict. Each takes its consecutive
+# parts and keeps a few numbers per channel.
 
 _STUCK = 3
 """Number of identical values in a row that noise rarely produces."""
@@ -124,7 +117,7 @@ _STUCK = 3
 
 @dataclass
 class Extremes:
-    """Smallest and largest value of each component of a channel."""
+    """Smallest and largest value of each component of a channel; None before any."""
 
     low: Array | None = None
     high: Array | None = None
@@ -132,12 +125,11 @@ class Extremes:
     def update(self, values: Array) -> None:
         """Include values [samples, k]; rows with NaN are ignored."""
         finite = np.isfinite(values)
-        finite = values if finite.all() else values[finite.all(axis=1)]
-        if not len(finite):
-            return
-        low, high = finite.min(axis=0), finite.max(axis=0)
-        self.low = low if self.low is None else np.minimum(self.low, low)
-        self.high = high if self.high is None else np.maximum(self.high, high)
+        used = values if finite.all() else values[finite.all(axis=1)]
+        if len(used):
+            low, high = used.min(axis=0), used.max(axis=0)
+            self.low = low if self.low is None else np.minimum(self.low, low)
+            self.high = high if self.high is None else np.maximum(self.high, high)
 
     def span(self, width: int) -> Array:
         """Largest minus smallest value [width]; NaN if there were no values."""
@@ -157,16 +149,15 @@ class Repeats:
     """Runs in which one noisy channel does not change: frozen, or clipped at a limit.
 
     Attributes:
-        longest: longest run of identical values, in samples.
-        value: the repeated value of that run.
+        longest, value: longest run of identical values, in samples, and their value.
         low, high: extreme values.
         at_limit: samples in runs of three or more at an extreme value.
     """
 
     longest: int = 0
-    value: float = float("nan")
-    low: float = float("inf")
-    high: float = float("-inf")
+    value: float = np.nan
+    low: float = np.inf
+    high: float = -np.inf
     at_limit: int = 0
 
     def update(self, values: Array) -> None:
@@ -188,18 +179,16 @@ class Repeats:
 
     def frozen(self, samples: float) -> bool:
         """Whether the channel was constant for this many samples, and not at a limit."""
-        return self.longest >= samples and (
-            self.low == self.high or self.value not in {self.low, self.high}
-        )
+        inside = self.low == self.high or self.value not in (self.low, self.high)
+        return self.longest >= samples and inside
 
     def clipped(self, samples: float) -> bool:
         """Whether this many samples are clipped at a limit."""
         return self.low < self.high and self.at_limit >= samples
 
 
-@dataclass
 class JointActivity:
-    """How much each joint moved.
+    """How much each of some joints moved.
 
     Attributes:
         moving: seconds above 0.01 rad/s per joint.
@@ -207,15 +196,10 @@ class JointActivity:
         seconds: time covered, gaps left out.
     """
 
-    moving: Array
-    reversals: NDArray[np.int64]
-    seconds: float = 0.0
-    _direction: Array = field(default_factory=lambda: np.zeros(0))
-
-    @classmethod
-    def empty(cls, joints: int) -> JointActivity:
-        """Start for this many joints."""
-        return cls(np.zeros(joints), np.zeros(joints, dtype=np.int64), 0.0, np.zeros(joints))
+    def __init__(self, joints: int) -> None:
+        self.moving, self.seconds = np.zeros(joints), 0.0
+        self.reversals = np.zeros(joints, dtype=np.int64)
+        self._direction = np.zeros(joints)
 
     def update(self, part: Telemetry, speed: Array) -> None:
         """Include joint speeds [samples, n] of a part, rad/s."""
@@ -226,15 +210,12 @@ class JointActivity:
             self.seconds += float(step.sum())
             for j in range(speed.shape[1]):
                 signs = np.sign(speed[segment, j][moving[:, j]])
-                if not len(signs):
-                    continue
-                turns = int(np.count_nonzero(np.diff(signs)))
-                turns += int(self._direction[j] * signs[0] < 0)
-                self.reversals[j] += turns
-                self._direction[j] = signs[-1]
+                if len(signs):
+                    before, self._direction[j] = self._direction[j], signs[-1]
+                    self.reversals[j] += np.count_nonzero(np.diff(signs)) + (before * signs[0] < 0)
 
 
-# Recognises recordings of the manufacturer's offline simulator, which measures nothing.
+# Recordings of the manufacturer's offline simulator, which measures nothing.
 
 NOMINAL_VOLTAGE = 48.0
 """Constant bus voltage of the offline simulator [V]."""
@@ -244,11 +225,8 @@ REASON = (
 )
 """Why such a recording has no information about energy."""
 REMEDY = "record a real arm"
-SIMULATOR_FIELDS = ("actual_current", "target_current", "actual_robot_voltage")
-"""Fields that the check reads; it finds nothing in recordings without the first two."""
 
 
-@dataclass
 class OfflineSimulatorCheck:
     """Checks consecutive parts of one recording for the simulator's fingerprint.
 
@@ -257,14 +235,13 @@ class OfflineSimulatorCheck:
     nothing: some controllers report whole volts.
     """
 
-    _sums: Array | None = None
-    """Of squares of both currents, and of their products [3, k]."""
-    _voltage: Extremes = field(default_factory=Extremes)
+    def __init__(self) -> None:
+        self._real_voltage = False
+        self._sums: Array | None = None
+        """Of squares of both currents, and of their products [3, k]."""
 
     def update(self, part: Telemetry) -> None:
         """Include the next part."""
-        if not len(part):
-            return
         if "actual_current" in part and "target_current" in part:
             a, b = part["actual_current"], part["target_current"]
             finite = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
@@ -272,15 +249,13 @@ class OfflineSimulatorCheck:
             sums = np.stack([(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)])
             self._sums = sums if self._sums is None else self._sums + sums
         if "actual_robot_voltage" in part:
-            self._voltage.update(part["actual_robot_voltage"].reshape(len(part), 1))
+            volts = part["actual_robot_voltage"]
+            self._real_voltage |= bool((volts[np.isfinite(volts)] != NOMINAL_VOLTAGE).any())
 
     @property
     def found(self) -> bool:
         """Whether all parts so far have the fingerprint."""
-        low, high = self._voltage.low, self._voltage.high
-        if low is not None and high is not None and not low[0] == NOMINAL_VOLTAGE == high[0]:
-            return False
-        if self._sums is None:
+        if self._real_voltage or self._sums is None:
             return False
         actual, products, target = self._sums[:, (self._sums[[0, 2]] > 0).all(axis=0)]
         # Proportional: the residual of every joint with current is below 0.01 % RMS.
