@@ -26,6 +26,7 @@ from ur_energy_model.telemetry.rtde.protocol import (
     frame,
 )
 from ur_energy_model.telemetry.rtde.source import LinkOptions, RtdeSource, observed_rate
+from ur_energy_model.telemetry.samples import Telemetry
 
 FIELDS = ("actual_q", "payload", "payload_cog", "robot_mode")
 FIRST = range(rtde.RATE_SAMPLES)
@@ -89,7 +90,7 @@ def send_later(peer, ticks):
 
 def read(source, count, timeout=10.0):
     """Batches with that many samples."""
-    batches = []
+    batches: list[Telemetry] = []
     deadline = time.monotonic() + timeout
     while sum(map(len, batches)) < count:
         assert time.monotonic() < deadline, f"only {sum(map(len, batches))} of {count} samples"
