@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +15,6 @@ from ur_energy_model.identification.least_squares import (
     MAX_BLOCKS,
     BlockedGram,
     Prior,
-    Solution,
     gram_matrices_by_joint,
     solve,
 )
@@ -31,84 +32,6 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import scaled_parameters
 from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.typing import Array, Mask
-
-# Friction scales of several sessions.
-#
-# Recordings of different days share an arm's torque constants and the form of its friction, but
-# not its level. A fit to several sessions therefore gives each a friction scale per joint,
-# alternating between parameters for given scales and scales for given parameters. Scales are
-# relative to the mean of the sessions.
-
-_ROUNDS = 4
-_WIDEST = 0.3
-"""Prior standard deviation of the scales."""
-_BOUNDS = (0.2, 5.0)
-
-
-@dataclass(frozen=True)
-class SessionBlocks:
-    """Gram matrices of one joint in one session.
-
-    Attributes:
-        blocks: of [regressor, measurement] per block of time [blocks, p + 1, p + 1].
-        counts: number of samples per block [blocks].
-    """
-
-    blocks: Array
-    counts: Array
-
-    def scaled(self, scale: float, which: Mask) -> Array:
-        """Blocks whose regressors [p] are multiplied with the scale where `which` is True."""
-        factors = np.append(np.where(which, scale, 1.0), 1.0)
-        return np.asarray(self.blocks * np.outer(factors, factors))
-
-    def scale(self, solution: Solution, which: Mask) -> float:
-        """Scale of the regressors `which` that fits the session best, the rest as fitted."""
-        gram = self.blocks.sum(axis=0)
-        p = len(which)
-        part = np.where(which, solution.coefficients, 0.0)
-        rest = solution.coefficients - part
-        square = float(part @ gram[:p, :p] @ part)
-        product = float(part @ (gram[:p, p] - gram[:p, :p] @ rest))
-        if square <= 0:
-            return 1.0
-        independent = solution.effective_samples / max(solution.samples, 1.0)
-        weight = square * independent / max(solution.residual**2, 1e-30)
-        return float(1.0 + (product / square - 1.0) * weight / (weight + 1.0 / _WIDEST**2))
-
-
-def session_scales(
-    sessions: Sequence[SessionBlocks],
-    prior: Prior,
-    which: Mask,
-    *,
-    applied: bool = True,
-) -> tuple[Array, Array]:
-    """Scales of one joint [sessions] with mean 1, and the blocks of all sessions to fit.
-
-    Args:
-        sessions: in which the joint moved.
-        prior: of the p coefficients.
-        which: coefficients that the scale multiplies [p].
-        applied: return the blocks under the scales. False where the law may explain differences
-            of the sessions by temperature; scales are then the remainder.
-    """
-    scales = np.ones(len(sessions))
-    if len(sessions) < 2 or not which.any():
-        return scales, _joined(sessions, scales, which)
-    counts = np.concatenate([session.counts for session in sessions])
-    for _ in range(_ROUNDS if applied else 1):
-        solution = solve(_joined(sessions, scales, which), prior, counts)
-        told = np.array([session.scale(solution, which) for session in sessions])
-        scales = np.clip(told, *_BOUNDS)
-        scales /= scales.mean()
-    return scales, _joined(sessions, scales if applied else np.ones(len(sessions)), which)
-
-
-def _joined(sessions: Sequence[SessionBlocks], scales: Array, which: Mask) -> Array:
-    pairs = zip(sessions, scales.tolist(), strict=True)
-    return np.concatenate([session.scaled(scale, which) for session, scale in pairs])
-
 
 # Candidate friction laws of a joint, and the choice among them by held-out errors.
 
@@ -142,6 +65,12 @@ class FrictionCandidate:
     law: FrictionLaw
     shape: tuple[tuple[str, float], ...]
 
+    def scaled(self, width: int) -> Mask:
+        """Coefficients [width] of (1/k_t, friction parameters / k_t, ...) that a session scales."""
+        out = np.zeros(width, dtype=bool)
+        out[1 : 1 + len(self.law.parameters)] = scaled_parameters(self.law.parameters)
+        return out
+
 
 def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
     """Laws to fit, with a logarithmic grid over the shape constants that are not fixed.
@@ -157,19 +86,17 @@ def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
         raise InputError(
             "--friction", f"unknown law '{friction}'", f"use auto or one of {', '.join(LAWS)}"
         )
-    laws = [
-        law
-        for name, law in LAWS.items()
-        if name == friction
-        or (friction == AUTO and name in AUTOMATIC and (warm or not law.uses_temperature))
-    ]
     out: list[FrictionCandidate] = []
-    for law in laws:
-        shapes: list[dict[str, float]] = [{}]
-        for name, (low, default, high) in law.shape.items():
-            values = [default] if low == high else list(np.geomspace(low, high, _GRID))
-            shapes = [{**shape, name: float(value)} for shape in shapes for value in values]
-        out.extend(FrictionCandidate(law, tuple(shape.items())) for shape in shapes)
+    for name, law in LAWS.items():
+        tried = friction == AUTO and name in AUTOMATIC and (warm or not law.uses_temperature)
+        if name == friction or tried:
+            grids = [
+                [default] if low == high else np.geomspace(low, high, _GRID).tolist()
+                for low, default, high in law.shape.values()
+            ]
+            for values in product(*grids):
+                shape = zip(law.shape, map(float, values), strict=True)
+                out.append(FrictionCandidate(law, tuple(shape)))
     return tuple(out)
 
 
@@ -182,10 +109,9 @@ def choose(errors: dict[str, Array]) -> tuple[str, str]:
     Args:
         errors: held-out mean squared residual [folds], A^2, by law name.
     """
-    order = sorted(errors, key=lambda name: LAWS[name].freedom)
     best = min(errors, key=lambda name: float(errors[name].mean()))
-    chosen = best
-    for name in order:
+    rms = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
+    for name in sorted(errors, key=lambda name: LAWS[name].freedom):
         extra = LAWS[best].freedom - LAWS[name].freedom
         if extra < 0 or name == best:
             continue
@@ -193,17 +119,13 @@ def choose(errors: dict[str, Array]) -> tuple[str, str]:
         scatter = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else 0.0
         allowance = (1 + GAIN_PER_PARAMETER) ** (2 * extra) - 1
         if loss.mean() <= max(scatter, allowance * errors[best].mean()):
-            chosen = name
-            break
-    rms = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
-    if chosen == best:
-        second = min((name for name in rms if name != best), key=rms.__getitem__, default=None)
-        against = "" if second is None else f" against {rms[second]:.4g} A of {second}"
-        return chosen, f"least held-out RMS, {rms[best]:.4g} A{against}"
-    return chosen, (
-        f"held-out RMS {rms[chosen]:.4g} A; {best} with more parameters gets {rms[best]:.4g} A, "
-        "which is within the scatter over folds or too small a gain"
-    )
+            return name, (
+                f"held-out RMS {rms[name]:.4g} A; {best} with more parameters gets "
+                f"{rms[best]:.4g} A, which is within the scatter over folds or too small a gain"
+            )
+    second = min((name for name in rms if name != best), key=rms.__getitem__, default=None)
+    against = "" if second is None else f" against {rms[second]:.4g} A of {second}"
+    return best, f"least held-out RMS, {rms[best]:.4g} A{against}"
 
 
 def clearly_better(errors: Array, than: Array) -> bool:
@@ -214,52 +136,72 @@ def clearly_better(errors: Array, than: Array) -> bool:
     return bool(gain.mean() > max(2.0 * scatter, allowance * than.mean()))
 
 
-@dataclass(frozen=True)
-class ScoredLaw:
-    """A candidate law of one joint with its held-out errors.
+# Friction scales of several sessions.
+#
+# Recordings of different days share an arm's torque constants and the form of its friction, but
+# not its level. A fit to several sessions therefore gives each a friction scale per joint,
+# alternating between parameters for given scales and scales for given parameters. Scales are
+# relative to the mean of the sessions.
+
+_ROUNDS = 4
+_WIDEST = 0.3
+"""Prior standard deviation of the scales."""
+_BOUNDS = (0.2, 5.0)
+
+
+class SessionBlocks(NamedTuple):
+    """Gram matrices of one joint in one session.
 
     Attributes:
-        candidate: law and shape.
-        sessions: Gram matrices of the sessions, unscaled.
-        blocks: Gram matrices of all sessions under their friction scales.
-        prior: of the coefficients.
-        errors: held-out mean squared residual [folds], A^2.
-        scales: friction scales [sessions].
+        blocks: of [regressor, measurement] per block of time [blocks, p + 1, p + 1].
+        counts: number of samples per block [blocks].
     """
 
-    candidate: FrictionCandidate
-    sessions: list[SessionBlocks]
     blocks: Array
-    prior: Prior
-    errors: Array
-    scales: Array
-
-    def with_final_scales(self) -> ScoredLaw:
-        """The same law, ready for the final fit.
-
-        Session scales enter unless the law explains differences by temperature.
-        """
-        applied = not self.candidate.law.uses_temperature
-        which = scaled_coefficients(self.candidate, len(self.prior.mean))
-        scales, blocks = session_scales(self.sessions, self.prior, which, applied=applied)
-        return replace(self, blocks=blocks, scales=scales)
+    counts: Array
 
 
-def scaled_coefficients(candidate: FrictionCandidate, width: int) -> Mask:
-    """Coefficients [width] of (1/k_t, friction parameters / k_t, ...) that a session scales."""
-    out = np.zeros(width, dtype=bool)
-    out[1 : 1 + len(candidate.law.parameters)] = scaled_parameters(candidate.law.parameters)
-    return out
+def session_scales(
+    sessions: Sequence[SessionBlocks],
+    prior: Prior,
+    which: Mask,
+    *,
+    applied: bool = True,
+) -> tuple[Array, Array]:
+    """Scales of one joint [sessions] with mean 1, and the blocks of all sessions to fit.
 
-
-def best_shapes(scored: Sequence[ScoredLaw]) -> dict[str, ScoredLaw]:
-    """The candidate with the least error of each law, by law name."""
-    best: dict[str, ScoredLaw] = {}
-    for entry in scored:
-        name = entry.candidate.law.name
-        if name not in best or entry.errors.mean() < best[name].errors.mean():
-            best[name] = entry
-    return best
+    Args:
+        sessions: in which the joint moved.
+        prior: of the p coefficients.
+        which: coefficients that the scale multiplies [p].
+        applied: return the blocks under the scales. False where the law may explain differences
+            of the sessions by temperature; scales are then the remainder.
+    """
+    p = len(which)
+    grams = [session.blocks.sum(axis=0) for session in sessions]
+    unscaled = np.concatenate([session.blocks for session in sessions])
+    counts = np.concatenate([session.counts for session in sessions])
+    owner = np.repeat(np.arange(len(sessions)), [len(session.counts) for session in sessions])
+    scales, blocks = np.ones(len(sessions)), unscaled
+    if len(sessions) < 2 or not which.any():
+        return scales, blocks
+    for _ in range(_ROUNDS if applied else 1):
+        solution = solve(blocks, prior, counts)
+        part = np.where(which, solution.coefficients, 0.0)
+        rest = solution.coefficients - part
+        independent = solution.effective_samples / max(solution.samples, 1.0)
+        for index, gram in enumerate(grams):  # the scale that fits best, the rest as fitted
+            square = float(part @ gram[:p, :p] @ part)
+            cross = float(part @ (gram[:p, p] - gram[:p, :p] @ rest))
+            weight = square * independent / max(solution.residual**2, 1e-30)
+            change = (cross / square - 1.0) if square > 0 else 0.0
+            scales[index] = 1.0 + change * weight / (weight + 1.0 / _WIDEST**2)
+        scales = np.clip(scales, *_BOUNDS)
+        scales /= scales.mean()
+        if applied:
+            factors = np.where(np.append(which, False), scales[owner, None], 1.0)
+            blocks = unscaled * factors[:, :, None] * factors[:, None]
+    return scales, blocks
 
 
 # Priors of a joint's torque constant and friction.
@@ -278,62 +220,37 @@ _VISCOUS_SHARE = 0.028
 def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
     """Prior of (1/k_t, friction parameters / k_t) of one joint.
 
-    Torque constant from the robot file; friction from the factory no-load calibration of
-    UR5e joints, scaled with the rated torque, and wide.
+    Torque constant from the robot file. Friction, motor side, from factory no-load calibrations of
+    UR5e joints, and wide: joint-side Coulomb friction near 4 % of the rated torque and viscous
+    friction near 2.8 % per rad/s, on the large and the small size alike. Without a rated torque
+    there is no prior of friction but for the asymmetry of load friction, and without a torque
+    constant none of anything but what the currents cannot separate from it.
     """
-    constant = robot.torque_constant[j]
-    if not np.isfinite(constant):
-        names = ("torque_constant", *law.parameters)
-        # No prior, except for what the currents cannot separate from the torque constant.
-        spread = [_NEGLIGIBLE if name == LOAD_ASYMMETRY else np.inf for name in names]
-        return Prior(np.zeros(len(names)), np.array(spread))
-    mean, std = nominal_friction(robot, j)
-    known = [(mean.get(name, 0.0), std[name]) for name in law.parameters]
-    return Prior(
-        np.array([1.0, *(value for value, _ in known)]) / constant,
-        np.array([TORQUE_CONSTANT_SPREAD, *(spread for _, spread in known)]) / constant,
-    )
-
-
-def nominal_friction(robot: RobotDescription, j: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Typical friction of a joint and its spread between arms, motor side.
-
-    Factory no-load calibrations of UR5e joints: joint-side Coulomb friction near 4 % of the rated
-    torque and viscous friction near 2.8 % per rad/s, on the large and the small size alike.
-
-    Returns:
-        Means and standard deviations by parameter name; infinite without a rated torque.
-    """
-    ratio = robot.gear_ratio[j]
-    rated = robot.max_torque[j]
+    constant, ratio, rated = robot.torque_constant[j], robot.gear_ratio[j], robot.max_torque[j]
+    known = bool(np.isfinite(constant))
     coulomb = _COULOMB_SHARE * rated / ratio
     viscous = _VISCOUS_SHARE * rated / ratio**2
     fastest = ratio * robot.max_velocity[j]
-    mean = {
-        "viscous": viscous,
-        "coulomb": coulomb,
-        "coulomb_direct": coulomb,
-        "coulomb_reverse": coulomb,
-        "power": viscous * ratio,
+    table = {  # mean and standard deviation between arms
+        "viscous": (viscous, viscous),
+        "coulomb": (coulomb, coulomb),
+        "coulomb_direct": (coulomb, coulomb),
+        "coulomb_reverse": (coulomb, coulomb),
+        "stribeck": (0.0, coulomb),
+        "power": (viscous * ratio, viscous * ratio),
+        LOAD: (0.0, _LOAD_SPREAD),
+        "square": (0.0, viscous / fastest),
+        "cubic": (0.0, viscous / fastest**2),
+        "viscous_temperature": (0.0, 0.05 * viscous),
+        "power_temperature": (0.0, 0.05 * viscous * ratio),
     }
-    std = {
-        "viscous": viscous,
-        "coulomb": coulomb,
-        "coulomb_direct": coulomb,
-        "coulomb_reverse": coulomb,
-        "stribeck": coulomb,
-        "power": viscous * ratio,
-        LOAD: _LOAD_SPREAD,
-        LOAD_ASYMMETRY: LOAD_ASYMMETRY_SPREAD,
-        "square": viscous / fastest,
-        "cubic": viscous / fastest**2,
-        "viscous_temperature": 0.05 * viscous,
-        "power_temperature": 0.05 * viscous * ratio,
-    }
-    if not np.isfinite(rated):
-        unknown = dict.fromkeys(std, np.inf)
-        return dict.fromkeys(mean, 0.0), {**unknown, LOAD_ASYMMETRY: LOAD_ASYMMETRY_SPREAD}
-    return mean, std
+    if not (known and np.isfinite(rated)):
+        table = dict.fromkeys(table, (0.0, np.inf))
+    table[LOAD_ASYMMETRY] = (0.0, LOAD_ASYMMETRY_SPREAD if known else _NEGLIGIBLE)
+    first = (1.0, TORQUE_CONSTANT_SPREAD) if known else (0.0, np.inf)
+    mean, std = np.array([first, *(table[name] for name in law.parameters)]).T
+    scale = constant if known else 1.0
+    return Prior(mean / scale, std / scale)
 
 
 # A model known before as the prior of the currents: its friction law, values and uncertainty.
@@ -366,9 +283,8 @@ class KnownFriction:
     def columns(self, point: OperatingPoint) -> Array:
         """Terms of each joint's law [samples, n, width]; zero beyond its parameters."""
         temperature = None if point.temperature is None else np.asarray(point.temperature)
-        terms = self._bank.regressors(point.speed, point.load, temperature)
         out = np.zeros((*point.speed.shape, self.width))
-        for j, own in enumerate(terms):
+        for j, own in enumerate(self._bank.regressors(point.speed, point.load, temperature)):
             out[:, j, : own.shape[1]] = own
         return out
 
@@ -424,32 +340,31 @@ class CurrentColumns:
         accelerations: bool,
         known: KnownFriction | None = None,
     ) -> None:
-        self._known = known
+        self._known, self._accelerations = known, accelerations
         self._terms: dict[tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]] = {}
         self._candidates: list[list[int]] = []
         for candidate in laws:
-            shape = dict(candidate.shape)
-            columns = [LOAD_COLUMN]
+            shape, columns = dict(candidate.shape), []
             for term in candidate.law.terms.values():
                 key = (term, tuple(shape[name] for name in term.uses))
                 column, _ = self._terms.setdefault(key, (len(self._terms) + 1, shape))
                 columns.append(column)
             self._candidates.append(columns)
-        self._accelerations = accelerations
         self._known_from = len(self._terms) + 1
         self.width = self._known_from + (0 if known is None else known.width) + 1 + accelerations
 
-    def of_candidate(self, index: int, with_inertia: bool) -> list[int]:
-        """Columns of one candidate, with that of the motor inertia if wanted and available."""
-        own = [self.width + ACCELERATION] if with_inertia and self._accelerations else []
-        return [*self._candidates[index], *own, self.width + CURRENT]
+    def of_law(self, index: int | None, j: int, with_inertia: bool) -> list[int]:
+        """Columns of a candidate, or of the law of a joint known before where `index` is None.
 
-    def of_known(self, j: int, with_inertia: bool) -> list[int]:
-        """Columns of a joint's friction as known before, with that of the motor inertia."""
-        count = 0 if self._known is None else self._known.counts[j]
+        The acceleration is among them if wanted and available.
+        """
+        if index is None:
+            count = 0 if self._known is None else self._known.counts[j]
+            terms = list(range(self._known_from, self._known_from + count))
+        else:
+            terms = self._candidates[index]
         own = [self.width + ACCELERATION] if with_inertia and self._accelerations else []
-        first = self._known_from
-        return [LOAD_COLUMN, *range(first, first + count), *own, self.width + CURRENT]
+        return [LOAD_COLUMN, *terms, *own, self.width + CURRENT]
 
     def columns(self, point: OperatingPoint, motion: FilteredMotion) -> Array:
         """All columns [samples, n, width] of a motion [samples, n]."""
@@ -521,20 +436,13 @@ class CurrentData:
             grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
             counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
 
-    def of_joint(self, j: int) -> list[SessionBlocks]:
-        """Sessions in which a joint moved."""
-        sessions = (self.sessions[number] for number in self.moved(j))
-        return [
-            SessionBlocks(grams.blocks[:, j], counts.blocks[:, j]) for grams, counts in sessions
-        ]
-
-    def moved(self, j: int) -> tuple[int, ...]:
-        """Numbers of these sessions."""
-        return tuple(
-            number
-            for number, (_, counts) in enumerate(self.sessions)
+    def of_joint(self, j: int) -> dict[int, SessionBlocks]:
+        """Sessions in which a joint moved, by their number."""
+        return {
+            number: SessionBlocks(grams.blocks[:, j], counts.blocks[:, j])
+            for number, (grams, counts) in enumerate(self.sessions)
             if len(counts) and counts.blocks[:, j].any()
-        )
+        }
 
     def with_inertia_changed(self, change: Array) -> CurrentData:
         """The same data with loads computed from other inertias.
@@ -544,9 +452,9 @@ class CurrentData:
         Args:
             change: of the reflected inertias [n], kg m^2; their columns are among the data.
         """
-        if not any(len(grams) for grams, _ in self.sessions):
+        width = next((g.blocks.shape[-1] for g, _ in self.sessions if len(g)), None)
+        if width is None:
             return self
-        width = next(g.blocks.shape[-1] for g, _ in self.sessions if len(g))
         matrix = np.repeat(np.eye(width)[None], len(change), axis=0)
         matrix[:, ACCELERATION, LOAD_COLUMN] = change
         moved = [(grams.transformed(matrix), counts) for grams, counts in self.sessions]

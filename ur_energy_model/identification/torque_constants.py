@@ -7,59 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.friction_data import ACCELERATION, CURRENT, FrictionCandidate
-from ur_energy_model.identification.friction_data import LOAD_COLUMN as LOAD
-from ur_energy_model.identification.least_squares import Prior, Solution, solve
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
-
-# Reflected inertia estimated together with the torque constant, from currents.
-#
-# Where target_moment does not determine the inertia J, the current needed for acceleration, J /
-# k_t * qdd / N, has a coefficient of its own with a prior on J.
-
-_SCALING_ROUNDS = 8
-_INVERSE, _EXCESS = 0, -1
-"""Coefficients: 1/k_t is the first, (inertia - nominal) / k_t the last."""
-
-
-@dataclass(frozen=True)
-class InertiaPrior:
-    """Reflected inertia of one joint before the currents are fitted, joint side.
-
-    Attributes:
-        value, std: [kg m^2].
-        nominal: inertia that the load was computed with [kg m^2].
-    """
-
-    value: float
-    std: float
-    nominal: float
-
-    def with_coefficient(self, prior: Prior, blocks: Array, counts: Array) -> Prior:
-        """The prior of the other coefficients with that of (inertia - nominal) / k_t at the end.
-
-        If the robot file has no k_t, the k_t that agrees with the inertia's prior sets the scale.
-
-        Args:
-            prior: of p coefficients, 1/k_t the first.
-            blocks: Gram matrices of regressor and measurement [blocks, p + 2, p + 2].
-            counts: number of samples per block [blocks].
-        """
-
-        def extended(inverse: float) -> Prior:
-            return prior.extended((self.value - self.nominal) * inverse, self.std * inverse)
-
-        if prior.mean[_INVERSE] > 0:
-            return extended(float(prior.mean[_INVERSE]))
-        others = [*range(len(prior.mean)), -1]
-        whole = extended(_positive(solve(blocks[:, others][:, :, others], prior, counts)))
-        for _ in range(_SCALING_ROUNDS):
-            whole = extended(_positive(solve(blocks, whole, counts)))
-        return whole
 
 
 @dataclass(frozen=True)
@@ -80,66 +31,6 @@ class InertiaFromCurrent:
     slope: float
     rest: float
     left_out: float
-
-    def inertia_at(self, inverse: float, change: float, variance: float) -> tuple[float, float]:
-        """Inertia and its standard deviation [kg m^2], joint side.
-
-        Args:
-            inverse: 1/k_t as regressed [A/(N m)].
-            change: of 1/k_t since the regression.
-            variance: of 1/k_t.
-        """
-        changed, excess = inverse + change, self.excess + self.slope * change
-        slope = (self.slope - excess / changed) / changed
-        spread = np.sqrt(self.rest / changed**2 + slope**2 * variance)
-        return max(self.nominal + excess / changed, 0.0), float(spread)
-
-
-def separate_inertia(
-    solution: Solution, gram: Array, nominal: float, systematic: float
-) -> tuple[Solution, InertiaFromCurrent]:
-    """The solution split into torque constant and friction, and the inertia.
-
-    Args:
-        solution: with the inertia's coefficient at the end.
-        gram: of all samples [p + 2, p + 2].
-        nominal: that the load was computed with [kg m^2].
-        systematic: RMS of the residual's systematic part [A].
-    """
-    covariance = solution.covariance
-    variance = float(covariance[_INVERSE, _INVERSE])
-    slope = float(covariance[_INVERSE, _EXCESS]) / variance
-    rest = max(float(covariance[_EXCESS, _EXCESS]) - slope**2 * variance, 0.0)
-    others = replace(
-        solution, coefficients=solution.coefficients[:-1], covariance=covariance[:-1, :-1]
-    )
-    # What the load shares with acceleration is in `slope`, and certain where k_t is.
-    accelerated = np.sqrt(gram[ACCELERATION, ACCELERATION] / solution.samples)
-    current = float(solution.coefficients[_INVERSE] * accelerated)
-    return others, InertiaFromCurrent(
-        nominal=nominal,
-        excess=float(solution.coefficients[_EXCESS]),
-        slope=slope,
-        rest=rest,
-        left_out=systematic / max(current, 1e-9),
-    )
-
-
-def _positive(solution: Solution) -> float:
-    """1/k_t of a solution, kept positive."""
-    return max(float(solution.coefficients[_INVERSE]), 1e-9)
-
-
-# Torque constant and friction of one joint, and how far systematic residuals limit them.
-
-FRICTION_ERROR = 0.015
-"""Model error of a joint's friction, relative: form of the law, and a delay of a millisecond or two
-between currents and speeds (from simulated arms with such delays)."""
-
-_NO_CURRENT = 1e-6
-"""A moving motor has more current than this (RMS) [A]."""
-_CLEAR = 3.0
-"""Standard deviations beyond which a wrong sign is not chance."""
 
 
 @dataclass(frozen=True)
@@ -203,124 +94,6 @@ def friction_from_coefficients(coefficients: Array, covariance: Array) -> tuple[
     # d(parameter) = d(coefficient)/inverse - parameter/inverse d(inverse)
     slopes = np.column_stack([-values / inverse, np.eye(len(values)) / inverse])
     return values, np.asarray(np.sqrt(np.diag(slopes @ covariance @ slopes.T)))
-
-
-def estimate_joint(
-    robot: RobotDescription,
-    j: int,
-    candidate: FrictionCandidate,
-    prior: Prior,
-    solution: Solution,
-    temperature: Array,
-) -> JointEstimate:
-    """Torque constant and friction of a joint from the solution of its regression.
-
-    Args:
-        robot: the arm, n joints.
-        j: index of the joint.
-        candidate: friction law and shape.
-        prior: of (1/k_t, friction parameters / k_t).
-        solution: of the same coefficients.
-        temperature: lowest and highest in the recordings [2], degC; NaN where not recorded.
-    """
-    law = candidate.law
-    form = FRICTION_ERROR * np.append(0.0, solution.coefficients[1:])
-    solution = replace(solution, covariance=solution.covariance + np.outer(form, form))
-    constant = 1.0 / solution.coefficients[0]
-    deviation = float(solution.std[0] * constant**2)
-    parameters, parameter_std = friction_from_coefficients(
-        solution.coefficients, solution.covariance
-    )
-    determined = solution.std < 0.5 * prior.std
-    names = ("torque_constant", *law.parameters)
-    low, high = temperature.tolist()
-    model = robot.friction_temperature_model[j]
-    uses_model = law.name == "temperature_exponential" and bool(np.isfinite(model).all())
-    return JointEstimate(
-        torque_constant=float(constant),
-        torque_constant_std=deviation,
-        friction=Friction(
-            law,
-            dict(zip(law.parameters, parameters.tolist(), strict=True)),
-            dict(candidate.shape),
-            (model[0], model[1], model[2], model[3]) if uses_model else None,
-            (low, high) if np.isfinite(temperature).all() else None,
-        ),
-        friction_std=dict(zip(law.parameters, parameter_std.tolist(), strict=True)),
-        covariance=solution.covariance,
-        source={
-            name: "current" if known else "prior"
-            for name, known in zip(names, determined, strict=True)
-        },
-        residual=solution.residual,
-        effective_samples=solution.effective_samples,
-        regressed_constant=float(constant),
-        regressed_std=deviation,
-    )
-
-
-def refuse_impossible(name: str, solution: Solution, gram: Array) -> None:
-    """Refuse currents that no motor has.
-
-    Args:
-        name: of the joint.
-        solution: of its regression.
-        gram: Gram matrix of all samples.
-
-    Raises:
-        IdentificationError: no current in motion, or one that does not rise with torque.
-    """
-    if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
-        raise IdentificationError(
-            f"{name}: actual_current stays zero while the joint moves; check the recorder and "
-            "record again"
-        )
-    if -_CLEAR * solution.std[0] < solution.coefficients[0] <= 0:
-        raise IdentificationError(
-            f"{name}: its currents do not show a torque constant; check that actual_current is "
-            "this robot's, and record longer with faster starts and stops of this joint, or add "
-            "drive.torque_constant to the robot file if it has none"
-        )
-    if not solution.coefficients[0] > 0:
-        raise IdentificationError(
-            f"{name}: current falls as torque rises; check that the recording is of this "
-            "robot, mounted and loaded as stated (--gravity, --payload)"
-        )
-
-
-def systematic_rms(solution: Solution, memory: float) -> float:
-    """RMS of the residual's systematic part [A].
-
-    Residuals correlated for longer than filtered white noise would be count as systematic.
-
-    Args:
-        solution: of the fit.
-        memory: samples over which the filter correlates white noise.
-    """
-    share = 1.0 - memory * solution.effective_samples / solution.samples
-    return float(solution.residual * np.sqrt(max(share, 0.0)))
-
-
-def load_share_unexplained(
-    solution: Solution, gram: Array, systematic: float, inertia_spread: float | None
-) -> float:
-    """Systematic residual (RMS) over the current that determines the scale of the load (RMS).
-
-    Args:
-        solution: of the fit.
-        gram: Gram matrix of all samples.
-        systematic: RMS of the residual's systematic part [A].
-        inertia_spread: relative prior deviation of the inertia where it is fitted too, else None.
-            If it is fitted, the scale follows from the load that acceleration does not explain,
-            or from the prior of the inertia, whichever is more exact.
-    """
-    scale = solution.coefficients[0] / np.sqrt(solution.samples)
-    ratio = float(systematic / max(scale * np.sqrt(gram[LOAD, LOAD]), 1e-9))
-    if inertia_spread is None:
-        return ratio
-    shared = gram[LOAD, ACCELERATION] ** 2 / max(gram[ACCELERATION, ACCELERATION], 1e-30)
-    own = scale * np.sqrt(max(gram[LOAD, LOAD] - shared, 0.0))
-    return min(float(systematic / max(own, 1e-9)), float(np.hypot(ratio, inertia_spread)))
 
 
 MODEL_ERROR = 0.01
@@ -506,7 +279,11 @@ def reflected_inertia(
     regressed += (fit.unexplained_over_load * inverse) ** 2
     scaled = (_load_scale_error(fit) * inverse) ** 2
     change = (1.0 / fit.torque_constant - inverse) * regressed / (regressed + scaled)
-    value, std = fit.inertia.inertia_at(inverse, change, float(fit.covariance[0, 0]))
+    found, changed = fit.inertia, inverse + change
+    excess = found.excess + found.slope * change
+    value = max(found.nominal + excess / changed, 0.0)
+    slope = (found.slope - excess / changed) / changed
+    std = float(np.sqrt(found.rest / changed**2 + slope**2 * float(fit.covariance[0, 0])))
     data = max(1.0 / max(std, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
     if data == 0.0:
         return value, std
