@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,182 +15,139 @@ from ur_energy_model.identification.base_parameter_bags import identify_base_par
 from ur_energy_model.identification.base_parameters import (
     BaseParameterFit,
     FullRegressor,
-    Regrouping,
     regroup,
     snapped_to_axis,
 )
 from ur_energy_model.identification.physical_consistency import nearest_possible, pseudo_inertia
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.setup import Setup, entries_of, inertial_parameters
 from ur_energy_model.papers.protocol import paper
-from ur_energy_model.telemetry.samples import Telemetry
 
-Make = Callable[..., Telemetry]
-
-UPRIGHT = np.array([0.0, 0.0, -9.82])
+UR5E = load_robot("ur5e")
+UPRIGHT, TILTED = np.array([0.0, 0.0, -9.82]), np.array([0.0, 6.94, -6.94])
 FRICTION = {"coulomb": 4.0, "viscous": 3.0}
 
 
 def fit_of(
-    robot: RobotDescription,
-    made: Telemetry,
+    robot: RobotDescription = UR5E,
     gravity: np.ndarray = UPRIGHT,
-    source: Literal["current", "target_moment"] = "current",
+    source: Any = "current",
+    **options: Any,
 ) -> BaseParameterFit:
-    fit = BaseParameterFit(
-        robot, gravity, torque_source=source, torque_constant=np.full(robot.dof, 0.1)
-    )
+    """A fit with one recording."""
+    values = {} if source == "target_moment" else FRICTION
+    made = made_up_recording(robot, setup=Setup(gravity), **values, **options)
+    constant = np.full(robot.dof, 0.1)
+    fit = BaseParameterFit(robot, gravity, torque_source=source, torque_constant=constant)
     for motion in filtered_motions([made], robot.dof, 20.0, 0.01):
         fit.accumulate(motion)
     return fit
 
 
-def truth(fit: BaseParameterFit, coulomb: float, viscous: float) -> np.ndarray:
-    """Base values of the robot file's parameters with these frictions."""
+def truth(fit: BaseParameterFit) -> np.ndarray:
+    """Base values of the robot file's parameters, with FRICTION where the fit has friction."""
     full = fit.regressor.nominal()
-    names = fit.regressor.names
-    full[[name.startswith("fc") for name in names]] = coulomb
-    full[[name.startswith("fv") for name in names]] = viscous
+    for kind, value in (("fc", FRICTION["coulomb"]), ("fv", FRICTION["viscous"])):
+        full[[name.startswith(kind) for name in fit.regressor.names]] = value
     return fit.regrouping.combination @ full
 
 
-class TestRegrouping:
-    @pytest.mark.parametrize(
-        ("name", "friction", "rank"),
-        [
-            # 36 inertial + 12 friction + 4 motor inertias (Raviola et al. 2021).
-            ("ur5", True, 52),
-            ("ur5", False, 40),
-            ("ur10e", True, 52),
-            ("ur3e", True, 52),
-            # Seven joints: 43 inertial + 14 friction + 5 motor inertias.
-            ("gen3", True, 62),
-            ("fr3", True, 62),
-        ],
+@pytest.mark.parametrize(
+    ("name", "friction", "gravity", "rank"),
+    [
+        # 36 inertial + 12 friction + 4 motor inertias (Raviola et al. 2021).
+        ("ur5", True, UPRIGHT, 52),
+        ("ur5", False, UPRIGHT, 40),
+        ("ur5", True, TILTED, 54),
+        # Seven joints: 43 inertial + 14 friction + 5 motor inertias.
+        ("gen3", True, UPRIGHT, 62),
+        ("fr3", True, UPRIGHT, 62),
+    ],
+)
+def test_base_parameters_explain_the_full_torque(
+    name: str, friction: bool, gravity: np.ndarray, rank: int
+) -> None:
+    """At states that the regrouping has not seen."""
+    regressor = FullRegressor(load_robot(name), gravity, friction)
+    found = regroup(regressor)
+    assert found.rank == rank
+    assert found.singular_values[rank] < 1e-10 * found.singular_values[rank - 1]
+    assert ("mx_1" in {found.names[k] for k in found.base}) == (gravity is TILTED)
+    random = np.random.default_rng(99)
+    q, qd, qdd = random.normal(0, 2, (3, 30, regressor.robot.dof))
+    full = regressor(q, qd, qdd)
+    values = random.normal(0, 1, full.shape[-1])
+    assert np.allclose(full @ values, full[:, :, found.base] @ (found.combination @ values))
+
+
+@pytest.mark.parametrize(("gravity", "rank"), [(UPRIGHT, 52), (TILTED, 54)])
+def test_recovers_the_truth(gravity: np.ndarray, rank: int) -> None:
+    """Also as physically possible parameters, and on another motion."""
+    fit = fit_of(gravity=gravity, noise=0.3)
+    found, expected = fit.solve(), truth(fit)
+    assert found.regrouping.rank == rank
+    assert found.condition_number < 500
+    assert (found.torque_r2 > 0.99).all()
+    frictions = [text.startswith("f") for text in found.regrouping.expressions]
+    assert np.allclose(found.values[frictions], expected[frictions], rtol=0.05)
+    assert np.abs(found.values - expected).max() < 0.5
+    links = found.consistent.reshape(6, 13)
+    assert min(np.linalg.eigvalsh(pseudo_inertia(link[:10]))[0] for link in links) > -1e-7
+    assert (links[:, 10:] > -1e-7).all()
+    assert np.allclose(found.consistent_rms, found.torque_rms, rtol=0.05)
+    check = fit_of(gravity=gravity, noise=0.3, seed=2).verify(found.values)
+    assert (check.torque_r2 > 0.98).all()
+    assert check.normalised_error == pytest.approx(found.normalised_error, rel=0.3)
+
+
+def test_target_moment_gives_the_controllers_own_parameters() -> None:
+    fit = fit_of(load_robot("ur10e"), source="target_moment")
+    assert np.allclose(fit.solve().values, truth(fit), atol=0.02)
+
+
+def test_standard_deviations_cover_the_truth() -> None:
+    inside = []
+    for seed in range(8):
+        fit = fit_of(noise=2.0, seed=seed)
+        found = fit.solve()
+        inside.append(np.abs(found.values - truth(fit)) < 1.96 * found.std)
+    assert 0.88 <= np.mean(inside) <= 1.0
+
+
+def test_weighting_beats_ordinary_least_squares() -> None:
+    """Noise that differs between joints is what weights are for."""
+    errors = []
+    for seed in range(4):
+        fit = fit_of(noise=np.array([5.0, 5.0, 5.0, 0.05, 0.05, 0.05]), seed=seed)
+        found, expected = fit.solve(), truth(fit)
+        wrist = [text.split()[0][-1] in "456" for text in found.regrouping.expressions]
+        errors.append((np.stack([found.ordinary, found.values]) - expected)[:, wrist])
+    ordinary, weighted = np.std(errors, axis=(0, 2))
+    assert weighted < 0.5 * ordinary
+
+
+def test_possible_values_stay_and_impossible_ones_move_to_possible_ones() -> None:
+    """The second is one link with a negative inertia and a negative motor inertia asked for."""
+    regressor = FullRegressor(load_robot("ur10e"), UPRIGHT)
+    groups, nominal = regroup(regressor), regressor.nominal()
+    asked = groups.combination @ (1.1 * nominal)
+    found = nearest_possible(
+        1e8 * np.eye(groups.rank), groups.combination, asked, nominal, np.ones(len(nominal)), 6
     )
-    def test_ranks(self, name: str, friction: bool, rank: int) -> None:
-        found = regroup(FullRegressor(load_robot(name), UPRIGHT, friction))
-        assert found.rank == rank
-        ahead, behind = found.singular_values[rank - 1], found.singular_values[rank]
-        assert behind < 1e-10 * ahead
-
-    def test_a_tilted_base_shows_two_more(self) -> None:
-        found = regroup(FullRegressor(load_robot("ur5"), np.array([0.0, 6.94, -6.94])))
-        assert found.rank == 54
-        upright = regroup(FullRegressor(load_robot("ur5"), UPRIGHT))
-        more = {found.names[k] for k in found.base} - {upright.names[k] for k in upright.base}
-        assert len(more) == 2
-        assert "mx_1" in more
-
-    @pytest.mark.parametrize("name", ["ur5e", "gen3", "fr3"])
-    def test_base_parameters_explain_the_full_torque(self, name: str) -> None:
-        """At states that the regrouping has not seen."""
-        regressor = FullRegressor(load_robot(name), UPRIGHT)
-        found = regroup(regressor)
-        random = np.random.default_rng(99)
-        q, qd, qdd = random.normal(0, 2, (3, 30, regressor.robot.dof))
-        full = regressor(q, qd, qdd)
-        values = random.normal(0, 1, full.shape[-1])
-        assert np.allclose(full @ values, full[:, :, found.base] @ (found.combination @ values))
+    assert np.allclose(groups.combination @ found, asked, atol=1e-4)
+    asked, nominal = np.zeros(11), np.zeros(11)
+    asked[[0, 4, 6, 9, 10]], nominal[[0, 4, 6, 9, 10]] = (1.0, -1.0, 2.0, 2.0, -3.0), 1.0
+    found = nearest_possible(1e6 * np.eye(11), np.eye(11), asked, nominal, np.ones(11), 1)
+    assert np.linalg.eigvalsh(pseudo_inertia(found[:10]))[0] > -1e-6
+    assert found[[0, 10]] == pytest.approx([1.0, 0.0], abs=1e-2)
 
 
-class TestFit:
-    def test_recovers_the_truth(self, recording: Make) -> None:
-        robot = load_robot("ur5e")
-        fit = fit_of(robot, recording(robot, noise=0.3, **FRICTION))
-        found = fit.solve()
-        expected = truth(fit, **FRICTION)
-        assert found.regrouping.rank == 52
-        assert found.condition_number < 300
-        assert (found.torque_r2 > 0.99).all()
-        frictions = [text.startswith("f") for text in found.regrouping.expressions]
-        assert np.allclose(found.values[frictions], expected[frictions], rtol=0.05)
-        assert np.abs(found.values - expected).max() < 0.3
-
-    def test_target_moment_gives_the_controllers_own_parameters(self, recording: Make) -> None:
-        robot = load_robot("ur10e")
-        fit = fit_of(robot, recording(robot), source="target_moment")
-        found = fit.solve()
-        assert found.regrouping.rank == 40
-        assert np.allclose(found.values, truth(fit, 0, 0), atol=0.02)
-
-    def test_standard_deviations_cover_the_truth(self, recording: Make) -> None:
-        robot = load_robot("ur5e")
-        inside = []
-        for seed in range(8):
-            fit = fit_of(robot, recording(robot, noise=2.0, seed=seed, **FRICTION))
-            found = fit.solve()
-            inside.append(np.abs(found.values - truth(fit, **FRICTION)) < 1.96 * found.std)
-        assert 0.88 <= np.mean(inside) <= 1.0
-
-    def test_weighting_beats_ordinary_least_squares(self, recording: Make) -> None:
-        """Noise that differs between joints is what weights are for."""
-        robot = load_robot("ur5e")
-        noise = np.array([5.0, 5.0, 5.0, 0.05, 0.05, 0.05])
-        ordinary, weighted = [], []
-        for seed in range(4):
-            fit = fit_of(robot, recording(robot, noise=noise, seed=seed, **FRICTION))
-            found, expected = fit.solve(), truth(fit, **FRICTION)
-            wrist = [text.split()[0][-1] in "456" for text in found.regrouping.expressions]
-            ordinary.append(found.ordinary[wrist] - expected[wrist])
-            weighted.append(found.values[wrist] - expected[wrist])
-        assert np.std(weighted) < 0.5 * np.std(ordinary)
-
-    def test_verifies_on_another_motion(self, recording: Make) -> None:
-        robot = load_robot("ur5e")
-        found = fit_of(robot, recording(robot, noise=0.5, seed=1, **FRICTION)).solve()
-        other = fit_of(robot, recording(robot, noise=0.5, seed=2, **FRICTION))
-        check = other.verify(found.values)
-        assert (check.torque_r2 > 0.98).all()
-        assert check.normalised_error == pytest.approx(found.normalised_error, rel=0.3)
-
-
-class TestPhysicalConsistency:
-    def test_fitted_arm_is_possible_and_fits_as_well(self, recording: Make) -> None:
-        robot = load_robot("ur5e")
-        found = fit_of(robot, recording(robot, noise=1.0, **FRICTION)).solve()
-        links = found.consistent.reshape(6, 13)
-        for parameters in links:
-            assert np.linalg.eigvalsh(pseudo_inertia(parameters[:10]))[0] > -1e-7
-        assert (links[:, 10:] > -1e-7).all()
-        assert np.allclose(found.consistent_rms, found.torque_rms, rtol=0.05)
-
-    def test_values_that_are_possible_stay(self) -> None:
-        regressor = FullRegressor(load_robot("ur10e"), UPRIGHT)
-        groups: Regrouping = regroup(regressor)
-        nominal = regressor.nominal()
-        other = nominal * 1.1
-        found = nearest_possible(
-            1e8 * np.eye(groups.rank),
-            groups.combination,
-            groups.combination @ other,
-            nominal,
-            np.full(len(nominal), 1.0),
-            6,
-        )
-        assert np.allclose(groups.combination @ found, groups.combination @ other, atol=1e-4)
-
-    def test_impossible_values_move_to_possible_ones(self) -> None:
-        """One link with a negative inertia asked for."""
-        base = np.eye(11)
-        asked = np.zeros(11)
-        asked[[0, 4, 6, 9, 10]] = 1.0, -1.0, 2.0, 2.0, -3.0
-        nominal = np.zeros(11)
-        nominal[[0, 4, 6, 9, 10]] = 1.0
-        found = nearest_possible(1e6 * np.eye(11), base, asked, nominal, np.ones(11), 1)
-        assert np.linalg.eigvalsh(pseudo_inertia(found[:10]))[0] > -1e-6
-        assert found[10] == pytest.approx(0.0, abs=1e-3)
-        assert found[0] == pytest.approx(1.0, abs=1e-2)
-
-    def test_pseudo_inertia_of_a_known_body(self) -> None:
-        """A point mass has the matrix m [r; 1] [r; 1]'."""
-        mass, place = 2.0, np.array([0.1, -0.2, 0.3])
-        tensor = mass * ((place @ place) * np.eye(3) - np.outer(place, place))
-        entries = tensor[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
-        ray = np.append(place, 1.0)
-        expected = mass * np.outer(ray, ray)
-        found = pseudo_inertia(np.concatenate([[mass], mass * place, entries]))
-        assert np.allclose(found, expected)
+def test_pseudo_inertia_of_a_point_mass() -> None:
+    """It is m [r; 1] [r; 1]'."""
+    mass, place = 2.0, np.array([0.1, -0.2, 0.3])
+    ray = np.append(place, 1.0)
+    point = inertial_parameters(mass, place, entries_of(np.zeros((3, 3))))
+    assert np.allclose(pseudo_inertia(point), mass * np.outer(ray, ray))
 
 
 @pytest.mark.parametrize(
@@ -206,53 +162,35 @@ def test_mountings_close_to_an_axis_count_as_on_it(gravity, expected) -> None:
     assert np.allclose(snapped_to_axis(np.array(gravity)), expected, atol=1e-4)
 
 
-def test_tilted_mounting_is_fitted_as_such(recording: Make) -> None:
-    robot, gravity = load_robot("ur5e"), np.array([0.0, 6.94, -6.94])
-    fit = fit_of(robot, recording(robot, setup=Setup(gravity), noise=0.3, **FRICTION), gravity)
-    found = fit.solve()
-    assert found.regrouping.rank == 54
-    assert (found.torque_r2 > 0.99).all()
-
-
-ROBOT = load_robot("qin2024")
-PUBLISHED = paper("s4")
-REGRESSOR = FullRegressor(ROBOT, np.array([0.0, 0.0, -9.8]), friction=False, motor_inertia=False)
-
-
-def test_the_base_parameters_of_the_paper_have_its_theoretical_values() -> None:
-    grouping = regroup(REGRESSOR, PUBLISHED["base_names"])
+def test_base_parameters_of_a_paper_have_its_theoretical_values() -> None:
+    """Its columns and our own give the same torque."""
+    robot, published = load_robot("qin2024"), paper("s4")
+    gravity = np.array([0.0, 0.0, -9.8])
+    regressor = FullRegressor(robot, gravity, friction=False, motor_inertia=False)
+    grouping = regroup(regressor, published["base_names"])
     assert grouping.rank == 36
-    values = grouping.combination @ REGRESSOR.nominal()
-    names = [grouping.names[column] for column in grouping.base]
-    theirs = dict(zip(PUBLISHED["base_names"], PUBLISHED["theoretical"], strict=True))
-    assert values == pytest.approx([theirs[name] for name in names], abs=0.01)
-
-
-def test_chosen_and_own_base_columns_give_the_same_torque() -> None:
-    random = np.random.default_rng(1)
-    q, qd, qdd = random.uniform(-1, 1, (3, 20, ROBOT.dof))
-    full = REGRESSOR(q, qd, qdd)
-    for names in (None, PUBLISHED["base_names"]):
-        grouping = regroup(REGRESSOR, names)
-        torque = full[:, :, grouping.base] @ (grouping.combination @ REGRESSOR.nominal())
-        np.testing.assert_allclose(torque, full @ REGRESSOR.nominal(), rtol=1e-6, atol=1e-6)
+    theirs = dict(zip(published["base_names"], published["theoretical"], strict=True))
+    expected = [theirs[grouping.names[column]] for column in grouping.base]
+    assert grouping.combination @ regressor.nominal() == pytest.approx(expected, abs=0.01)
+    q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 20, robot.dof))
+    full = regressor(q, qd, qdd)
+    for own in (grouping, regroup(regressor)):
+        torque = full[:, :, own.base] @ (own.combination @ regressor.nominal())
+        np.testing.assert_allclose(torque, full @ regressor.nominal(), rtol=1e-6, atol=1e-6)
 
 
 def test_of_a_validation_bag_every_point_counts_with_all_its_joints(tmp_path: Path) -> None:
     """Torque errors of known size: the value is their RMS times sqrt(n / N)."""
-    robot = replace(load_robot("ur5e"), torque_constant=np.full(6, 0.1))
-    noise, rate = 0.5, 100.0
+    robot = replace(UR5E, torque_constant=np.full(6, 0.1))
+    options = {"rate": 100.0, "noise": 0.5, "coulomb": 2.0, "viscous": 1.5}
     bags = [
-        write_bag(
-            tmp_path / f"bag_{seed}",
-            made_up_recording(robot, rate=rate, noise=noise, coulomb=2.0, viscous=1.5, seed=seed),
-        )
+        write_bag(tmp_path / f"bag_{seed}", made_up_recording(robot, seed=seed, **options))
         for seed in (1, 2)
     ]
     found = identify_base_parameters(bags[:1], robot, validate=bags[1:])
     error = found.published_error
     assert error is not None
     assert error.points == 4000
-    assert error.rate == pytest.approx(rate)
-    assert error.value == pytest.approx(noise * np.sqrt(6 / error.points), rel=0.25)
+    assert error.rate == pytest.approx(100.0)
+    assert error.value == pytest.approx(0.5 * np.sqrt(6 / error.points), rel=0.25)
     assert error.value > found.normalised_error  # divided by six rows a point, and filtered

@@ -69,7 +69,7 @@ def true_model(robot: RobotDescription, gains: Any = 1.0, std: Any = 0.005) -> E
 
 def made(robot: RobotDescription, load: Payload = LOAD, **options: Any) -> Telemetry:
     """No payload is set in the controller; the arm carries this one."""
-    values = {"noise": 0.5, "coulomb": COULOMB, "viscous": VISCOUS, "seconds": 20.0, **options}
+    values = {"noise": 0.5, "coulomb": COULOMB, "viscous": VISCOUS, **options}
     return made_up_recording(robot, setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, load), **values)
 
 

@@ -52,10 +52,6 @@ def test_the_file_is_what_the_command_makes(name: str) -> None:
         assert stored[place] == expected, f"{place}: run python -m tools.generic_models"
 
 
-def test_every_universal_robots_arm_has_one() -> None:
-    assert generic_models() == tuple(sorted(ARMS))
-
-
 def test_it_is_generic_until_it_is_identified(tmp_path: Path) -> None:
     model = generic_model("ur5e")
     assert is_generic(model)
@@ -84,6 +80,7 @@ def test_other_robots_are_told_what_to_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ARMS)
 def test_spreads_are_those_between_arms(name: str) -> None:
+    assert name in generic_models()
     model, robot = generic_model(name), load_robot(name)
     assert model.dof == robot.dof
     assert model.sessions.standby > 3.0

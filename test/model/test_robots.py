@@ -16,10 +16,6 @@ from ur_energy_model.model.robots import available_robots, load_robot
 UNIVERSAL = ["ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30"]
 
 
-def test_the_arms_of_the_package() -> None:
-    assert set(available_robots()) >= {*UNIVERSAL, "gen3", "fr3"}
-
-
 def test_source_loads_the_same_description(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(config_file("robots", "ur5e.yaml").read_text().replace("8.058", "9.0"))
@@ -41,58 +37,25 @@ def test_robot_files_are_complete(name: str) -> None:
     assert np.isfinite(torque).all()
 
 
-@pytest.mark.parametrize("name", UNIVERSAL)
+@pytest.mark.parametrize("name", [*UNIVERSAL, "gen3", "fr3"])
 def test_values_are_the_published_ones(facts: Path, name: str) -> None:
-    published = yaml.safe_load((facts / "ur_robots.yaml").read_text())[name]
-    robot = load_robot(name)
-    assert np.allclose(robot.d, published["dh"]["d"])
-    assert np.allclose(robot.a, published["dh"]["a"])
-    assert np.allclose(robot.alpha, published["dh"]["alpha"])
-    assert np.allclose(robot.mass, published["mass"])
-    assert np.allclose(robot.center_of_mass, published["center_of_mass"])
-    assert np.allclose(robot.max_velocity, published["max_joint_velocity"])
-
-
-@pytest.mark.parametrize("name", ["gen3", "fr3"])
-def test_values_of_other_arms_are_the_published_ones(facts: Path, name: str) -> None:
-    published = yaml.safe_load((facts / "other_arms.yaml").read_text())[name]
-    robot = load_robot(name)
-    assert robot.convention == published["convention"]
-    assert np.allclose(robot.d, published["d"])
-    assert np.allclose(robot.a, published["a"])
-    assert np.allclose(robot.alpha, np.pi * np.array(published["alpha_over_pi"]))
-    assert np.allclose(robot.mass, published["mass"])
-    assert np.allclose(robot.center_of_mass, published["center_of_mass"])
+    robot, universal = load_robot(name), name in UNIVERSAL
+    source = "ur_robots.yaml" if universal else "other_arms.yaml"
+    published = yaml.safe_load((facts / source).read_text())[name]
+    if universal:
+        published |= published.pop("dh")
+        assert np.allclose(robot.max_velocity, published["max_joint_velocity"])
+    else:
+        published["alpha"] = np.pi * np.array(published["alpha_over_pi"])
+        assert robot.convention == published["convention"]
+    for key in ("d", "a", "alpha", "mass", "center_of_mass"):
+        assert np.allclose(getattr(robot, key), published[key])
 
 
 def test_known_reach_of_the_ur5e() -> None:
     """Extended along x at the zero position; the data sheet's working radius is 850 mm."""
     flange = ArmDynamics(load_robot("ur5e")).flange_pose(np.zeros((1, 6)))[0]
     assert np.allclose(flange[:3, 3], [-0.8172, -0.2329, 0.0628], atol=1e-9)
-
-
-def test_reflected_inertia_is_the_rotor_seen_through_the_gear() -> None:
-    assert np.allclose(
-        load_robot("ur10e").reflected_inertia, [6.02, 6.02, 1.915, 0.612, 0.612, 0.612], rtol=1e-3
-    )
-
-
-def test_a_users_robot_file(tmp_path: Path) -> None:
-    content = yaml.safe_load(config_file("robots", "ur5e.yaml").read_text())
-    content["name"] = "mine"
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(content))
-    assert load_robot(path).name == "mine"
-
-
-def set_at(content: dict, key: str, value: object) -> None:
-    *parents, last = key.split(".")
-    for part in parents:
-        content = content[part]
-    if value is KeyError:
-        del content[last]
-    else:
-        content[last] = value
 
 
 @pytest.mark.parametrize(
@@ -116,7 +79,13 @@ def set_at(content: dict, key: str, value: object) -> None:
 )
 def test_faulty_files_name_the_key(tmp_path: Path, key: str, value: object, problem: str) -> None:
     content = yaml.safe_load(config_file("robots", "ur5e.yaml").read_text())
-    set_at(content, key, value)
+    *parents, last = key.split(".")
+    place = content
+    for part in parents:
+        place = place[part]
+    place[last] = value
+    if value is KeyError:
+        del place[last]
     path = tmp_path / "faulty.yaml"
     path.write_text(yaml.safe_dump(content))
     with pytest.raises(RobotFileError) as refusal:
@@ -126,16 +95,20 @@ def test_faulty_files_name_the_key(tmp_path: Path, key: str, value: object, prob
     assert refusal.value.field is not None
 
 
-def test_unreadable_files_and_unknown_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(None, "cannot be read"), ("just words", "generic_models"), ("a: [1, 2", "not YAML")],
+)
+def test_unreadable_files(tmp_path: Path, content: str | None, problem: str) -> None:
+    path = tmp_path / "some.yaml"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(RobotFileError, match=problem):
+        load_robot(path)
+
+
+def test_unknown_names() -> None:
     with pytest.raises(RobotFileError, match="ur10e, ur16e"):
         load_robot("ur6")
-    with pytest.raises(RobotFileError, match="cannot be read"):
-        load_robot(tmp_path / "none.yaml")
-    (tmp_path / "text.yaml").write_text("just words")
-    with pytest.raises(RobotFileError, match="generic_models"):
-        load_robot(tmp_path / "text.yaml")
-    (tmp_path / "broken.yaml").write_text("a: [1, 2")
-    with pytest.raises(RobotFileError, match="not YAML"):
-        load_robot(tmp_path / "broken.yaml")
     with pytest.raises(RobotFileError):
         load_robot("../robots/ur5e")

@@ -195,10 +195,8 @@ class CurrentRegression:
             reason += "as known before"
         else:
             name = "coulomb_viscous" if self.friction == AUTO else self.friction
-            prior, candidate = (
-                current_prior(self.robot, LAWS[name], j),
-                candidates(name, warm=True)[0],
-            )
+            candidate = candidates(name, warm=True)[0]
+            prior = current_prior(self.robot, candidate.law, j)
             reason += "robot file and typical friction"
             if not np.isfinite(prior.std).all():
                 raise IdentificationError(

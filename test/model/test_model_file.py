@@ -14,7 +14,7 @@ from test.model.made_up import ROBOT, N, made_up_model, motion, with_tensors
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.document import document
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.energy_model import PayloadCalibration
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.sessions import SessionSpread
 
@@ -37,16 +37,13 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
     assert loaded.provenance == model.provenance
 
 
-@pytest.mark.parametrize("made", [made_up_model, with_tensors])
-def test_the_order_of_keys_does_not_matter(tmp_path: Path, made: Callable[[], EnergyModel]) -> None:
+def test_the_order_of_keys_does_not_matter(tmp_path: Path) -> None:
     """As of a file that another program has sorted; joints are known by their names."""
-    spread = SessionSpread(1.2, np.linspace(0.02, 0.07, N), 3)
-    save_model(replace(made(), sessions=spread), tmp_path / "m.yaml")
+    save_model(with_tensors(), tmp_path / "m.yaml")
     content = yaml.safe_load((tmp_path / "m.yaml").read_text())
     (tmp_path / "sorted.yaml").write_text(yaml.safe_dump(content, sort_keys=True))
     first, second = (load_model(tmp_path / name) for name in ("m.yaml", "sorted.yaml"))
     assert document(second) == document(first)
-    assert [joint.name for joint in second.joints] == [joint.name for joint in first.joints]
 
 
 def test_files_without_sessions_have_the_prior_spread(tmp_path: Path) -> None:
@@ -92,13 +89,18 @@ Change = Callable[[str], str]
         (lambda t: t.replace("robot: ur5e", "robot: [" * 400 + "]" * 400), "nested"),
         (lambda t: t.replace("robot: ur5e", "robot: [ur5e"), "YAML"),
         (lambda t: t.replace("standby: {value: 25.0", "standby: {value: many"), "standby"),
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.5, 0.0, 0.0]", 1), "tensor of a body"),
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.1, 0.0]", 1), "tensor of a body"),
+        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.0]", 1), "3 are needed"),
+        (lambda t: t.replace("[0.001, 0.001, 0.001]", "[-1.0, 0.001, 0.001]", 1), "negative"),
+        (lambda t: t.replace("unit: kg m^2\n  source", "unit: g m^2\n  source"), "kg m^2"),
         (lambda t: "", "empty"),
         (lambda t: "- 1\n", "mapping"),
     ],
 )
 def test_invalid_files_are_refused_with_the_key(tmp_path: Path, change: Change, names: str) -> None:
     path = tmp_path / "m.yaml"
-    save_model(made_up_model(), path)
+    save_model(with_tensors(), path)
     text = path.read_text(encoding="utf-8")
     changed = change(text)
     assert changed != text
@@ -126,27 +128,6 @@ def test_identified_link_tensors_are_saved_and_used(tmp_path: Path) -> None:
     assert np.abs(loaded.predict(*motion()).current - bare).max() > 0.01
 
 
-@pytest.mark.parametrize(
-    ("change", "names"),
-    [
-        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.5, 0.0, 0.0]", 1), "tensor of a body"),
-        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.1, 0.0]", 1), "tensor of a body"),
-        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.0]", 1), "3 are needed"),
-        (lambda t: t.replace("[0.001, 0.001, 0.001]", "[-1.0, 0.001, 0.001]", 1), "negative"),
-        (lambda t: t.replace("unit: kg m^2\n  source", "unit: g m^2\n  source"), "kg m^2"),
-    ],
-)
-def test_impossible_link_tensors_are_refused(tmp_path: Path, change: Change, names: str) -> None:
-    path = tmp_path / "m.yaml"
-    save_model(with_tensors(), path)
-    text = path.read_text(encoding="utf-8")
-    path.write_text(change(text), encoding="utf-8")
-    assert change(text) != text
-    with pytest.raises(ModelFileError, match="link_tensors") as error:
-        load_model(path)
-    assert names in str(error.value)
-
-
 def test_errors_name_the_line(tmp_path: Path) -> None:
     path = tmp_path / "m.yaml"
     save_model(made_up_model(), path)
@@ -158,3 +139,31 @@ def test_errors_name_the_line(tmp_path: Path) -> None:
         load_model(path)
     with pytest.raises(ModelFileError, match="check the path"):
         load_model(tmp_path / "missing.yaml")
+
+
+def some_calibration() -> PayloadCalibration:
+    random = np.random.default_rng(3)
+    values = np.concatenate([0.1 * random.standard_normal(24), random.uniform(0.9, 1.1, 12)])
+    roots = 0.01 * random.standard_normal((36, 36))
+    return PayloadCalibration.from_vector(values, roots @ roots.T)
+
+
+def test_payload_calibration(tmp_path: Path) -> None:
+    """Deviations against drawn samples; calibrated drives have gain 1; saved and read again."""
+    known, path = some_calibration(), tmp_path / "model.yaml"
+    drawn = np.random.default_rng(0).multivariate_normal(known.vector, known.covariance, 20_000)
+    gains = drawn[:, 24:30] * drawn[:, 30:]
+    np.testing.assert_allclose(gains.std(axis=0), known.torque_gain_std, rtol=0.05)
+    calibrated = known.with_calibrated_drives()
+    np.testing.assert_allclose(calibrated.torque_gain, 1.0)
+    np.testing.assert_allclose(calibrated.covariance, calibrated.covariance.T)
+    model = replace(made_up_model(), payload_calibration=known)
+    save_model(model, path)
+    read = load_model(path).payload_calibration
+    assert read is not None
+    np.testing.assert_allclose(read.vector, known.vector, rtol=1e-7)
+    np.testing.assert_allclose(read.covariance, known.covariance, rtol=1e-7)
+    wrong, before = replace(known, payload_gain=-known.payload_gain), path.read_text()
+    with pytest.raises(ModelFileError, match=r"payload_gain: .* must be positive"):
+        save_model(replace(model, payload_calibration=wrong), path)
+    assert path.read_text() == before  # what could not be read again is not written

@@ -43,14 +43,20 @@ def test_every_law_is_linear_and_odd_in_speed(law: FrictionLaw) -> None:
     assert set(law.shape) <= set(SHAPE_UNITS)
 
 
-def test_power_flow_law_depends_on_the_direction_of_power() -> None:
-    friction = Friction(
-        LAWS["power_flow"], {"viscous": 0.0, "coulomb_direct": 0.06, "coulomb_reverse": 0.04}
-    )
-    bank = FrictionBank([friction], np.array([RATIO]))
-    torque = bank.torque(np.array([[1.0], [1.0], [-1.0]]), np.array([[9.0], [-9.0], [-9.0]]))
-    np.testing.assert_allclose(torque[:, 0], [0.06, 0.04, -0.06])
-    assert friction.coulomb == (0.06, 0.04)
+@pytest.mark.parametrize(
+    ("law", "values", "forward", "back"),
+    [
+        ("power_flow", {"coulomb_direct": 0.06, "coulomb_reverse": 0.04}, 0.06, 0.04),
+        ("load_dependent", {"coulomb": 0.0, "load": 0.05, "load_asymmetry": 0.01}, 0.06, 0.04),
+    ],
+)
+def test_friction_by_the_direction_of_power(
+    law: str, values: dict[str, float], forward: float, back: float
+) -> None:
+    friction = Friction(LAWS[law], {"viscous": 0.0, **values}, LAWS[law].default_shape)
+    bank, load = FrictionBank([friction], np.array([RATIO])), RATIO * np.array([[1.0], [-1], [-1]])
+    torque = bank.torque(np.array([[1.0], [1.0], [-1.0]]), load)
+    np.testing.assert_allclose(torque[:, 0], [forward, back, -forward])
 
 
 @pytest.mark.parametrize(
@@ -64,18 +70,6 @@ def test_friction_as_part_of_a_motor_torque(law: FrictionLaw) -> None:
     np.testing.assert_allclose(
         bank.torque_within(speed, load / ratio + friction), friction, rtol=1e-9
     )
-
-
-def test_load_friction_may_differ_by_power_flow() -> None:
-    law = LAWS["load_dependent"]
-    values = {"viscous": 0.0, "coulomb": 0.0, "load": 0.05, "load_asymmetry": 0.01}
-    bank = FrictionBank([Friction(law, values, law.default_shape)], np.array([RATIO]))
-    torque = bank.torque(np.array([[1.0], [1.0]]), np.array([[RATIO], [-RATIO]]))
-    np.testing.assert_allclose(torque[:, 0], [0.06, 0.04])
-
-
-def test_coulomb_friction_of_symmetric_laws_and_of_others() -> None:
-    assert Friction(LAWS["sign"], {"viscous": 1e-4, "coulomb": 0.05}).coulomb == (0.05, 0.05)
 
 
 def test_a_bank_of_mixed_laws_equals_the_laws_one_by_one() -> None:

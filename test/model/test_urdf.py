@@ -1,0 +1,189 @@
+"""URDF arms, written and read, agree with pinocchio's own URDF reader."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+
+from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model import urdf_import
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription, available_robots, load_robot
+from ur_energy_model.model.urdf_export import link_names, urdf
+
+
+def check_kinematics(robot: RobotDescription) -> None:
+    """The flange of the URDF in its base is that of the arm."""
+    model = pin.buildModelFromXML(urdf(robot))
+    data, arm = model.createData(), ArmDynamics(robot)
+    for q in np.random.default_rng(5).uniform(-3.0, 3.0, (5, robot.dof)):
+        pin.framesForwardKinematics(model, data, q)
+        base, tool = (data.oMf[model.getFrameId(name)] for name in ("base", "tool0"))
+        flange = (base.inverse() * tool).homogeneous
+        assert flange == pytest.approx(arm.flange_pose(q[None])[0], abs=1e-7)
+
+
+@pytest.mark.parametrize("name", available_robots())
+def test_written_kinematics_of_every_arm(name: str) -> None:
+    check_kinematics(load_robot(name))
+
+
+def test_written_kinematics_of_modified_parameters_and_fixed_joints() -> None:
+    robot = load_robot("ur5e")
+    check_kinematics(replace(robot, convention="modified"))
+    check_kinematics(replace(robot, theta=np.linspace(0.1, 0.6, 6)))
+    each = ("joint_names", "max_position", "max_velocity", "max_acceleration", "max_torque")
+    others = {key: np.delete(getattr(robot, key), 2) for key in each}
+    fixed = np.arange(6) == 2
+    names = tuple(others.pop("joint_names"))
+    check_kinematics(replace(robot, fixed=fixed, joint_names=names, **others))  # type: ignore[arg-type]
+
+
+def test_written_names_limits_and_visuals() -> None:
+    robot = load_robot("ur10e")
+    root = ElementTree.fromstring(urdf(robot, prefix="left_").partition("\n")[2])
+    joints = [joint for joint in root.iter("joint") if joint.get("type") == "revolute"]
+    assert [joint.get("name") for joint in joints] == [f"left_{n}" for n in robot.joint_names]
+    limits = [float(limit.attrib["velocity"]) for j in joints for limit in j.iter("limit")]
+    assert limits == pytest.approx(robot.max_velocity, rel=1e-5)
+    links = {link.get("name"): link for link in root.iter("link")}
+    assert {f"left_{name}" for name in link_names(robot)} < set(links)
+    # The long links have a cylinder of at least their length.
+    lengths = [float(c.attrib["length"]) for c in links["left_upper_arm_link"].iter("cylinder")]
+    assert max(lengths) == pytest.approx(abs(robot.a[1]))
+
+
+AXES = ("0 0 1", "0 1 0", "1 0 0", "fixed", "0 0 -1", "0.6 0 0.8", "0 -1 0", "fixed")
+
+
+def text(values: np.ndarray) -> str:
+    return " ".join(repr(float(v)) for v in values)
+
+
+def write_odd(path: Path, axes: tuple[str, ...] = AXES, extra: str = "") -> Path:
+    """A made-up arm: odd axes, odd frames, a fixed link in the middle, tensors, and a tool."""
+    random = np.random.default_rng(0)
+    parts = ['<link name="link0"/>']
+    for k, axis in enumerate(axes):
+        xyz, center = random.uniform(-0.3, 0.3, (2, 3))
+        rpy, turn = random.uniform(-1.4, 1.4, (2, 3))
+        xx, yy, zz = random.uniform(0.01, 0.02, 3)
+        kind = "fixed" if axis == "fixed" else "revolute"
+        about = "" if axis == "fixed" else f'<axis xyz="{axis}"/>'
+        parts.append(
+            f'<link name="link{k + 1}"><inertial><mass value="{random.uniform(0.5, 3)}"/>'
+            f'<origin xyz="{text(center)}" rpy="{text(turn)}"/>'
+            f'<inertia ixx="{xx}" iyy="{yy}" izz="{zz}" ixy="0.001" ixz="-0.002" iyz="0.0005"/>'
+            f"</inertial></link>"
+            f'<joint name="joint{k + 1}" type="{kind}"><parent link="link{k}"/>'
+            f'<child link="link{k + 1}"/><origin xyz="{text(xyz)}" rpy="{text(rpy)}"/>{about}'
+            f'<limit lower="-2" upper="2.5" velocity="1.5" effort="40"/></joint>'
+        )
+    path.write_text(f'<robot name="odd">{"".join(parts)}{extra}</robot>')
+    return path
+
+
+def test_read_torques_are_those_of_pinocchios_own_reader(tmp_path: Path) -> None:
+    path = write_odd(tmp_path / "odd.urdf")
+    robot = load_robot(path)
+    assert robot.joint_names == ("joint1", "joint2", "joint3", "joint5", "joint6", "joint7")
+    assert np.allclose(
+        [robot.max_position[0], robot.max_velocity[0], robot.max_torque[0]], [2.5, 1.5, 40.0]
+    )
+    q, qd, qdd = np.random.default_rng(1).normal(0, 1, (3, 10, 6))
+    arm, model = ArmDynamics(robot), pin.buildModelFromXML(path.read_text())
+    model.gravity.linear = arm.setup.gravity
+    data = model.createData()
+    expected = [pin.rnea(model, data, *state) for state in zip(q, qd, qdd, strict=True)]
+    assert np.allclose(arm.inverse_dynamics(q, qd, qdd), expected, atol=1e-9)
+    assert np.allclose(arm.regressor(q, qd, qdd) @ arm.parameters(), expected, atol=1e-9)
+    pin.framesForwardKinematics(model, data, q[0])
+    tip = data.oMf[model.getFrameId("link8")]
+    assert np.allclose(arm.flange_pose(q[:1])[0, :3, 3], tip.translation, atol=1e-9)
+    viewed = pin.buildModelFromXML(urdf(robot))  # the URDF written for viewers, in ROS's base axes
+    data, half_turn = viewed.createData(), np.diag([-1.0, -1.0, 1.0, 1.0])
+    for angles, pose in zip(q, arm.flange_pose(q), strict=True):
+        pin.framesForwardKinematics(viewed, data, angles)
+        tool = data.oMf[viewed.getFrameId("tool0")].homogeneous
+        assert np.allclose(tool, half_turn @ pose, atol=1e-9)
+
+
+def test_printed_robot_file_is_the_same_arm(tmp_path: Path, capsys, monkeypatch) -> None:
+    path = write_odd(tmp_path / "odd.urdf")
+    monkeypatch.setattr("sys.argv", ["urdf", str(path)])
+    assert urdf_import.main() == 0
+    (tmp_path / "odd.yaml").write_text(capsys.readouterr().out)
+    q = np.random.default_rng(2).normal(0, 1, (5, 6))
+    ours, theirs = (ArmDynamics(load_robot(tmp_path / f"odd.{end}")) for end in ("yaml", "urdf"))
+    assert np.allclose(ours.gravity_torque(q), theirs.gravity_torque(q))
+    assert yaml.safe_load((tmp_path / "odd.yaml").read_text())["kinematics"]["fixed"] == [3, 7]
+
+
+BRANCH = (
+    '<link name="a"/><link name="b"/>'
+    '<joint name="ja" type="revolute"><parent link="link1"/><child link="a"/></joint>'
+    '<joint name="jb" type="prismatic"><parent link="link2"/><child link="b"/></joint>'
+)
+SLIDE = (
+    '<link name="b"/>'
+    '<joint name="slide" type="prismatic"><parent link="link2"/><child link="b"/></joint>'
+)
+ARM = (
+    '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/></inertial></link>'
+    '<joint name="j" type="revolute"><parent link="a"/><child link="b"/>'
+    '<axis xyz="0 0 1"/><limit upper="2" velocity="1" effort="5"/></joint></robot>'
+)
+TWO_PARENTS = '<joint name="k" type="fixed"><parent link="b"/><child link="b"/></joint></robot>'
+
+
+def changed(before: str, after: str) -> str:
+    assert before in ARM
+    return ARM.replace(before, after)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("no xml", "is not XML"),
+        ("<sdf/>", "begins with <sdf>"),
+        ('<robot name="x"><link name="a"/><link name="b"/></robot>', "2 root links"),
+        ('<robot name="x"><link name="a"/></robot>', "no revolute joint"),
+        (changed('mass value="1"', 'mass value="heavy"'), "not a number"),
+        (changed('mass value="1"', 'mass value="-1"'), "negative"),
+        (changed('mass value="1"', 'mass value="nan"'), "finite"),
+        (changed('velocity="1"', 'velocity="fast"'), "not a number"),
+        (changed("<limit", '<origin xyz="1 2"/><limit'), "not a number"),
+        (changed("<limit", '<origin xyz="1000 0 0"/><limit'), "m is impossible"),
+        (changed('child link="b"', 'child link="c"'), "no link 'c'"),
+        (changed("</robot>", TWO_PARENTS), "two parents"),
+    ],
+)
+def test_invalid_urdf_is_refused_in_one_line(tmp_path: Path, content: str, problem: str) -> None:
+    path = tmp_path / "r.urdf"
+    path.write_text(content)
+    with pytest.raises(RobotFileError, match=problem) as refusal:
+        load_robot(path)
+    assert "\n" not in str(refusal.value)
+
+
+def test_refuses_branches_prismatic_joints_and_missing_files(tmp_path: Path) -> None:
+    for extra, problem in ((BRANCH, "several moving branches"), (SLIDE, "is a prismatic joint")):
+        with pytest.raises(RobotFileError, match=problem):
+            load_robot(write_odd(tmp_path / "odd.urdf", AXES[:2], extra))
+    with pytest.raises(RobotFileError, match="cannot be read"):
+        load_robot(tmp_path / "none.urdf")
+
+
+def test_placeholders_for_no_limit_become_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "r.urdf"
+    path.write_text(changed('upper="2" velocity="1" effort="5"', 'upper="1e16" effort="0"'))
+    robot = load_robot(path)
+    assert robot.max_position[0] == pytest.approx(2 * np.pi)
+    assert robot.max_velocity[0] == pytest.approx(np.pi)
+    assert robot.max_torque[0] == 1000
