@@ -35,7 +35,7 @@ def fit_of(
     **options: Any,
 ) -> BaseParameterFit:
     """A fit with one recording."""
-    values = {} if source == "target_moment" else FRICTION
+    values: dict[str, Any] = {} if source == "target_moment" else {**FRICTION}
     made = made_up_recording(robot, setup=Setup(gravity), **values, **options)
     constant = np.full(robot.dof, 0.1)
     fit = BaseParameterFit(robot, gravity, torque_source=source, torque_constant=constant)
@@ -182,7 +182,7 @@ def test_base_parameters_of_a_paper_have_its_theoretical_values() -> None:
 def test_of_a_validation_bag_every_point_counts_with_all_its_joints(tmp_path: Path) -> None:
     """Torque errors of known size: the value is their RMS times sqrt(n / N)."""
     robot = replace(UR5E, torque_constant=np.full(6, 0.1))
-    options = {"rate": 100.0, "noise": 0.5, "coulomb": 2.0, "viscous": 1.5}
+    options: dict[str, Any] = {"rate": 100.0, "noise": 0.5, "coulomb": 2.0, "viscous": 1.5}
     bags = [
         write_bag(tmp_path / f"bag_{seed}", made_up_recording(robot, seed=seed, **options))
         for seed in (1, 2)
