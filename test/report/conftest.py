@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from test.energy.known_arm import known_model
+from test.report.browser import Browser, find_browser
 from ur_energy_model.identification.target_moment import POSITION_DELAY
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
 
@@ -69,14 +71,37 @@ def telemetry(model: EnergyModel) -> Telemetry:
 MakeBag = Callable[..., Path]
 
 
+def write_bag(folder: Path, telemetry: Telemetry) -> Path:
+    with BagWriter(folder, telemetry.info, tuple(telemetry.columns), name="bag") as bag:
+        bag.write(telemetry)
+    return folder
+
+
 @pytest.fixture
 def make_bag(tmp_path: Path) -> MakeBag:
     """Write telemetry into a bag of this name."""
+    return lambda telemetry, name="monday": write_bag(tmp_path / name, telemetry)
 
-    def make(telemetry: Telemetry, name: str = "monday") -> Path:
-        folder = tmp_path / name
-        with BagWriter(folder, telemetry.info, tuple(telemetry.columns), name="bag") as bag:
-            bag.write(telemetry)
-        return folder
 
-    return make
+@pytest.fixture(scope="session")
+def monday(telemetry: Telemetry, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The telemetry as a bag that nobody changes."""
+    return write_bag(tmp_path_factory.mktemp("bags") / "monday", telemetry)
+
+
+@pytest.fixture(scope="session")
+def analysis(model: EnergyModel, monday: Path) -> Analysis:
+    return analyse(model, monday)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = find_browser()
+    if program is None:
+        pytest.skip("no Chromium or Chrome is installed")
+    browser = Browser(program)
+    try:
+        browser.resize(1280, 900)
+        yield browser
+    finally:
+        browser.close()

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from test.report.browser import Browser, find_browser
-from test.report.conftest import explained_recording
+from test.report.browser import Browser
+from test.report.conftest import explained_recording, write_bag
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.layout import report_page
 from ur_energy_model.report.page import render
 from ur_energy_model.report.report import make_report
-from ur_energy_model.telemetry.bag.writer import BagWriter
 
 PANELS = "document.querySelectorAll('figure:not([hidden]) .panel').length"
 AXIS = (
@@ -26,29 +25,13 @@ AXIS = (
 def report(model: EnergyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of a short and a long recording."""
     folder = tmp_path_factory.mktemp("browser")
-    bags = []
-    for name, seconds in (("short", 20.0), ("long", 100.0)):
-        telemetry = explained_recording(model, seconds=seconds, rate=50.0)
-        with BagWriter(folder / name, telemetry.info, tuple(telemetry.columns), name=name) as bag:
-            bag.write(telemetry)
-        bags.append(folder / name)
+    bags = [
+        write_bag(folder / name, explained_recording(model, seconds=seconds, rate=50.0))
+        for name, seconds in (("short", 20.0), ("long", 100.0))
+    ]
     file = folder / "report.html"
     file.write_text(render(report_page(make_report(model, bags))), encoding="utf-8")
     return file
-
-
-@pytest.fixture(scope="module")
-def browser(report: Path) -> Iterator[Browser]:
-    program = find_browser()
-    if program is None:
-        pytest.skip("no Chromium or Chrome is installed")
-    browser = Browser(program)
-    try:
-        browser.resize(1280, 900)
-        browser.open(report)
-        yield browser
-    finally:
-        browser.close()
 
 
 @pytest.fixture(autouse=True)

@@ -1,16 +1,34 @@
-"""The page: complete, small, and safe against names and notes with markup."""
+"""Pages: complete, small, safe against names with markup; their verdicts; optimized cycles."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ur_energy_model.report.chart import Line, LineChart, Panel
+from test.optimization.hand_made import hand_made_cycle
+from test.optimization.simulated_cycle import arm_model
+from test.report.browser import Browser
+from ur_energy_model.energy.prediction import predict_energy
+from ur_energy_model.identification.quality import Motion
+from ur_energy_model.optimization.optimized_cycle import MeasuredSaving
+from ur_energy_model.optimization.plan_optimization import plan_at, recorded_motion
+from ur_energy_model.report.chart import Chart, Line, LineChart, Panel
+from ur_energy_model.report.figures import draw_chart
+from ur_energy_model.report.optimization import (
+    OptimizationReport,
+    cycle_time_chart,
+    make_optimization_report,
+    optimization_page,
+    saving_table,
+)
 from ur_energy_model.report.page import (
     BUDGET,
     ChartEncoder,
@@ -23,23 +41,16 @@ from ur_energy_model.report.page import (
     column_digits,
     render,
 )
-from ur_energy_model.report.verdict import ModelVerdict, Statement
+from ur_energy_model.report.tariff import Tariff
+from ur_energy_model.report.verdict import ModelVerdict, Statement, judge
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
 
 def chart(label: str = "model", *, samples: int = 100, lines: int = 1) -> LineChart:
     x = np.linspace(0, 10, samples)
-    curves = tuple(Line(label, x, np.sin(x + k)) for k in range(lines))
-    return LineChart(
-        key="key",
-        title=label,
-        caption=label,
-        x_label="time [s]",
-        y_label=label,
-        panels=(Panel(label, curves),),
-        group="g",
-    )
+    panel = Panel(label, tuple(Line(label, x, np.sin(x + k)) for k in range(lines)))
+    return LineChart(key="key", title=label, caption=label, x_label="t", panels=(panel,), group="g")
 
 
 def page(text: str) -> str:
@@ -52,29 +63,24 @@ def page(text: str) -> str:
 
 
 class Elements(HTMLParser):
-    """Names of all elements, their attributes and the text outside scripts."""
+    """Names of all elements, and of their attributes."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
         self.names: list[str] = []
         self.attributes: list[str] = []
+        self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.names.append(tag)
         self.attributes += [name for name, _ in attrs]
 
 
-def test_hostile_text_makes_no_markup() -> None:
-    safe, hostile = Elements(), Elements()
-    safe.feed(page("harmless"))
-    hostile.feed(page(HOSTILE))
-    assert hostile.names == safe.names
-    assert hostile.attributes == safe.attributes
-    assert not {name for name in hostile.attributes if name.startswith("on")}
-
-
-def test_the_page_loads_nothing() -> None:
+def test_hostile_text_makes_no_markup_and_the_page_loads_nothing() -> None:
     text = page("harmless")
+    safe, hostile = Elements(text), Elements(page(HOSTILE))
+    assert (hostile.names, hostile.attributes) == (safe.names, safe.attributes)
+    assert not {name for name in hostile.attributes if name.startswith("on")}
     assert not re.findall(r"(?:src|href)=\"(?!#)", text)
     assert not re.findall(r"url\((?!#)|@import|https?://(?!www\.w3\.org/2000/svg)", text)
     assert "default-src 'none'" in text
@@ -86,8 +92,7 @@ def test_curves_are_accurate_to_a_step_of_their_range() -> None:
     y[[1000, 200_000]] = [7.0, np.nan]
     encoder = ChartEncoder([chart()])
     panels = (Panel("", (Line("a", x, y),)),)
-    curve = LineChart(key="k", title="", caption="", x_label="", y_label="", panels=panels)
-    (panel,) = encoder.chart(curve)["panels"]
+    (panel,) = encoder.chart(LineChart(key="k", title="", x_label="", panels=panels))["panels"]
     low, high, index = panel["lines"][0]["y"]
     codes = np.frombuffer(base64.b64decode(encoder.pool[index]), "<u2")
     values = np.where(codes == 65535, np.nan, low + codes * (high - low) / 65534)
@@ -96,14 +101,11 @@ def test_curves_are_accurate_to_a_step_of_their_range() -> None:
     assert len(values) < 8000
 
 
-def test_size_does_not_grow_with_the_recording() -> None:
+def test_size_does_not_grow_with_the_recording_and_equal_times_are_sent_once() -> None:
     many = [chart(samples=300_000, lines=10) for _ in range(12)]
     encoder = ChartEncoder(many)
     text = json.dumps([encoder.chart(one) for one in many] + encoder.pool)
     assert len(text) < 1.3 * BUDGET
-
-
-def test_equal_time_bases_are_sent_once() -> None:
     encoder = ChartEncoder([chart(lines=6)])
     encoder.chart(chart(lines=6))
     assert len(encoder.pool) == 1 + 6
@@ -121,3 +123,136 @@ def test_equal_time_bases_are_sent_once() -> None:
 def test_columns_share_their_decimals(column: list[str | float | None], texts: list[str]) -> None:
     digits = column_digits(column)
     assert [cell_text(cell, digits) for cell in column] == texts
+
+
+# The verdict on a model follows from its METRICS, and gives remedies.
+
+JOINTS = ("base", "elbow")
+
+
+def metrics(
+    torque: float = 0.999,
+    current: float = 0.98,
+    rmse: float = 1.5,
+    energy: float = 0.4,
+    motion: float | None = 5.0,
+) -> dict[str, Any]:
+    return {
+        "torque": [{"r2": 0.9999}, {"r2": torque}],
+        "current": [{"r2": 0.995}, {"r2": current}],
+        "power": {"rmse": rmse, "rmse_percent": 2.0 * rmse, "energy_error_percent": energy},
+        "motion_energy_error_percent": motion,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "motions", "grade", "words"),
+    [
+        ({}, {"held out"}, "good", "elbow is the weakest"),
+        ({"current": 0.7}, {"held out"}, "fair", "moves this joint more"),
+        ({"current": -0.5}, {"held out"}, "poor", "for elbow the mean would be a better model"),
+        ({"torque": 0.5}, {"held out"}, "poor", "mounting and payload"),
+        ({"energy": -2.0}, {"held out"}, "fair", "identify with a new"),
+        ({"rmse": 9.0}, {"held out"}, "poor", "standby"),
+        ({"motion": -14.0}, {"held out"}, "fair", "recordings of several days"),
+        ({"motion": 30.0}, {"held out"}, "poor", "30.0 %"),
+        ({"motion": None}, {"held out"}, "good", "elbow is the weakest"),
+        ({"torque": 0.99899}, {"held out"}, "good", "at least 99.89 %"),  # never rounded up
+        ({}, {"fitted"}, "fair", "fitted to"),
+        ({}, {"fitted", "same motion again"}, "fair", "the same motion again"),
+        ({}, {"unknown"}, "fair", "does not say"),
+    ],
+)
+def test_the_worst_finding_determines_the_grade(
+    change: dict[str, float], motions: set[Motion], grade: str, words: str
+) -> None:
+    verdict = judge([metrics(), metrics(**change)], JOINTS, motions=motions)
+    assert verdict.grade == grade
+    assert any(words in statement.text for statement in verdict.statements)
+
+
+@pytest.mark.parametrize("good", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_model_of_another_arm_is_never_called_trustworthy(known: bool, good: bool) -> None:
+    line = "the model is of arm 1, the recording of arm 2"
+    found = [metrics()] if good else [metrics(energy=9.0)]
+    another = line if known else None
+    verdict = judge(found, JOINTS, motions={"held out"}, another_arm=another, doubts=[line])
+    assert verdict.grade == ("fair" if good else "poor")
+    assert "trusted" not in verdict.headline
+    assert ("another arm" in verdict.headline) == known
+    assert sum("arm 2" in statement.text for statement in verdict.statements) == 1
+
+
+def test_missing_channels_are_named() -> None:
+    empty = {"torque": None, "current": [{"r2": None}, {"r2": None}], "power": None}
+    texts = " ".join(s.text for s in judge([empty], JOINTS, motions={"held out"}).statements)
+    assert "no information about the joint torques" in texts
+    assert "actual_robot_voltage" in texts
+
+
+# The page of an optimized cycle.
+
+MEASURED = MeasuredSaving(410.0, 350.0, 14.6, (13.9, 15.3), 6, np.full((2, 6), 33.3))
+
+
+@pytest.fixture(scope="module")
+def report() -> OptimizationReport:
+    optimized = hand_made_cycle()
+    time = np.linspace(0.5, 2.0, 9) * optimized.duration
+    optimized = replace(optimized, pareto=np.column_stack([time, 200.0 + 30.0 * time]))
+    return make_optimization_report(arm_model(), optimized, tariff=Tariff(0.3, "EUR", 0.4, 0.9))
+
+
+def test_powers_are_those_that_are_predicted(report: OptimizationReport) -> None:
+    optimized, before = report.optimized, report.before
+    plan = plan_at(recorded_motion(optimized.cycle), 500.0, "cycle")
+    truth = predict_energy(arm_model(), plan)
+    assert report.after.time[-1] == pytest.approx(optimized.typed_duration)
+    assert before.time[-1] == pytest.approx(optimized.cycle.duration)
+    assert np.trapezoid(before.total, before.time) == pytest.approx(truth.total, rel=5e-3)
+
+
+def test_speed_scaling_starts_at_full_speed_without_slack(report: OptimizationReport) -> None:
+    assert report.scaled is not None
+    moving = sum(move.duration for move in report.optimized.cycle.moves)
+    assert report.scaled[0, 0] == pytest.approx(moving)
+    assert report.scaled[-1, 0] == pytest.approx(2.0 * report.optimized.duration)
+    chart = cycle_time_chart(report)
+    assert chart is not None
+    labels = [line.label for line in chart.panels[0].lines]
+    assert labels[:2] == ["least energy", "speed scaling"]
+
+
+def test_savings_of_day_and_year() -> None:
+    """From the measured saving, where there is one; at the wall with 90 % efficiency."""
+    optimized = replace(hand_made_cycle(), measured=MEASURED)
+    cycle, day, year = saving_table(optimized, Tariff(0.3, "EUR", 0.4, 0.9)).rows
+    assert cycle[2] == "60.0 J"
+    kwh = 60.0 * 86400.0 / optimized.duration / 3.6e6 / 0.9
+    assert day[2] == f"{kwh:.2f} kWh"
+    assert year[3:] == (f"{365 * kwh * 0.3:.4g}", f"{365 * kwh * 0.4:.4g}")
+
+
+@pytest.mark.parametrize(("measured", "word"), [(None, "predicted"), (MEASURED, "measured")])
+def test_the_headline_is_the_measured_saving_where_there_is_one(
+    report: OptimizationReport, measured: MeasuredSaving | None, word: str
+) -> None:
+    found = replace(report.optimized, measured=measured)
+    verdict = optimization_page(replace(report, optimized=found)).verdict
+    assert verdict is not None
+    assert word in verdict.headline
+    assert verdict.grade == "good"
+
+
+def test_a_browser_and_figures_show_it(
+    report: OptimizationReport, tmp_path: Path, browser: Browser
+) -> None:
+    made = optimization_page(report)
+    contents = [item.content for section in made.sections for item in section.items]
+    assert all(draw_chart(each).axes for each in contents if isinstance(each, Chart))
+    file = tmp_path / "page.html"
+    file.write_text(render(made), encoding="utf-8")
+    browser.open(file)
+    assert browser.evaluate("document.querySelectorAll('figure .panel svg').length") == 9
+    assert browser.complaints == []

@@ -1,12 +1,12 @@
 """Analysis: a recording compared with the model, as arrays for the figures of a report.
 
 Torques are joint side, like target_moment. The compared samples are those of METRICS
-(`identification.evaluation.comparison`), so figures and tables are consistent.
+(`identification.evaluation.comparison`), so figures and tables are consistent. Equations of powers
+and energies: Clochiatti et al., Robotica 2024 (eq. 19-26) and Heredia et al., EcBot (eq. 13-21).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, bridged_steps
-from ur_energy_model.energy.powers import MEASURED_FIELDS, Channels, PowerTable
+from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.recording_energy import energy_at
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
-from ur_energy_model.identification.comparison import Comparison, compare, compare_target_torque
+from ur_energy_model.identification.comparison import compare, compare_target_torque
 from ur_energy_model.identification.evaluation import anchored_friction, read_for_comparison
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -33,14 +33,15 @@ from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Array, Mask
 
-# Powers and energies of a recording at its samples, for the figures of a report.
-#
-# Equations: Clochiatti et al., Robotica 2024 (power and energy, eq. 19-26) and Heredia et al.,
-# EcBot (power of the whole arm, eq. 13-21).
-
 Breaks = NDArray[np.int_]
 CHUNK = 20_000
 """Samples processed at a time, which bounds the memory of the sensitivities."""
+DRAWN_SECONDS = 1200.0
+"""Longest part of a recording that figures over time show [s]."""
+FOCUS_SECONDS = 30.0
+"""Length of the part that the page shows first if a recording is three times as long [s]."""
+PATH_POINTS = 2000
+"""Approximate number of points of the flange's path."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,14 @@ class Powers:
     Attributes:
         time: since the first sample [n], s.
         breaks: indices of samples after a gap.
-        electrical, mechanical, copper, friction: of the motors [n, joints].
+        electrical, mechanical: of the motors [n, joints].
         electrical_half_width: of the 95 % interval [n, joints].
         driver, standby, total: whole arm [n].
         total_half_width: of the 95 % interval [n].
         bus: measured voltage times current [n]; None if not recorded.
         energy: integral of each joint's electrical power since the start [n, joints].
         total_energy, bus_energy: the same for the arm [n].
-        electrical_energy, mechanical_energy, friction_energy, copper_energy: [joints].
+        electrical_energy, mechanical_energy: [joints].
         driver_energy, standby_energy, regeneration_energy: whole arm.
         energy_half_width: of the electrical energies' 95 % intervals [joints].
         total_energy_half_width: of the total energy's.
@@ -68,8 +69,6 @@ class Powers:
     breaks: Breaks
     electrical: Array
     mechanical: Array
-    copper: Array
-    friction: Array
     electrical_half_width: Array
     driver: Array
     standby: Array
@@ -81,8 +80,6 @@ class Powers:
     bus_energy: Array | None
     electrical_energy: Array
     mechanical_energy: Array
-    friction_energy: Array
-    copper_energy: Array
     driver_energy: float
     standby_energy: float
     regeneration_energy: float
@@ -102,45 +99,52 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
         RecordingError: no sample can be used.
     """
     calculator = EnergyCalculator(model, load_robot(model.robot))
-    meter = EnergyMeter(len(calculator.channels))
+    channels = calculator.channels
+    joint, arm, first = channels.per_joint, channels.arm, channels.sensitivity
+    n, (each, _) = len(channels.joints), channels.errors
+    electrical, mechanical = joint["electrical_power"], joint["mechanical_power"]
+    shown = [*range(electrical.start, electrical.stop), arm["total"], arm["bus"]]
+    meter = EnergyMeter(len(channels))
     pieces = []
     for start in range(0, len(telemetry), CHUNK):
         table = calculator(telemetry.cut(slice(start, start + CHUNK)))
-        if table is not None:
-            table.integrate(meter)
-            pieces.append(_piece(table, calculator.channels, meter.reading.net))
+        if table is None:
+            continue
+        table.integrate(meter)
+        power, steps, end = table.power, table.steps.bridged, meter.reading.net
+        errors = power[:, first : first + n * each].reshape(-1, n, each)
+        spread = (np.linalg.norm(errors, axis=2), channels.deviations_of_total(power))
+        energy = [energy_at(steps, power[:, k], end[k]) for k in shown]
+        columns = power[:, : channels.state_energy].copy()
+        pieces.append(
+            (table.samples.time, steps, columns, np.column_stack(spread), np.column_stack(energy))
+        )
     if not pieces:
         raise RecordingError(
             telemetry.info.source, "contains no sample with finite values", "record again"
         )
-    time, steps, columns, spread, energy = (
+    time, steps, power, std, energies = (
         np.concatenate(parts) for parts in zip(*pieces, strict=True)
     )
-    channels, net = calculator.channels, meter.reading.net
-    joint, arm = channels.per_joint, channels.arm
+    net, bus = meter.reading.net, telemetry.bus_power
     joint_std, total_std = channels.deviations(net)
-    bus = telemetry.bus_power
     measured = bus is not None and bool(np.isfinite(bus).all())
     return Powers(
         time=time - time[0],
         breaks=np.flatnonzero(steps[1:] == 0.0) + 1,
-        electrical=columns[:, joint["electrical_power"]],
-        mechanical=columns[:, joint["mechanical_power"]],
-        copper=columns[:, joint["copper_loss"]],
-        friction=columns[:, joint["friction_loss"]],
-        electrical_half_width=CONFIDENCE * spread[:, :-1],
-        driver=columns[:, arm["driver"]],
-        standby=columns[:, arm["standby"]],
-        total=columns[:, arm["total"]],
-        total_half_width=CONFIDENCE * spread[:, -1],
-        bus=columns[:, arm["bus"]] if measured else None,
-        energy=energy[:, :-2],
-        total_energy=energy[:, -2],
-        bus_energy=energy[:, -1] if measured else None,
-        electrical_energy=net[joint["electrical_power"]],
-        mechanical_energy=net[joint["mechanical_power"]],
-        friction_energy=net[joint["friction_loss"]],
-        copper_energy=net[joint["copper_loss"]],
+        electrical=power[:, electrical],
+        mechanical=power[:, mechanical],
+        electrical_half_width=CONFIDENCE * std[:, :-1],
+        driver=power[:, arm["driver"]],
+        standby=power[:, arm["standby"]],
+        total=power[:, arm["total"]],
+        total_half_width=CONFIDENCE * std[:, -1],
+        bus=power[:, arm["bus"]] if measured else None,
+        energy=energies[:, :-2],
+        total_energy=energies[:, -2],
+        bus_energy=energies[:, -1] if measured else None,
+        electrical_energy=net[electrical],
+        mechanical_energy=net[mechanical],
         driver_energy=float(net[arm["driver"]]),
         standby_energy=float(net[arm["standby"]]),
         regeneration_energy=float(net[arm["regeneration"]]),
@@ -150,51 +154,17 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     )
 
 
-def _piece(table: PowerTable, channels: Channels, end: Array) -> tuple[Array, ...]:
-    """Time, steps, powers, standard deviations and energies of a table.
-
-    Args:
-        table: of consecutive samples.
-        channels: its layout.
-        end: energies up to its last sample [channels], J.
-
-    Returns:
-        time [n] and steps [n], s; powers [n, channels without states and errors], W; standard
-        deviations of the joints' electrical powers and the total's [n, joints + 1], W; energies of
-        the joints, the total and the bus [n, joints + 2], J.
-    """
-    n, (each, _) = len(channels.joints), channels.errors
-    first, power, steps = channels.sensitivity, table.power, table.steps.bridged
-    joints = power[:, first : first + n * each].reshape(-1, n, each)
-    spread = np.column_stack([np.linalg.norm(joints, axis=2), channels.deviations_of_total(power)])
-    electrical, arm = channels.per_joint["electrical_power"], channels.arm
-    shown = [*range(electrical.start, electrical.stop), arm["total"], arm["bus"]]
-    energy = np.column_stack([energy_at(steps, power[:, k], end[k]) for k in shown])
-    return table.samples.time, steps, power[:, : channels.state_energy].copy(), spread, energy
-
-
 def gap_indices(time: Array) -> Breaks:
     """Indices of samples after a gap [gaps], for times of samples [samples], s."""
     return np.flatnonzero(bridged_steps(time)[1:] == 0.0) + 1
 
 
-DRAWN_SECONDS = 1200.0
-"""Longest part of a recording that figures over time show [s]."""
-FOCUS_SECONDS = 30.0
-"""Length of the part that the page shows first if a recording is three times as long [s]."""
-PATH_POINTS = 2000
-"""Approximate number of points of the flange's path."""
-
-
 @dataclass(frozen=True)
 class TorqueComparison:
-    """The controller's and the model's torque; joint side, N m.
+    """The controller's and the model's torque [m, joints]; joint side, N m.
 
-    Attributes:
-        time: since the first sample of the recording [n], s.
-        breaks: indices of samples after a gap.
-        recorded: target_moment [n, joints].
-        modelled: links, payload and motor inertia [n, joints].
+    `recorded` is target_moment, `modelled` that of links, payload and motor inertia; `time` [m] is
+    since the first sample of the recording, `breaks` are samples after a gap.
     """
 
     time: Array
@@ -265,11 +235,6 @@ class Analysis:
     cut: bool
 
     @property
-    def dof(self) -> int:
-        """Number of joints."""
-        return len(self.joint_names)
-
-    @property
     def focus(self) -> tuple[float, float] | None:
         """Part of a long recording with the most energy [s]; None for a short recording."""
         time, energy = self.powers.time, self.powers.total_energy
@@ -305,6 +270,14 @@ def analyse(
     """
     telemetry, cut = _beginning(Path(bag), seconds)
     start = float(telemetry.time[0])
+
+    def joined(rows: list[Any]) -> Any:
+        """Time since the start, gaps, and the other columns of all rows, as far as shown."""
+        time, *columns = (np.concatenate(column) for column in zip(*rows, strict=True))
+        shown = time - start <= seconds
+        time = time[shown] - start
+        return time, gap_indices(time), *(column[shown] for column in columns)
+
     recording, setups = read_for_comparison(model, bag, payload=payload)
     with closing(recording):
         anchored = model.in_session(anchored_friction(model, recording, setups))
@@ -319,12 +292,27 @@ def analyse(
                 "has no second in which the robot runs without interruption",
                 "record while it moves, brakes released",
             )
-        current = _currents(parts, start, seconds, recording.cutoff)
-        targets = list(compare_target_torque(model, recording, setups))
-        torque = _torques(parts, targets, start, seconds)
+        columns = [
+            (
+                *(part.motion.time, part.motion.q, part.motion.qd, part.motion.qdd),
+                *(part.current_measured, part.current_model),
+                *(part.friction_measured, part.friction_model),
+                *(part.moving, part.motion.temperature),
+            )
+            for part in parts
+        ]
+        fields: Any = (*joined(columns), recording.cutoff)
+        current = CurrentComparison(*fields)
+        # Along the target motion if it was recorded, else along the measured motion.
+        rows: list[Any] = list(compare_target_torque(model, recording, setups)) or [
+            (part.motion.time, part.torque_recorded, part.torque_model)
+            for part in parts
+            if part.torque_recorded is not None and part.torque_model is not None
+        ]
         payload_setting = np.nan_to_num(parts[0].motion.payload[0])
         dynamics = ArmDynamics(setups.robot, setups.setup_and_delay(payload_setting)[0])
     every = slice(None, None, max(1, len(current.q) // PATH_POINTS))
+    speed = dynamics.flange_speed(current.q[every], current.qd[every])
     return Analysis(
         label=label or real_path(bag).name,
         motion=motion,
@@ -332,10 +320,8 @@ def analyse(
         joint_names=tuple(joint.name for joint in model.joints),
         flange=dynamics.flange_pose(current.q[every])[:, :3, 3],
         flange_time=current.time[every],
-        flange_speed=np.linalg.norm(
-            dynamics.flange_speed(current.q[every], current.qd[every]), axis=1
-        ),
-        torque=torque,
+        flange_speed=np.linalg.norm(speed, axis=1),
+        torque=TorqueComparison(*joined(rows)) if rows else None,
         current=current,
         powers=recording_powers(model, telemetry),
         cut=cut,
@@ -357,46 +343,3 @@ def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
     whole = concatenate(parts).distinct()
     late = np.flatnonzero(whole.time - whole.time[0] > seconds)
     return (whole.cut(slice(0, int(late[0]))), True) if late.size else (whole, False)
-
-
-def _currents(
-    parts: Sequence[Comparison], start: float, seconds: float, cutoff: float
-) -> CurrentComparison:
-    time = np.concatenate([part.motion.time for part in parts]) - start
-    shown = time <= seconds
-    columns = zip(
-        *(
-            (
-                *(part.motion.q, part.motion.qd, part.motion.qdd),
-                *(part.current_measured, part.current_model),
-                *(part.friction_measured, part.friction_model),
-                *(part.moving, part.motion.temperature),
-            )
-            for part in parts
-        ),
-        strict=True,
-    )
-    arrays: Any = (*(np.concatenate(column)[shown] for column in columns), cutoff)
-    return CurrentComparison(time[shown], gap_indices(time[shown]), *arrays)
-
-
-def _torques(
-    parts: Sequence[Comparison],
-    targets: Sequence[tuple[Array, Array, Array]],
-    start: float,
-    seconds: float,
-) -> TorqueComparison | None:
-    """Comparison along the target motion if it was recorded, else along the measured motion."""
-    rows = list(targets)
-    if not rows:
-        rows = [
-            (part.motion.time, part.torque_recorded, part.torque_model)
-            for part in parts
-            if part.torque_recorded is not None and part.torque_model is not None
-        ]
-    if not rows:
-        return None
-    time, recorded, modelled = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-    shown = time - start <= seconds
-    time = time[shown] - start
-    return TorqueComparison(time, gap_indices(time), recorded[shown], modelled[shown])

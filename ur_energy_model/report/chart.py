@@ -1,15 +1,14 @@
-"""Charts as plain descriptions of what is shown: curves over time, broken at gaps."""
+"""Charts as plain descriptions of what is shown; pages and static figures draw the same ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.report.analysis import Analysis, Breaks
 from ur_energy_model.typing import Array
 
 Role = Literal["measured", "model", "truth", "aside"]
@@ -43,14 +42,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes.
+    """One pair of axes, with curves from back to front.
 
-    Attributes:
-        title: usually the joint's name.
-        lines: from back to front.
-        joint: index of the joint that it shows, for the page's joint selection.
-        note: a short result, shown inside ("R² 0.998").
-        y_label: replaces that of the chart.
+    `joint` is the index of the joint that it shows, `note` a short result shown inside ("R²
+    0.998"), and `y_label` replaces that of the chart.
     """
 
     title: str
@@ -72,7 +67,7 @@ class Chart:
 
     key: str
     title: str
-    caption: str
+    caption: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +88,7 @@ class LineChart(Chart):
     """
 
     x_label: str
-    y_label: str
+    y_label: str = ""
     panels: tuple[Panel, ...]
     columns: int = 3
     equal: bool = False
@@ -106,54 +101,10 @@ class LineChart(Chart):
 
 
 @dataclass(frozen=True)
-class Box:
-    """Quartiles of a set of values; whiskers from the 1st to the 99th percentile."""
-
-    low: float
-    first: float
-    median: float
-    third: float
-    high: float
-    minimum: float
-    maximum: float
-
-    @classmethod
-    def from_values(cls, values: Array) -> Box:
-        """Summary of the finite values [samples]; all NaN if there are none."""
-        finite = values[np.isfinite(values)]
-        if finite.size == 0:
-            return cls(*[float("nan")] * 7)
-        low, first, median, third, high = np.percentile(finite, [1, 25, 50, 75, 99])
-        return cls(low, first, median, third, high, float(finite.min()), float(finite.max()))
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoxChart(Chart):
-    """Box plots by joint, one set of boxes per recording.
-
-    Attributes:
-        y_label: with unit.
-        categories: names of the joints.
-        series: names of the recordings.
-        boxes: [recordings][joints].
-    """
-
-    y_label: str
-    categories: tuple[str, ...]
-    series: tuple[str, ...]
-    boxes: tuple[tuple[Box, ...], ...]
-
-
-@dataclass(frozen=True)
 class Bars:
-    """One bar per category.
+    """One bar per category: values (NaN for no bar) and half widths of 95 % intervals [categories].
 
-    Attributes:
-        label: in a word or two.
-        values: [categories]; NaN for no bar.
-        half_width: of the 95 % intervals [categories], or None.
-        role: determines colour and stroke.
-        joint: index of the joint whose colour it has in all categories; None for that of each.
+    `joint` gives all of them that joint's colour, None each its own.
     """
 
     label: str
@@ -165,15 +116,7 @@ class Bars:
 
 @dataclass(frozen=True, kw_only=True)
 class BarChart(Chart):
-    """Bars by category.
-
-    Attributes:
-        y_label: with unit.
-        categories: their names.
-        bars: one series each.
-        joints: index of the joint of each category; None for other categories.
-        stacked: stack the bars of a category instead of showing them side by side.
-    """
+    """Bars side by side, or stacked, by category; `joints` are their indices, None for others."""
 
     y_label: str
     categories: tuple[str, ...]
@@ -182,16 +125,40 @@ class BarChart(Chart):
     stacked: bool = False
 
 
+BOX = (0, 1, 25, 50, 75, 99, 100)
+"""Percentiles of a box plot: extremes, whiskers, quartiles and median."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxChart(Chart):
+    """Box plots by joint (the categories), one set of boxes per recording (the series).
+
+    `boxes` holds the percentiles `BOX` [recordings, joints, 7]; NaN for no values.
+    """
+
+    y_label: str
+    categories: tuple[str, ...]
+    series: tuple[str, ...]
+    boxes: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalChart(Chart):
+    """Parameters of joints (the categories) with their 95 % intervals.
+
+    `panels` are title, unit, and rows of joint, value, half width and prior value (or NaN).
+    """
+
+    categories: tuple[str, ...]
+    panels: tuple[tuple[str, str, Array], ...]
+
+
 @dataclass(frozen=True)
 class HeatPanel:
     """A grid of coloured cells.
 
-    Attributes:
-        title: "" for none.
-        rows: their names.
-        cells: names of the cells [rows][columns], shown when pointed at.
-        values: [rows, columns]; NaN for no cell.
-        ticks: columns below which a text stands, and these texts.
+    `cells` are their names and `values` their values (NaN for no cell) [rows][columns], `ticks`
+    columns below which a text stands.
     """
 
     title: str
@@ -203,12 +170,7 @@ class HeatPanel:
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap(Chart):
-    """Grids of cells whose colour is the stronger, the larger their value is.
-
-    Attributes:
-        value_label: what the values are, with unit.
-        panels: with a common scale from 0, one below the other.
-    """
+    """Grids of cells, one below the other; the stronger the colour, the larger the value."""
 
     value_label: str
     panels: tuple[HeatPanel, ...]
@@ -216,109 +178,57 @@ class HeatMap(Chart):
     @property
     def largest(self) -> float:
         """The value with the strongest colour; 0 if there are no values."""
-        values = [panel.values[np.isfinite(panel.values)] for panel in self.panels]
-        return max((float(each.max()) for each in values if each.size), default=0.0)
+        values = np.concatenate([[0.0], *(panel.values.ravel() for panel in self.panels)])
+        return float(np.nanmax(values))
 
 
-@dataclass(frozen=True)
-class Interval:
-    """An identified parameter of a joint: value, 95 % half width, and prior value (or NaN)."""
-
-    joint: int
-    value: float
-    half_width: float
-    prior: float = float("nan")
-
-
-@dataclass(frozen=True)
-class IntervalPanel:
-    """One kind of parameter for all joints."""
-
-    title: str
-    unit: str
-    intervals: tuple[Interval, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class IntervalChart(Chart):
-    """Parameters with their 95 % intervals, one panel per kind, one row per joint."""
-
-    categories: tuple[str, ...]
-    panels: tuple[IntervalPanel, ...]
-
-
-# Curves over time, broken at gaps, and charts of them.
-
-S0 = "Clochiatti et al. 2024"
+# Curves over time, broken at gaps.
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Times of samples, as the x axis of curves.
-
-    Attributes:
-        time: [n].
-        breaks: indices of samples after a gap.
-    """
+    """Times of samples [n] as the x axis of curves, and the indices of samples after a gap."""
 
     time: Array
-    breaks: Breaks
+    breaks: NDArray[np.int_]
 
     def curve(
         self,
         label: str,
         values: Array,
-        *,
         role: Role = "model",
         joint: int | None = None,
         half_width: Array | None = None,
         base: Array | None = None,
     ) -> Line:
-        """A curve of values [n]; arguments as in `Line`."""
-        x, y = break_at(self.time, values, self.breaks)
-        band = None
-        if half_width is not None and np.any(half_width > 0):
-            _, band = break_at(self.time, half_width, self.breaks)
-        low = None if base is None else break_at(self.time, base, self.breaks)[1]
-        return Line(label, x, y, role, joint, half_width=band, base=low)
+        """A curve of values [n] that is not drawn across gaps; arguments as in `Line`."""
 
-    def joint_curves(self, joints: Sequence[str], values: Array) -> tuple[Line, ...]:
+        def broken(of: Array | None) -> Array | None:
+            return None if of is None else np.insert(of, self.breaks, np.nan)
+
+        x = np.insert(self.time, self.breaks, self.time[self.breaks])
+        band = None if half_width is None or not np.any(half_width > 0) else half_width
+        y = np.insert(values, self.breaks, np.nan)
+        return Line(label, x, y, role, joint, half_width=broken(band), base=broken(base))
+
+    def curves(self, joints: Sequence[str], values: Array) -> tuple[Line, ...]:
         """A curve for each joint, labelled with its name; values [n, joints]."""
         return tuple(self.curve(joint, values[:, j], joint=j) for j, joint in enumerate(joints))
 
-
-def chart_over_time(
-    analysis: Analysis,
-    panels: Sequence[Panel],
-    *,
-    key: str,
-    title: str,
-    caption: str,
-    y_label: str,
-    columns: int = 3,
-) -> LineChart:
-    """A chart over the time of a recording; it zooms together with the recording's other charts."""
-    return LineChart(
-        key=key,
-        title=title,
-        caption=caption,
-        x_label="time [s]",
-        y_label=y_label,
-        panels=tuple(panels),
-        columns=columns,
-        group=analysis.label,
-        focus=analysis.focus,
-    )
-
-
-def break_at(time: Array, values: Array, breaks: NDArray[np.int_]) -> tuple[Array, Array]:
-    """Time and values [samples] with NaN inserted before each index in `breaks` [gaps].
-
-    Curves are thus not drawn across gaps.
-    """
-    if len(breaks) == 0:
-        return time, values
-    return np.insert(time, breaks, time[breaks]), np.insert(values, breaks, np.nan)
+    def stack(
+        self, standby: Array, driver: Array, electrical: Array, joints: Sequence[str]
+    ) -> list[Line]:
+        """Areas of standby, drivers [n] and joints [n, joints], less what joints feed back."""
+        layers: list[tuple[str, Array, Role, int | None]] = [
+            ("standby", standby, "aside", None),
+            ("drivers", driver, "model", None),
+            *((n, np.maximum(electrical[:, j], 0.0), "model", j) for j, n in enumerate(joints)),
+        ]
+        lines, base = [], np.zeros(len(self.time))
+        for label, values, role, joint in layers:
+            lines.append(self.curve(label, base + values, role, joint, base=base))
+            base = base + values
+        return lines
 
 
 # Decimation of curves that keeps the extremes of every bucket of samples.
@@ -341,42 +251,29 @@ def decimate(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:
         return x, y
     edges = np.linspace(0, n, buckets + 1).astype(int)
     hole = np.isnan(y)
-    low = _extreme(np.where(hole, np.inf, y), edges, np.minimum)
-    high = _extreme(np.where(hole, -np.inf, y), edges, np.maximum)
-    first_hole = np.full(buckets, n)
-    holes = np.flatnonzero(hole)
-    bucket_of_hole = np.searchsorted(edges, holes, side="right") - 1
-    first_hole[bucket_of_hole[::-1]] = holes[::-1]
-    keep = np.unique(np.concatenate([low, high, first_hole[first_hole < n], [0, n - 1]]))
-    return x[keep], y[keep]
+    keep: list[Iterable[int]] = [[0, n - 1]]
+    extremes = (
+        np.minimum.reduceat(np.where(hole, np.inf, y), edges[:-1]),
+        np.maximum.reduceat(np.where(hole, -np.inf, y), edges[:-1]),
+    )
+    for found in (*(y == np.repeat(each, np.diff(edges)) for each in extremes), hole):
+        places = np.flatnonzero(found)
+        _, first = np.unique(np.searchsorted(edges, places, side="right"), return_index=True)
+        keep.append(places[first])
+    kept = np.unique(np.concatenate([np.asarray(each) for each in keep]))
+    return x[kept], y[kept]
 
 
 def decimate_with_focus(
     x: Array, y: Array, buckets: int, focus: tuple[float, float] | None
 ) -> tuple[Array, Array]:
-    """Like `decimate`, with two thirds of the buckets for a part of the x axis.
-
-    Args:
-        x: ascending abscissae [n].
-        y: values [n].
-        buckets: approximate number of all buckets.
-        focus: part of the x axis to show in detail, or None.
-    """
+    """Like `decimate`, with two thirds of the buckets for a part of the x axis, if any."""
     if focus is None or len(x) <= 2 * buckets:
         return decimate(x, y, buckets)
     start, stop = np.searchsorted(x, focus)
     outside = max(1, len(x) - (stop - start))
     pieces = []
-    for part, detail in ((slice(0, start), 0), (slice(start, stop), 1), (slice(stop, None), 0)):
-        share = 2 / 3 if detail else len(x[part]) / outside / 3
+    for k, part in enumerate((slice(0, start), slice(start, stop), slice(stop, None))):
+        share = 2 / 3 if k == 1 else len(x[part]) / outside / 3
         pieces.append(decimate(x[part], y[part], max(1, round(buckets * share))))
     return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])
-
-
-def _extreme(y: Array, edges: NDArray[np.int_], ufunc: np.ufunc) -> NDArray[np.int_]:
-    """Indices of the first sample of each bucket that equals the bucket's extreme."""
-    extremes = ufunc.reduceat(y, edges[:-1])
-    matches = np.flatnonzero(y == np.repeat(extremes, np.diff(edges)))
-    buckets = np.searchsorted(edges, matches, side="right") - 1
-    _, first = np.unique(buckets, return_index=True)
-    return np.asarray(matches[first])

@@ -37,19 +37,103 @@ from ur_energy_model.report.chart import (
 )
 from ur_energy_model.report.palette import THEMES, Theme, ThemeName
 from ur_energy_model.report.recording_charts import recording_charts
-from ur_energy_model.typing import Array
 
-# The layout of a static figure: style, title, caption, legend and axes.
-
+_DPI = 160
 WIDTH = 10.0
 """Width of a figure [inch]."""
 BESIDE_TITLE = 3
 """Most legend entries beside the title; longer legends are placed below the caption."""
 LEGEND_LINE = 140
 """Characters of a line of such a legend."""
+CATEGORY_LINE = 120
+"""Characters of category names for which a figure has room."""
+FEW = 3
+"""Clouds of at most this many points are drawn as marks."""
+BUCKETS = 1200
+"""Buckets of samples per curve: more than a figure has pixels."""
 
 
-def style(theme: Theme) -> Any:
+def save_figures(
+    model: EnergyModel,
+    bag: str | Path,
+    folder: str | Path,
+    truth: Mapping[str, Any] | None = None,
+    *,
+    formats: Sequence[str] = ("png",),
+    theme: ThemeName = "light",
+) -> list[Path]:
+    """Draw all figures that the data of a recording allow.
+
+    Args:
+        model: identified model.
+        bag: a recording.
+        folder: created if necessary.
+        truth: content of a simulation's --truth file; adds the true energies.
+        formats: "png", "svg" or both.
+        theme: colours.
+
+    Returns:
+        The files, in the order of the report.
+
+    Raises:
+        UrEnergyError: invalid input, with source and remedy.
+    """
+    energies = None
+    if truth is not None and "joints" in truth:
+        energies = np.array([float(joint["electrical_energy"]) for joint in truth["joints"]])
+    charts = recording_charts(analyse(model, bag), true_energy=energies)
+    return [
+        path for chart in charts for path in save_chart(chart, folder, formats=formats, theme=theme)
+    ]
+
+
+def save_chart(
+    chart: Chart,
+    folder: str | Path,
+    *,
+    formats: Iterable[str] = ("png",),
+    theme: ThemeName = "light",
+    name: str | None = None,
+    dpi: int = _DPI,
+) -> list[Path]:
+    """Draw one chart into a folder, in each format.
+
+    Args:
+        chart: the chart.
+        folder: created if necessary.
+        formats: "png", "svg" or both.
+        theme: colours.
+        name: of the files without suffix; None takes the chart's key.
+        dpi: resolution of PNG files.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = draw_chart(chart, theme=theme)
+    paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
+    with rc_context(_style(THEMES[theme])):
+        for path in paths:
+            undated: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {}
+            figure.savefig(path, dpi=dpi, metadata=undated)  # equal data give equal files
+    return paths
+
+
+def draw_chart(chart: Chart, *, theme: ThemeName = "light") -> Figure:
+    """A matplotlib figure of a chart."""
+    painters: dict[type[Any], Callable[[Any, Theme], Figure]] = {
+        LineChart: line_figure,
+        BoxChart: box_figure,
+        BarChart: bar_figure,
+        IntervalChart: interval_figure,
+        HeatMap: heat_figure,
+    }
+    with rc_context(_style(THEMES[theme])):
+        return painters[type(chart)](chart, THEMES[theme])
+
+
+# The layout of a figure: style, title, caption, legend and axes.
+
+
+def _style(theme: Theme) -> Any:
     """Matplotlib settings of a theme; text is not parsed as mathematics."""
     return {
         "font.family": "DejaVu Sans",
@@ -81,14 +165,8 @@ def style(theme: Theme) -> Any:
     }
 
 
-def sheet(
-    chart: Chart,
-    rows: int,
-    columns: int,
-    height: float,
-    *,
-    handles: Sequence[Any] = (),
-    **options: Any,
+def _sheet(
+    chart: Chart, rows: int, columns: int, height: float, handles: Sequence[Any] = (), **shared: Any
 ) -> tuple[Figure, list[Axes]]:
     """Figure with a title, a caption, a legend and its axes, row by row."""
     caption = "\n".join(wrap(chart.caption, 130))
@@ -106,10 +184,8 @@ def sheet(
     if handles:
         place: dict[str, Any] = {"loc": "upper right", "bbox_to_anchor": (0.995, 1.0)}
         if below:
-            place = {
-                "loc": "upper left",
-                "bbox_to_anchor": (0.004, 1 - (head - 0.1 - 0.22 * below) / full),
-            }
+            anchor = (0.004, 1 - (head - 0.1 - 0.22 * below) / full)
+            place = {"loc": "upper left", "bbox_to_anchor": anchor}
         legend = figure.legend(
             handles=list(handles),
             ncols=-(-len(handles) // max(below, 1)),
@@ -119,13 +195,20 @@ def sheet(
             **place,
         )
         legend.set_in_layout(False)
-    return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
 
 
-# Painters of box plots, bars and parameter intervals in matplotlib.
+def _categories(axes: Axes, names: Sequence[str], y_label: str) -> None:
+    """Names below the categories, broken after an underscore where they would overlap."""
+    if max(map(len, names), default=0) * len(names) > CATEGORY_LINE:
+        names = [name.replace("_", "_\n", 1) for name in names]
+    axes.set_xticks(range(len(names)), names)
+    axes.grid(visible=False, axis="x")
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.set_ylabel(y_label)
 
-LINE = 120
-"""Characters of category names for which a figure has room."""
+
+# One painter for each kind of chart.
 
 
 def box_figure(chart: BoxChart, theme: Theme) -> Figure:
@@ -137,40 +220,42 @@ def box_figure(chart: BoxChart, theme: Theme) -> Figure:
         for shade, name in zip(shades, chart.series, strict=True)
         if count > 1
     ]
-    figure, (axes, *_) = sheet(chart, 1, 1, 3.0, handles=handles)
+    figure, (axes, *_) = _sheet(chart, 1, 1, 3.0, handles)
     width = 0.7 / count
     for s, boxes in enumerate(chart.boxes):
-        for j, box in enumerate(boxes):
+        for j, (minimum, low, first, median, third, high, maximum) in enumerate(boxes):
             x, colour = j + (s - (count - 1) / 2) * width, theme.joint(j)
             look: dict[str, Any] = {"color": colour, "alpha": shades[s], "edgecolor": colour}
             middle = [x - width * 0.4, x + width * 0.4]
-            axes.plot([x, x], [box.low, box.high], color=colour, linewidth=1.1)
-            axes.bar(x, box.third - box.first, width * 0.8, bottom=box.first, **look)
-            axes.plot(middle, [box.median] * 2, color=theme.ground, lw=1.6)
-            axes.plot([x, x], [box.minimum, box.maximum], ".", color=colour, markersize=3)
+            axes.plot([x, x], [low, high], color=colour, linewidth=1.1)
+            axes.bar(x, third - first, width * 0.8, bottom=first, **look)
+            axes.plot(middle, [median] * 2, color=theme.ground, lw=1.6)
+            axes.plot([x, x], [minimum, maximum], ".", color=colour, markersize=3)
     axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
-    _name_categories(axes, chart.categories)
-    axes.set_xlim(-0.6, len(chart.categories) - 0.4)
-    axes.grid(visible=False, axis="x")
-    axes.set_ylabel(chart.y_label)
+    _categories(axes, chart.categories, chart.y_label)
     return figure
 
 
 def bar_figure(chart: BarChart, theme: Theme) -> Figure:
     """Bars by category."""
-    handles = _bar_handles(chart, theme) if len(chart.bars) > 1 else []
-    figure, (axes, *_) = sheet(chart, 1, 1, 3.0, handles=handles)
-    count = 1 if chart.stacked else len(chart.bars)
+    looks: dict[str, dict[str, Any]] = {
+        "aside": {"facecolor": theme.ink, "alpha": 0.35},
+        "truth": {"facecolor": "none", "edgecolor": theme.ink},
+        "measured": {"facecolor": theme.muted},
+        "model": {"facecolor": theme.ink},
+    }
+    count = len(chart.bars)
+    handles = [Patch(label=b.label, **looks[b.role]) for b in chart.bars if count > 1]
+    figure, (axes, *_) = _sheet(chart, 1, 1, 3.0, handles)
+    count = 1 if chart.stacked else count
     width = 0.76 / count
     places = np.arange(len(chart.categories), dtype=float)
     base = np.zeros(len(places))
+    own = [*chart.joints, *[None] * len(places)]
     for s, bars in enumerate(chart.bars):
         x = places if chart.stacked else places + (s - (count - 1) / 2) * width
-        own = [*chart.joints, *[None] * len(places)]
-        colours = [
-            theme.joint(own[c] if bars.joint is None else bars.joint) for c in range(len(places))
-        ]
-        options: dict[str, Any] = {"color": colours}
+        joints = own[: len(places)] if bars.joint is None else [bars.joint] * len(places)
+        options: dict[str, Any] = {"color": [theme.joint(joint) for joint in joints]}
         if bars.role == "aside":
             options["alpha"] = 0.4
         elif bars.role == "truth":
@@ -184,80 +269,51 @@ def bar_figure(chart: BarChart, theme: Theme) -> Figure:
         if chart.stacked:
             base = base + np.nan_to_num(bars.values)
         elif s == 0:
-            _value_labels(axes, x, bars.values, theme)
+            for place, value in zip(x, bars.values, strict=True):
+                if np.isfinite(value):
+                    axes.annotate(
+                        f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}",
+                        (place, max(value, 0.0)),
+                        xytext=(0, 6),
+                        textcoords="offset points",
+                        ha="center",
+                        fontsize=8,
+                        color=theme.ink,
+                    )
     axes.axhline(0, color=theme.muted, linewidth=0.7)
-    _name_categories(axes, chart.categories)
-    axes.grid(visible=False, axis="x")
     axes.margins(y=0.12)
-    axes.set_xlim(-0.6, len(places) - 0.4)
-    axes.set_ylabel(chart.y_label)
+    _categories(axes, chart.categories, chart.y_label)
     return figure
-
-
-def _name_categories(axes: Axes, names: Sequence[str]) -> None:
-    """Names below the categories, broken after an underscore where they would overlap."""
-    if max(map(len, names), default=0) * len(names) > LINE:
-        names = [name.replace("_", "_\n", 1) for name in names]
-    axes.set_xticks(range(len(names)), names)
-
-
-def _value_labels(axes: Axes, x: Array, values: Array, theme: Theme) -> None:
-    for place, value in zip(x, values, strict=True):
-        if np.isfinite(value):
-            axes.annotate(
-                f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}",
-                (place, max(value, 0.0)),
-                xytext=(0, 6),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-                color=theme.ink,
-            )
-
-
-def _bar_handles(chart: BarChart, theme: Theme) -> list[Patch]:
-    looks: dict[str, dict[str, Any]] = {
-        "aside": {"facecolor": theme.ink, "alpha": 0.35},
-        "truth": {"facecolor": "none", "edgecolor": theme.ink},
-        "measured": {"facecolor": theme.muted},
-        "model": {"facecolor": theme.ink},
-    }
-    return [Patch(label=bars.label, **looks[bars.role]) for bars in chart.bars]
 
 
 def interval_figure(chart: IntervalChart, theme: Theme) -> Figure:
     """Parameters with their intervals."""
     columns = min(3, len(chart.panels))
-    rows = -(-len(chart.panels) // columns)
-    figure, places = sheet(chart, rows, columns, 2.0)
-    for panel, axes in zip(chart.panels, places, strict=False):
-        for interval in panel.intervals:
-            colour = theme.joint(interval.joint)
-            axes.plot(interval.prior, interval.joint, "|", color=theme.muted, markersize=13)
-            look: dict[str, Any] = {"color": colour, "markersize": 4, "capsize": 3}
-            place = interval.value, interval.joint
-            axes.errorbar(*place, xerr=interval.half_width, fmt="o", **look)
-        axes.set_title(panel.title)
-        axes.set_xlabel(f"[{panel.unit}]")
+    figure, places = _sheet(chart, -(-len(chart.panels) // columns), columns, 2.0)
+    for index, axes in enumerate(places):
+        if index >= len(chart.panels):
+            axes.set_axis_off()
+            continue
+        title, unit, intervals = chart.panels[index]
+        for joint, value, half_width, prior in intervals:
+            look: dict[str, Any] = {"color": theme.joint(int(joint)), "markersize": 4}
+            axes.plot(prior, joint, "|", color=theme.muted, markersize=13)
+            axes.errorbar(value, joint, xerr=half_width, fmt="o", capsize=3, **look)
+        axes.set_title(title)
+        axes.set_xlabel(f"[{unit}]")
         axes.margins(x=0.1)
         axes.set_ylim(len(chart.categories) - 0.5, -0.5)
         axes.set_yticks(range(len(chart.categories)), chart.categories)
         axes.xaxis.set_major_locator(MaxNLocator(4))
-    for index, axes in enumerate(places):
-        if index >= len(chart.panels):
-            axes.set_axis_off()
-        elif index % columns:
+        if index % columns:
             axes.tick_params(labelleft=False)
     return figure
-
-
-# Painter of heat maps in matplotlib.
 
 
 def heat_figure(chart: HeatMap, theme: Theme) -> Figure:
     """Grids of coloured cells, one below the other, with a common colour bar."""
     rows = max((len(panel.rows) for panel in chart.panels), default=1)
-    figure, places = sheet(chart, len(chart.panels), 1, 0.9 + 0.16 * rows)
+    figure, places = _sheet(chart, len(chart.panels), 1, 0.9 + 0.16 * rows)
     colours = LinearSegmentedColormap.from_list("heat", [theme.raised, theme.accent])
     for panel, axes in zip(chart.panels, places, strict=True):
         mesh = axes.pcolormesh(
@@ -272,41 +328,24 @@ def heat_figure(chart: HeatMap, theme: Theme) -> Figure:
     return figure
 
 
-# Painter of line charts in matplotlib.
-
-FEW = 3
-"""Clouds of at most this many points are drawn as marks."""
-BUCKETS = 1200
-"""Buckets of samples per curve: more than a figure has pixels."""
-
-
 def line_figure(chart: LineChart, theme: Theme) -> Figure:
     """Small multiples of curves."""
-    columns = min(chart.columns, len(chart.panels))
-    rows = -(-len(chart.panels) // columns)
-    height = {1: 2.1, 2: 2.2}.get(columns, 1.85)
-    if chart.equal:
-        height = 3.2
-    figure, places = sheet(
-        chart,
-        rows,
-        columns,
-        height,
-        handles=_handles(chart.panels, theme),
-        sharex=not chart.equal,
-        sharey=chart.common_y,
-    )
+    count = len(chart.panels)
+    columns = min(chart.columns, count)
+    height = 3.2 if chart.equal else {1: 2.1, 2: 2.2}.get(columns, 1.85)
+    handles = _handles(chart.panels, theme)
+    shared = {"sharex": not chart.equal, "sharey": chart.common_y}
+    figure, places = _sheet(chart, -(-count // columns), columns, height, handles, **shared)
     for panel, axes in zip(chart.panels, places, strict=False):
         _panel(axes, panel, chart, theme)
-    for axes in places[len(chart.panels) :]:
+    for axes in places[count:]:
         axes.set_axis_off()
-    for axes in places[max(0, len(chart.panels) - columns) : len(chart.panels)]:
-        if not chart.equal:
-            axes.set_xlabel(chart.x_label)
-            axes.tick_params(labelbottom=True)
-    for index, axes in enumerate(places[: len(chart.panels)]):
+    for index, axes in enumerate(places[:count]):
         label = chart.panels[index].y_label or (chart.y_label if index % columns == 0 else "")
         axes.set_ylabel(label)
+        if index >= count - columns and not chart.equal:
+            axes.set_xlabel(chart.x_label)
+            axes.tick_params(labelbottom=True)
     return figure
 
 
@@ -356,122 +395,30 @@ def _fill_alpha(line: Line) -> float:
 
 
 def _stroke(line: Line, theme: Theme) -> tuple[str, dict[str, Any]]:
-    if line.role == "measured":
-        return theme.data, {"linewidth": 1.7, "alpha": 0.55}
-    if line.role == "truth":
-        return theme.ink, {"linewidth": 0.7}
-    if line.role == "aside":
-        return theme.muted, {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}
-    return theme.joint(line.joint), {}
+    """Colour, and the options of a curve."""
+    strokes: dict[str, tuple[str, dict[str, Any]]] = {
+        "measured": (theme.data, {"linewidth": 1.7, "alpha": 0.55}),
+        "truth": (theme.ink, {"linewidth": 0.7}),
+        "aside": (theme.muted, {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}),
+        "model": (theme.joint(line.joint), {}),
+    }
+    return strokes[line.role]
 
 
 def _handles(panels: Sequence[Panel], theme: Theme) -> list[Any]:
-    """Legend of all panels: labels in order of appearance."""
-    names: dict[str, tuple[str, dict[str, Any], Line]] = {}
-    colours: dict[str, set[str]] = {}
-    for panel in panels:
-        for line in panel.lines if len(panel.lines) > 1 else ():
-            colour, options = _stroke(line, theme)
-            names.setdefault(line.label, (colour, options, line))
-            colours.setdefault(line.label, set()).add(colour)
-    if len(names) < 2:
-        return []
+    """Legend of all panels: labels in order of appearance, in ink where their colours differ."""
+    shown = [line for panel in panels if len(panel.lines) > 1 for line in panel.lines]
+    lines = {line.label: line for line in reversed(shown)}
     handles: list[Any] = []
-    for name, (colour, options, line) in names.items():
-        shown = colour if len(colours[name]) == 1 else theme.ink
+    for label in dict.fromkeys(line.label for line in shown):
+        line = lines[label]
+        colours = {_stroke(each, theme)[0] for each in shown if each.label == label}
+        colour = theme.ink if len(colours) > 1 else colours.pop()
+        look = _stroke(line, theme)[1]
         if line.base is not None:
-            handles.append(Patch(facecolor=shown, alpha=_fill_alpha(line), label=name))
+            handles.append(Patch(facecolor=colour, alpha=_fill_alpha(line), label=label))
             continue
-        look = options
         if line.points:
             look = {"marker": ".", "linestyle": "", "markersize": 12 if len(line.x) <= FEW else 6}
-        handles.append(Line2D([], [], label=name, color=shown, **look))
-    return handles
-
-
-_DPI = 160
-
-
-def save_figures(
-    model: EnergyModel,
-    bag: str | Path,
-    folder: str | Path,
-    truth: Mapping[str, Any] | None = None,
-    *,
-    formats: Sequence[str] = ("png",),
-    theme: ThemeName = "light",
-) -> list[Path]:
-    """Draw all figures that the data of a recording allow.
-
-    Args:
-        model: identified model.
-        bag: a recording.
-        folder: created if necessary.
-        truth: content of a simulation's --truth file; adds the true energies.
-        formats: "png", "svg" or both.
-        theme: colours.
-
-    Returns:
-        The files, in the order of the report.
-
-    Raises:
-        UrEnergyError: invalid input, with source and remedy.
-    """
-    analysis = analyse(model, bag)
-    charts = recording_charts(analysis, true_energy=true_energy(truth))
-    return [
-        path for chart in charts for path in save_chart(chart, folder, formats=formats, theme=theme)
-    ]
-
-
-def true_energy(truth: Mapping[str, Any] | None) -> Array | None:
-    """Electrical energy of each joint in a simulation's truth [joints], J; None if unknown."""
-    if truth is None or "joints" not in truth:
-        return None
-    return np.array([float(joint["electrical_energy"]) for joint in truth["joints"]])
-
-
-def save_chart(
-    chart: Chart,
-    folder: str | Path,
-    *,
-    formats: Iterable[str] = ("png",),
-    theme: ThemeName = "light",
-    name: str | None = None,
-    dpi: int = _DPI,
-) -> list[Path]:
-    """Draw one chart into a folder, in each format.
-
-    Args:
-        chart: the chart.
-        folder: created if necessary.
-        formats: "png", "svg" or both.
-        theme: colours.
-        name: of the files without suffix; None takes the chart's key.
-        dpi: resolution of PNG files.
-    """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    figure = draw_chart(chart, theme=theme)
-    paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
-    with rc_context(style(THEMES[theme])):
-        for path in paths:
-            undated: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {}
-            figure.savefig(path, dpi=dpi, metadata=undated)  # equal data give equal files
-    return paths
-
-
-def draw_chart(chart: Chart, *, theme: ThemeName = "light") -> Figure:
-    """A matplotlib figure of a chart."""
-    colours = THEMES[theme]
-    with rc_context(style(colours)):
-        return _PAINTERS[type(chart)](chart, colours)
-
-
-_PAINTERS: dict[type[Any], Callable[[Any, Theme], Figure]] = {
-    LineChart: line_figure,
-    BoxChart: box_figure,
-    BarChart: bar_figure,
-    IntervalChart: interval_figure,
-    HeatMap: heat_figure,
-}
+        handles.append(Line2D([], [], label=label, color=colour, **look))
+    return handles if len(handles) > 1 else []

@@ -1,4 +1,4 @@
-"""The layout of a report as a page: tiles, and sections with their charts and tables."""
+"""The page of a report: tiles, and sections with their charts and tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ur_energy_model.model.drives import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, m
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.generic import is_generic, model_words
-from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report import recording_charts as charts
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis
 from ur_energy_model.report.chart import Chart
@@ -24,110 +24,83 @@ from ur_energy_model.report.model_charts import (
     singular_value_charts,
     temperature_law_chart,
 )
-from ur_energy_model.report.page import (
-    Cell,
-    Item,
-    Page,
-    Section,
-    Table,
-    Tile,
-    items,
-    source_text,
-    with_interval,
-)
+from ur_energy_model.report.page import Cell, Item, Page, Section, Table, Tile, items, with_interval
 from ur_energy_model.report.report import BagReport, Report
 from ur_energy_model.report.shift import cycle_table, shift_charts, shift_table
 
-# The table of energy and efficiency.
+T = TypeVar("T", Analysis, BagReport)
+
+# Tables of recordings, numbered as in Clochiatti et al., Robotica 2024 (S0).
 
 
 def energy_table(summary: EnergySummary, label: str) -> Table:
     """Energy and efficiency (S0 Table VIII)."""
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            summary.mechanical[j],
-            with_interval(summary.electrical[j], summary.electrical_std[j]),
-            100 * summary.efficiency[j],
-            summary.copper[j],
-            summary.friction[j],
-            summary.regenerated[j],
-        )
-        for j, name in enumerate(summary.names)
-    ]
-    mechanical, electrical = float(summary.mechanical.sum()), float(summary.electrical.sum())
-    rows += [
-        (
-            "all motors",
-            mechanical,
-            electrical,
-            100 * mechanical / electrical if electrical > 0 else None,
-            float(summary.copper.sum()),
-            float(summary.friction.sum()),
-            float(summary.regenerated.sum()),
-        ),
-        ("drivers", None, summary.driver, None, None, None, None),
-        ("standby", None, summary.standby, None, None, None, None),
-        ("regeneration", None, summary.regeneration, None, None, None, None),
-        (
-            "whole arm",
-            None,
-            with_interval(summary.supply, summary.supply_std),
-            100 * mechanical / summary.supply if summary.supply > 0 else None,
-            None,
-            None,
-            None,
-        ),
-    ]
-    if summary.bus is not None:
-        rows.append(("measured at the bus", None, summary.bus, None, None, None, None))
+    parts = (summary.mechanical, summary.electrical, summary.copper, summary.friction)
+    mechanical, electrical, copper, friction = (float(each.sum()) for each in parts)
+
+    def share(of: float) -> float | None:
+        return 100 * mechanical / of if of > 0 else None
+
+    def whole(name: str, value: Cell, efficiency: float | None = None) -> tuple[Cell, ...]:
+        return name, None, value, efficiency, None, None, None
+
+    fed_back = float(summary.regenerated.sum())
+    session = summary.session
+    source = (
+        f"from {session.still_seconds:.1f} s of this recording's standstill."
+        if session.anchored
+        else "from the model: the recording has no standstill with bus power."
+    )
+    supply = with_interval(summary.supply, summary.supply_std)
     return Table(
         "table8",
         f"Energy and efficiency, {label} (Table VIII)",
+        ("", "mechanical [J]", "electrical [J]", "efficiency [%]", "copper loss [J]",
+         "friction [J]", "fed back [J]"),
         (
-            "",
-            "mechanical [J]",
-            "electrical [J]",
-            "efficiency [%]",
-            "copper loss [J]",
-            "friction [J]",
-            "fed back [J]",
+            *(
+                (
+                    name,
+                    summary.mechanical[j],
+                    with_interval(summary.electrical[j], summary.electrical_std[j]),
+                    100 * summary.efficiency[j],
+                    summary.copper[j],
+                    summary.friction[j],
+                    summary.regenerated[j],
+                )
+                for j, name in enumerate(summary.names)
+            ),
+            ("all motors", mechanical, electrical, share(electrical), copper, friction, fed_back),
+            whole("drivers", summary.driver),
+            whole("standby", summary.standby),
+            whole("regeneration", summary.regeneration),
+            whole("whole arm", supply, share(summary.supply)),
+            *([] if summary.bus is None else [whole("measured at the bus", summary.bus)]),
         ),
-        tuple(rows),
         "Over the whole recording, ± 95 %. Mechanical energy is that at the motor shaft, "
         "friction included. Regeneration is what the supply cannot take back; with motors, drivers "
-        f"and standby it is the whole arm. {_session_note(summary)}",
-    )
+        f"and standby it is the whole arm. Standby: {session.power:.1f} ± "
+        f"{CONFIDENCE * session.std:.1f} W, {source}",
+    )  # fmt: skip
 
 
-def _session_note(summary: EnergySummary) -> str:
-    """The standby power of the recording, and its source."""
-    session = summary.session
-    power = f"{session.power:.1f} ± {CONFIDENCE * session.std:.1f} W"
-    if session.anchored:
-        return (
-            f"Standby: {power}, from {session.still_seconds:.1f} s of this recording's standstill."
-        )
-    return f"Standby: {power}, from the model: the recording has no standstill with bus power."
-
-
-# Tables of a model's errors on recordings.
+_ERRORS = {
+    "torque": ("Torque", "N m", "V", "The mean is that of absolute errors."),
+    "current": (
+        "Current",
+        "A",
+        "VII",
+        "Filtered currents of joints that move; the mean is that of absolute errors. The paper "
+        "takes every sample unfiltered and keeps the sign of the mean: ur_energy protocol s0.",
+    ),
+}
 
 
 def error_table(
     key: str, metrics: Mapping[str, Any], names: Sequence[str], label: str
 ) -> Table | None:
     """Mean, largest and RMS error and R² by joint (S0 Tables V and VII)."""
-    what, unit, number, note = {
-        "torque": ("Torque", "N m", "V", "The mean is that of absolute errors."),
-        "current": (
-            "Current",
-            "A",
-            "VII",
-            "Filtered currents of joints that move; the mean is that of absolute errors. The paper "
-            "takes every sample unfiltered and keeps the sign of the mean: ur_energy protocol s0.",
-        ),
-    }[key]
+    what, unit, number, note = _ERRORS[key]
     entries = metrics.get(key)
     if entries is None:
         return None
@@ -149,46 +122,31 @@ _POWERS = {"power": "from measured currents", "power_from_motion": "from the mot
 
 def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table | None:
     """Errors of power and energy at the supply (EcBot, eq. 22-23)."""
-    rows = [
-        (
-            f"{label}, {how}",
-            p["rmse"],
-            _interval(p),
-            p["rmse_percent"],
-            p["r2"],
-            p["energy_error_percent"],
-            entry.get("motion_energy_error_percent") if key == "power_from_motion" else None,
-        )
-        for entry, label in zip(metrics, labels, strict=True)
-        for key, how in _POWERS.items()
-        if (p := entry.get(key)) is not None
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for entry, label in zip(metrics, labels, strict=True):
+        for key, how in _POWERS.items():
+            if (power := entry.get(key)) is None:
+                continue
+            # Models written before the interval was stored have none.
+            low, high = power.get("rmse_low"), power.get("rmse_high")
+            interval = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
+            motion = entry.get("motion_energy_error_percent")
+            figures = (power[name] for name in ("rmse_percent", "r2", "energy_error_percent"))
+            shown = motion if key == "power_from_motion" else None
+            rows.append((f"{label}, {how}", power["rmse"], interval, *figures, shown))
     if not rows:
         return None
     return Table(
         "power_error",
         "Power at the supply: model against measurement",
-        (
-            "recording",
-            "RMSE [W]",
-            "95 % [W]",
-            "RMSE [% of range]",
-            "R²",
-            "energy error [%]",
-            "error of motion energy [%]",
-        ),
+        ("recording", "RMSE [W]", "95 % [W]", "RMSE [% of range]", "R²", "energy error [%]",
+         "error of motion energy [%]"),
         tuple(rows),
         "Motion energy is the energy of the supply above its power at standstill.",
-    )
+    )  # fmt: skip
 
 
-def _interval(power: Mapping[str, Any]) -> str | None:
-    """The interval of an RMSE; models written before it was stored have none."""
-    low, high = power.get("rmse_low"), power.get("rmse_high")
-    return None if low is None or high is None else f"{low:.2f} to {high:.2f}"
-
-
-# Table of drive constants: robot file beside result.
+# Tables of the identified parameters.
 
 
 def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
@@ -201,9 +159,8 @@ def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
     for j, joint in enumerate(model.joints):
         nominal_k_t, nominal = robot.torque_constant[j], robot.winding_resistance[j]
         k_t, resistance = joint.torque_constant, joint.winding_resistance
-        k_b = joint.back_emf_constant
         k_m = motor_constant(nominal_k_t, nominal), motor_constant(k_t, resistance)
-        ratio = k_t / k_b if k_b else None
+        ratio = k_t / joint.back_emf_constant if joint.back_emf_constant else None
         rows.append([joint.name, nominal_k_t, k_t, nominal, resistance, *k_m, ratio])
     assumed = ", ".join(f"{k:.3f} (size {size})" for size, k in CATALOGUE_MOTOR_CONSTANT.items())
     source = model.joints[0].source.get("winding_resistance")
@@ -212,7 +169,9 @@ def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
     return title, columns, rows
 
 
-# Tables of the identified parameters, numbered as in Clochiatti et al., Robotica 2024 (S0).
+def _source(sources: Mapping[str, str], name: str) -> str:
+    """The identification stage that a quantity comes from."""
+    return sources.get(name, "given").replace("_", " ")
 
 
 def inertia_table(model: EnergyModel) -> Table:
@@ -220,113 +179,80 @@ def inertia_table(model: EnergyModel) -> Table:
     robot = load_robot(model.robot)
     reflected = np.array([joint.reflected_inertia for joint in model.joints])
     split = split_inertia(reflected, robot)
-    rows = [
-        (
-            joint.name,
-            reflected[j],
-            CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan)),
-            robot.reflected_inertia[j],
-            split.motor_side[j] * 1e4,
-            split.reducer[j] * 1e4,
-            split.rotor[j] * 1e4,
-            source_text(joint.source, "reflected_inertia"),
-        )
-        for j, joint in enumerate(model.joints)
-    ]
     return Table(
         "table4",
         "Inertia of motors and reducers (Table IV)",
-        (
-            "joint",
-            "reflected, joint side [kg m²]",
-            "± 95 %",
-            "robot file [kg m²]",
-            "motor side [10⁻⁴ kg m²]",
-            "reducer, catalogue [10⁻⁴ kg m²]",
-            "motor [10⁻⁴ kg m²]",
-            "from",
-        ),
-        tuple(rows),
-        "From target_moment, which includes motor inertia but no friction.",
-    )
-
-
-def friction_table(model: EnergyModel) -> Table:
-    """Torque constants and friction (S0 Table VI)."""
-    names = list(dict.fromkeys(n for j in model.joints for n in j.friction.law.parameters))
-    rows = []
-    for joint in model.joints:
-        row: list[Cell] = [
-            joint.name,
-            with_interval(joint.torque_constant, joint.std.get("torque_constant")),
-            joint.friction.law.name.replace("_", " "),
-        ]
-        for name in names:
-            value = joint.friction.parameters.get(name)
-            row.append(None if value is None else with_interval(value, joint.std.get(name)))
-        row.append(source_text(joint.source, "torque_constant"))
-        rows.append(tuple(row))
-    return Table(
-        "table6",
-        "Torque constants and friction (Table VI)",
-        (
-            "joint",
-            "k_t [N m/A]",
-            "friction law",
-            *(f"{n.replace('_', ' ')} [{PARAMETER_UNITS.get(n, '')}]" for n in names),
-            "from",
-        ),
-        tuple(rows),
-        "Motor side, ± 95 %.",
-    )
-
-
-def friction_choice_table(model: EnergyModel) -> Table:
-    """The reasons for the joints' friction laws."""
-    return Table(
-        "friction_choice",
-        "Why these friction laws",
-        ("", ""),
+        ("joint", "reflected, joint side [kg m²]", "± 95 %", "robot file [kg m²]",
+         "motor side [10⁻⁴ kg m²]", "reducer, catalogue [10⁻⁴ kg m²]", "motor [10⁻⁴ kg m²]",
+         "from"),
         tuple(
             (
                 joint.name,
-                f"{joint.friction.law.description}: {joint.friction_reason or 'as requested'}",
+                reflected[j],
+                CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan)),
+                robot.reflected_inertia[j],
+                *(1e4 * part[j] for part in (split.motor_side, split.reducer, split.rotor)),
+                _source(joint.source, "reflected_inertia"),
             )
-            for joint in model.joints
+            for j, joint in enumerate(model.joints)
         ),
-    )
+        "From target_moment, which includes motor inertia but no friction.",
+    )  # fmt: skip
 
 
-def drives_table(model: EnergyModel) -> Table:
-    """Drive constants: identified ones beside those of the robot file."""
-    title, columns, rows = drive_table(model)
-    return Table(
-        "drives", title[0].upper() + title[1:], tuple(columns), tuple(tuple(row) for row in rows)
+def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
+    """Torque constants and friction (S0 Table VI), and the reasons for the friction laws."""
+    names = list(dict.fromkeys(n for j in model.joints for n in j.friction.law.parameters))
+    rows, reasons = [], []
+    for joint in model.joints:
+        law, values = joint.friction.law, joint.friction.parameters
+        rows.append(
+            (
+                joint.name,
+                with_interval(joint.torque_constant, joint.std.get("torque_constant")),
+                law.name.replace("_", " "),
+                *(
+                    with_interval(values[n], joint.std.get(n)) if n in values else None
+                    for n in names
+                ),
+                _source(joint.source, "torque_constant"),
+            )
+        )
+        text = f"{joint.friction.law.description}: {joint.friction_reason or 'as requested'}"
+        reasons.append((joint.name, text))
+    units = (f"{n.replace('_', ' ')} [{PARAMETER_UNITS.get(n, '')}]" for n in names)
+    return (
+        Table(
+            "table6",
+            "Torque constants and friction (Table VI)",
+            ("joint", "k_t [N m/A]", "friction law", *units, "from"),
+            tuple(rows),
+            "Motor side, ± 95 %.",
+        ),
+        Table("friction_choice", "Why these friction laws", ("", ""), tuple(reasons)),
     )
 
 
 def provenance_table(model: EnergyModel) -> Table:
     """Origin of the model: robot, software, recordings."""
-    made = model.provenance
-    payload = model.setup.payload
+    made, payload, bus = model.provenance, model.setup.payload, model.bus
+
+    def known(name: str) -> str:
+        return "unknown" if made.get(name) is None else str(made[name])
+
+    center = ", ".join(f"{c:.3f}" for c in payload.center_of_mass)
+    power = f"{bus.kind}, from {bus.source.replace('_', ' ')}; standby {bus.standby:.2f} W"
     rows: list[tuple[Cell, ...]] = [
         ("robot", model.robot),
         *([("model", model_words(model, None))] if is_generic(model) else []),
-        ("serial number", _text(made.get("serial"))),
-        ("controller software", _text(made.get("firmware"))),
-        ("package version", _text(made.get("package_version"))),
-        ("made", _text(made.get("date"))),
+        ("serial number", known("serial")),
+        ("controller software", known("firmware")),
+        ("package version", known("package_version")),
+        ("made", known("date")),
         ("gravity in the base frame [m/s²]", ", ".join(f"{g:.3f}" for g in model.setup.gravity)),
-        (
-            "payload",
-            f"{payload.mass:.3f} kg at ({', '.join(f'{c:.3f}' for c in payload.center_of_mass)}) m",
-        ),
+        ("payload", f"{payload.mass:.3f} kg at ({center}) m"),
         ("mounting and payload are", model.setup_source),
-        (
-            "bus power model",
-            f"{model.bus.kind}, from {model.bus.source.replace('_', ' ')}; "
-            f"standby {model.bus.standby:.2f} W; {model.bus.reason}",
-        ),
+        ("bus power model", f"{power}; {bus.reason}"),
     ]
     rows += [
         (
@@ -339,45 +265,40 @@ def provenance_table(model: EnergyModel) -> Table:
     return Table("provenance", "Origin of the model", ("", ""), tuple(rows))
 
 
-def _text(value: Any) -> str:
-    return "unknown" if value is None else str(value)
-
-
-T = TypeVar("T", Analysis, BagReport)
+# The page.
 
 
 def report_page(report: Report) -> Page:
     """The page of a report."""
     model, bags = report.model, report.bags
-    labels = tuple(bag.label for bag in bags)
     shown = ", ".join(f"{bag.label} ({bag.analysis.motion})" for bag in bags)
+    # Serial numbers of the recordings, and of the model where that is another.
+    found = sorted({text for bag in bags if (text := bag.energy.serials["recording"])})
+    arms = f"Serial number{'s' if found[1:] else ''} {', '.join(found)}. " if found else ""
+    serial = report.serials["model"]
+    arms += f"Model of {serial}. " if serial and found != [serial] else ""
     return Page(
         title=f"Energy of a {arm_name(model.robot_name)}"
         + (" (generic model)" if is_generic(model) else ""),
-        subtitle=f"{_arms(report)}Recordings: {shown}.",
+        subtitle=f"{arms}Recordings: {shown}.",
         verdict=report.verdict,
         tiles=_tiles(report),
         joint_names=tuple(joint.name for joint in model.joints),
-        recordings=labels,
+        recordings=tuple(bag.label for bag in bags),
         sections=tuple(_sections(report)),
     )
 
 
-def _arms(report: Report) -> str:
-    """Serial numbers of the recordings, and of the model where that is another."""
-    recorded = {bag.energy.serials["recording"] for bag in report.bags}
-    found = sorted(filter(None, recorded))
-    model = report.serials["model"]
-    text = f"Serial number{'s' if found[1:] else ''} {', '.join(found)}. " if found else ""
-    return text + (f"Model of {model}. " if model and found != [model] else "")
+def _each(entries: Sequence[T], make: Callable[[T], Chart | Table | None]) -> tuple[Item, ...]:
+    """One chart or table per recording, if its data allow it."""
+    made = [(make(entry), number) for number, entry in enumerate(entries)]
+    return tuple(Item(content, number) for content, number in made if content is not None)
 
 
 def _sections(report: Report) -> Iterable[Section]:
-    model, bags = report.model, report.bags
+    model, bags, shift = report.model, report.bags, report.shift
     robot = load_robot(model.robot)
     analyses = [bag.analysis for bag in bags]
-    metrics = [bag.metrics for bag in bags]
-    labels = [bag.label for bag in bags]
     names = [joint.name for joint in model.joints]
     cut = any(analysis.cut for analysis in analyses)
     yield Section(
@@ -389,12 +310,18 @@ def _sections(report: Report) -> Iterable[Section]:
             *_each(analyses, charts.energy_split_chart),
             *_each(bags, lambda b: energy_table(b.energy, b.label)),
             *_each(analyses, charts.bus_chart),
-            *items(power_table(metrics, labels)),
+            *items(power_table([bag.metrics for bag in bags], [bag.label for bag in bags])),
             *_each(analyses, charts.power_chart),
             *_each(analyses, charts.energy_chart),
         ),
     )
-    yield _shift_section(report)
+    yield Section(
+        "shift",
+        "The shift",
+        "All recordings one after another."
+        + (" They contain no start of a cycle." if report.cycles and not shift.cycles else ""),
+        items(*shift_charts(shift), shift_table(shift, report.tariff), cycle_table(shift)),
+    )
     yield Section(
         "torque",
         "Torque and inertia",
@@ -414,21 +341,21 @@ def _sections(report: Report) -> Iterable[Section]:
             *_each(analyses, charts.current_chart),
             *items(charts.current_error_chart(analyses)),
             *_each(bags, lambda b: error_table("current", b.metrics, names, b.label)),
-            *items(friction_table(model), friction_choice_table(model)),
+            *items(*friction_tables(model)),
             *_each(analyses, charts.friction_chart),
             *items(temperature_law_chart(model)),
             *_each(analyses, charts.temperature_chart),
         ),
     )
+    title, columns, rows = drive_table(model)
+    drives = Table("drives", title[0].upper() + title[1:], tuple(columns), tuple(map(tuple, rows)))
+    base = regroup(FullRegressor(robot, snapped_to_axis(model.setup.gravity)))
+    singular_values = singular_value_charts(base.singular_values, base.rank)
     yield Section(
         "parameters",
         "Parameters of the arm type" if is_generic(model) else "Identified parameters",
         f"Of a {model_words(model, None)}." if is_generic(model) else "",
-        items(
-            interval_chart(model, robot),
-            drives_table(model),
-            *_singular_values(model, robot),
-        ),
+        items(interval_chart(model, robot), drives, *singular_values),
     )
     yield Section(
         "motion",
@@ -439,44 +366,19 @@ def _sections(report: Report) -> Iterable[Section]:
     yield Section("provenance", "Provenance", "", items(provenance_table(model)))
 
 
-def _shift_section(report: Report) -> Section:
-    shift = report.shift
-    return Section(
-        "shift",
-        "The shift",
-        "All recordings one after another."
-        + (" They contain no start of a cycle." if report.cycles and not shift.cycles else ""),
-        items(*shift_charts(shift), shift_table(shift, report.tariff), cycle_table(shift)),
-    )
-
-
-def _singular_values(model: EnergyModel, robot: RobotDescription) -> Sequence[Chart]:
-    found = regroup(FullRegressor(robot, snapped_to_axis(model.setup.gravity)))
-    return singular_value_charts(found.singular_values, found.rank)
-
-
-def _each(entries: Sequence[T], make: Callable[[T], Chart | Table | None]) -> tuple[Item, ...]:
-    """One chart or table per recording, if its data allow it."""
-    made = [(make(entry), number) for number, entry in enumerate(entries)]
-    return tuple(Item(content, number) for content, number in made if content is not None)
-
-
 def _tiles(report: Report) -> tuple[Tile, ...]:
     shift, tariff = report.shift, report.tariff
     mean = shift.energy / shift.seconds if shift.seconds > 0 else float("nan")
+    duration = duration_text(shift.seconds)
     tiles = [
-        Tile(
-            energy_text(shift.energy),
-            f"in {duration_text(shift.seconds)}, ± {energy_text(shift.half_width)}",
-        ),
+        Tile(energy_text(shift.energy), f"in {duration}, ± {energy_text(shift.half_width)}"),
         Tile(f"{mean:.1f} W", "mean power of the whole arm"),
         Tile(f"{100 * shift.idle_share:.0f} %", "of the energy without motion"),
     ]
     if shift.bus_energy:
         error = 100 * (shift.energy - shift.bus_energy) / shift.bus_energy
         tiles.append(Tile(f"{error:+.1f} %".replace("-", "−"), "model against measured bus energy"))
-    rate = mean * 1000 * 3600
-    cost, emission = tariff.cost(rate), tariff.emission(rate)
+    cost, emission = tariff.cost(mean * 3.6e6), tariff.emission(mean * 3.6e6)
     if cost is not None:
         tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))
     if emission is not None:

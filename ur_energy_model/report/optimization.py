@@ -12,19 +12,9 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, WorkCycle, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.pendant import typed_stretches
-from ur_energy_model.report.chart import (
-    BarChart,
-    Bars,
-    Chart,
-    Line,
-    LineChart,
-    Panel,
-    Role,
-    Timeline,
-)
+from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel, Role, Timeline
 from ur_energy_model.report.layout import arm_name
 from ur_energy_model.report.page import Cell, Lock, Page, Section, Table, Tile, items
-from ur_energy_model.report.recording_charts import stacked_lines
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
 from ur_energy_model.typing import Array
@@ -33,17 +23,18 @@ STEP = 0.01
 """Time between samples of the drawn powers [s]."""
 SCALED_POINTS = 15
 """Of the curve of speed scaling."""
+DAY = 86400.0
+"""Of a machine that never stops [s]."""
+_UNBROKEN = np.zeros(0, dtype=int)
+_GROUP = "cycle"
 
 
 @dataclass(frozen=True)
 class CyclePowers:
     """Predicted powers [W] over one cycle: k samples, n joints.
 
-    Attributes:
-        time: since the start of the cycle [k], s.
-        qd: joint velocities [k, n], rad/s.
-        standby, driver, total: of the whole arm [k].
-        electrical: of the motors [k, n].
+    `time` is since the start of the cycle [k], s; `qd` are joint velocities [k, n], rad/s;
+    `standby`, `driver` and `total` are of the whole arm [k], `electrical` of the motors [k, n].
     """
 
     time: Array
@@ -87,15 +78,14 @@ def make_optimization_report(
     """
     cycle = optimized.cycle
     energies = CycleEnergies(model, cycle.temperature)
-    scaled = None
-    if optimized.pareto is not None:
-        scaled = _scaled(energies, cycle, float(optimized.pareto[-1, 0]))
+    typed = typed_stretches(cycle, optimized.sheet, model.description())
+    pareto = optimized.pareto
     return OptimizationReport(
         optimized,
         tuple(joint.name for joint in model.joints),
         cycle_powers(energies, recorded_stretches(cycle)),
-        cycle_powers(energies, typed_stretches(cycle, optimized.sheet, model.description())),
-        scaled,
+        cycle_powers(energies, typed),
+        None if pareto is None else _scaled(energies, cycle, float(pareto[-1, 0])),
         tariff or Tariff(),
     )
 
@@ -120,32 +110,27 @@ def _scaled(energies: CycleEnergies, cycle: WorkCycle, longest: float) -> Array:
     moving = sum(move.duration for move in cycle.moves)
     kept = sum(rest.kept for rest in cycle.rests)
     times = np.linspace(moving + kept, max(longest, moving + kept), SCALED_POINTS)
-    out = []
-    for time in times:
-        factor = max((float(time) - kept) / moving, 1.0 + 1e-9)  # 1 would keep the slack
-        out.append((float(time), energies.total(recorded_stretches(cycle, stretch=factor))))
-    return np.array(out)
+    factors = np.maximum((times - kept) / moving, 1.0 + 1e-9)  # 1 would keep the slack
+    totals = [energies.total(recorded_stretches(cycle, stretch=float(each))) for each in factors]
+    return np.column_stack([times, totals])
 
 
-# Charts of an optimized cycle: powers, joint speeds, energies of moves, energy over cycle time.
-
-_UNBROKEN = np.zeros(0, dtype=int)
-_GROUP = "cycle"
-
-
-def optimization_charts(report: OptimizationReport) -> list[Chart]:
-    """All charts in the order of the page."""
-    curve = cycle_time_chart(report)
-    first = [power_chart(report)] if curve is None else [power_chart(report), curve]
-    return [*first, moves_chart(report), speed_chart(report)]
+# Charts: powers, energy over cycle time, energies of moves, joint speeds.
 
 
 def power_chart(report: OptimizationReport) -> LineChart:
     """Power of standby, drivers and joints over the cycle, before and after."""
-    panels = (
-        _stacked(report, report.before, "as recorded", report.optimized.energy),
-        _stacked(report, report.after, "as typed", report.optimized.typed_energy),
-    )
+    panels = []
+    for powers, title, energy in (
+        (report.before, "as recorded", report.optimized.energy),
+        (report.after, "as typed", report.optimized.typed_energy),
+    ):
+        timeline = Timeline(powers.time, _UNBROKEN)
+        shares = (powers.standby, powers.driver, powers.electrical)
+        lines = timeline.stack(*shares, report.joint_names)
+        lines.append(timeline.curve("total", powers.total, "truth"))
+        note = f"{energy:.0f} J, peak {float(powers.total.max()):.0f} W"
+        panels.append(Panel(title, tuple(lines), note=note))
     return LineChart(
         key="cycle_power",
         title="Power over the cycle",
@@ -153,21 +138,11 @@ def power_chart(report: OptimizationReport) -> LineChart:
         "total at the supply. Joints that feed power back lower the total below the top.",
         x_label="time [s]",
         y_label="power [W]",
-        panels=panels,
+        panels=tuple(panels),
         columns=1,
         common_y=True,
         group=_GROUP,
     )
-
-
-def _stacked(report: OptimizationReport, powers: CyclePowers, title: str, energy: float) -> Panel:
-    timeline = Timeline(powers.time, _UNBROKEN)
-    lines = stacked_lines(
-        timeline, powers.standby, powers.driver, powers.electrical, report.joint_names
-    )
-    lines.append(timeline.curve("total", powers.total, role="truth"))
-    peak = float(powers.total.max())
-    return Panel(title, tuple(lines), note=f"{energy:.0f} J, peak {peak:.0f} W")
 
 
 def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
@@ -178,17 +153,15 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
     found = report.optimized
     if found.pareto is None or report.scaled is None:
         return None
-
-    def point(label: str, x: float, y: float, role: Role) -> Line:
-        return Line(label, np.array([x]), np.array([y]), role, points=True)
-
-    fastest = found.time_optimal_duration, found.time_optimal_energy
+    points: tuple[tuple[str, float, float, Role], ...] = (
+        ("as recorded", found.cycle.duration, found.energy, "truth"),
+        ("as fast as possible", found.time_optimal_duration, found.time_optimal_energy, "aside"),
+        ("as typed", found.typed_duration, found.typed_energy, "model"),
+    )
     lines = (
         Line("least energy", found.pareto[:, 0], found.pareto[:, 1]),
         Line("speed scaling", report.scaled[:, 0], report.scaled[:, 1], "measured"),
-        point("as recorded", found.cycle.duration, found.energy, "truth"),
-        point("as fast as possible", *fastest, "aside"),
-        point("as typed", found.typed_duration, found.typed_energy, "model"),
+        *(Line(n, np.array([x]), np.array([y]), role, points=True) for n, x, y, role in points),
     )
     return LineChart(
         key="cycle_time",
@@ -205,11 +178,6 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
 def moves_chart(report: OptimizationReport) -> BarChart:
     """Energy of each move: as recorded, as typed, and as set points."""
     moves = report.optimized.moves
-    energies: tuple[tuple[str, list[float], Role], ...] = (
-        ("as recorded", [each.move.energy for each in moves], "measured"),
-        ("as typed", [each.typed_energy for each in moves], "model"),
-        ("as set points", [each.energy for each in moves], "aside"),
-    )
     return BarChart(
         key="moves",
         title="Energy of each move",
@@ -218,7 +186,11 @@ def moves_chart(report: OptimizationReport) -> BarChart:
         y_label="energy [J]",
         categories=tuple(f"move {number}" for number in range(1, len(moves) + 1)),
         joints=(None,) * len(moves),
-        bars=tuple(Bars(label, np.array(values), role=role) for label, values, role in energies),
+        bars=(
+            Bars("as recorded", np.array([each.move.energy for each in moves]), role="measured"),
+            Bars("as typed", np.array([each.typed_energy for each in moves])),
+            Bars("as set points", np.array([each.energy for each in moves]), role="aside"),
+        ),
     )
 
 
@@ -236,7 +208,7 @@ def speed_chart(report: OptimizationReport) -> LineChart:
                 curve("as recorded", report.before, j, "measured"),
                 curve("as typed", report.after, j, "model"),
             ),
-            joint=j,
+            j,
         )
         for j, name in enumerate(report.joint_names)
     )
@@ -251,45 +223,29 @@ def speed_chart(report: OptimizationReport) -> LineChart:
     )
 
 
-# Tables of an optimized cycle: what to type, and what is saved.
-
-DAY = 86400.0
-"""Of a machine that never stops [s]."""
+# Tables: what to type, and what is saved.
 
 
 def sheet_table(optimized: OptimizedCycle) -> Table:
     """What to type, step by step; each move with its lock."""
-    energies = {k: (move.move.energy, move.typed_energy) for k, move in enumerate(optimized.moves)}
     lines = any(step.line is not None for step in optimized.sheet)
     rows: list[tuple[Cell, ...]] = []
     for number, step in enumerate(optimized.sheet, 1):
-        wait = step.do == "wait"
-        before, after = energies[step.move]
-        rows.append(
-            (
-                f"{number} {step.do}",
-                Lock(number, step.kept) if not wait else "kept" if step.kept else "",
-                *((None if step.line is None else str(step.line),) if lines else ()),
-                "" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint),
-                "" if wait else step.text("speed"),
-                "" if wait else step.text("acceleration"),
-                step.text("wait") if wait else "",
-                "" if wait else f"{before:.1f} → {after:.1f}",
-            )
-        )
+        move = optimized.moves[step.move]
+        place = "" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint)
+        line: list[Cell] = [None if step.line is None else str(step.line)] if lines else []
+        if step.do == "wait":
+            kept = "kept" if step.kept else ""
+            rows.append((f"{number} wait", kept, *line, place, "", "", step.text("wait"), ""))
+            continue
+        energy = f"{move.move.energy:.1f} → {move.typed_energy:.1f}"
+        typed = (step.text("speed"), step.text("acceleration"), "", energy)
+        rows.append((f"{number} {step.do}", Lock(number, step.kept), *line, place, *typed))
     return Table(
         "what_to_type",
         "What to type",
-        (
-            "step",
-            "lock",
-            *(("line",) if lines else ()),
-            "waypoint [°]",
-            "speed",
-            "acceleration",
-            "wait",
-            "energy [J]",
-        ),
+        ("step", "lock", *(("line",) if lines else ()), "waypoint [°]", "speed", "acceleration",
+         "wait", "energy [J]"),
         tuple(rows),
         "Steps in the order of the program, as recorded → to type; all of them, and nothing else. "
         "The waypoint is where the move ends. Speed and acceleration are those of the leading "
@@ -297,69 +253,63 @@ def sheet_table(optimized: OptimizedCycle) -> Table:
         "joint space nor at the tool and stays. Ticked moves stay exactly as recorded; after a "
         "change, compute the sheet anew with",
         "ur_energy optimize MODEL.yaml BAG --no-keep-slow",
-    )
+    )  # fmt: skip
 
 
 def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
     """Saving of one cycle, one day and one year."""
+    measured = optimized.measured
     saved = optimized.energy - optimized.typed_energy
-    if optimized.measured is not None:
-        saved = optimized.measured.energy - optimized.measured.new_energy
+    if measured is not None:
+        saved = measured.energy - measured.new_energy
     daily = DAY / optimized.duration
     columns = ["", "cycles", "energy"]
-    if tariff.price is not None:
-        columns.append(f"cost [{tariff.currency}]")
-    if tariff.co2 is not None:
-        columns.append("CO₂ [kg]")
-
-    def row(name: str, cycles: float) -> tuple[Cell, ...]:
+    columns += [] if tariff.price is None else [f"cost [{tariff.currency}]"]
+    columns += [] if tariff.co2 is None else ["CO₂ [kg]"]
+    rows = []
+    for name, cycles in (("one cycle", 1.0), ("one day", daily), ("one year", DAYS * daily)):
         energy = cycles * saved
         text = f"{energy:.1f} J" if cycles == 1 else f"{tariff.kwh(energy):.2f} kWh"
-        cost, emission = tariff.cost(energy), tariff.emission(energy)
-        cells: list[Cell] = [name, f"{cycles:.0f}", text]
-        cells += [f"{cost:.4g}"] if cost is not None else []
-        cells += [f"{emission:.4g}"] if emission is not None else []
-        return tuple(cells)
-
-    basis = "measured" if optimized.measured is not None else "predicted"
+        paid = (tariff.cost(energy), tariff.emission(energy))
+        rows.append((name, f"{cycles:.0f}", text, *(f"{x:.4g}" for x in paid if x is not None)))
     return Table(
         "saving",
         "What is saved",
         tuple(columns),
-        (row("one cycle", 1.0), row("one day", daily), row("one year", DAYS * daily)),
-        f"From the {basis} saving, for a machine that runs {DAY / 3600:.0f} hours a day and "
-        f"{DAYS:.0f} days a year. The cycle's energy is that of the robot bus; kWh, cost and CO₂ "
-        f"are at the wall, with {100 * tariff.supply_efficiency:.0f} % of the power reaching the "
-        "bus. The controller's computer and power supply are not included.",
+        tuple(rows),
+        f"From the {'predicted' if measured is None else 'measured'} saving, for a machine that "
+        f"runs {DAY / 3600:.0f} hours a day and {DAYS:.0f} days a year. The cycle's energy is that "
+        f"of the robot bus; kWh, cost and CO₂ are at the wall, with "
+        f"{100 * tariff.supply_efficiency:.0f} % of the power reaching the bus. The controller's "
+        "computer and power supply are not included.",
     )
 
 
 def energies_table(optimized: OptimizedCycle) -> Table:
     """Energies of the cycle: recorded, new, and those it is compared with."""
-
-    def row(name: str, duration: float, energy: float) -> tuple[Cell, ...]:
-        share = 100.0 * (energy / optimized.energy - 1.0)
-        return name, f"{duration:.2f}", f"{energy:.1f}", f"{share:+.1f}".replace("-", "−")
-
-    cycle = optimized.cycle
-    rows = [row("as recorded", cycle.duration, optimized.energy)]
-    if cycle.measured_energy is not None:
-        rows.append(row("as recorded, measured", cycle.duration, cycle.measured_energy))
-    rows += [
-        row("as typed", optimized.typed_duration, optimized.typed_energy),
-        row("as set points", optimized.duration, optimized.new_energy),
-        row("slowed by speed scaling", optimized.duration, optimized.scaled_energy),
-        row(
-            "as fast as the limits allow",
-            optimized.time_optimal_duration,
-            optimized.time_optimal_energy,
-        ),
+    cycle, new = optimized.cycle, optimized.duration
+    fastest = (optimized.time_optimal_duration, optimized.time_optimal_energy)
+    rows = [
+        ("as recorded", cycle.duration, optimized.energy),
+        ("as recorded, measured", cycle.duration, cycle.measured_energy),
+        ("as typed", optimized.typed_duration, optimized.typed_energy),
+        ("as set points", new, optimized.new_energy),
+        ("slowed by speed scaling", new, optimized.scaled_energy),
+        ("as fast as the limits allow", *fastest),
     ]
+
+    def difference(energy: float) -> str:
+        return f"{100.0 * (energy / optimized.energy - 1.0):+.1f}".replace("-", "−")
+
     return Table(
         "energies",
         "Energy of one cycle",
         ("", "duration [s]", "energy [J]", "difference [%]"),
-        tuple(rows),
+        tuple(
+            (name, f"{duration:.2f}", f"{energy:.1f}", difference(energy))
+            for name, duration, energy in rows
+            if energy is not None
+        ),
         "Of the whole arm at the supply, from the model where not stated otherwise. As typed is "
         "the sheet; as set points is the motion of servoj.csv and joint_trajectory.yaml, which is "
         "not bound to trapezoids of speed.",
@@ -373,35 +323,33 @@ def ceiling_table(optimized: OptimizedCycle) -> Table | None:
         return None
     second = ceiling.joules_per_second
     now, typed, fast = loads
-    rows: list[tuple[Cell, ...]] = [
-        ("standby, part of this cycle", f"{100 * ceiling.standby_share:.0f} %"),
-        ("most that can be saved at this cycle time", f"{ceiling.most_saving_percent:.1f} %"),
-        (
-            "saved by a cycle that is a second shorter",
-            "it cannot be shorter" if second is None else f"{second:.0f} J",
-        ),
-        (
-            f"switched off in a break of {BREAK:.0f} min a day, saved in a year",
-            f"{ceiling.break_energy() / 3.6e6:.0f} kWh",
-        ),
-        (
-            "largest torque, share of the limit: now, as typed, as fast as possible",
-            ", ".join(f"{100 * load.torque_share:.0f} %" for load in (now, typed, fast)),
-        ),
-        (
-            "effective torque (gears, motors): as typed and as fast as possible, over now",
-            ", ".join(f"{load.torque_rms / now.torque_rms:.2f}" for load in (typed, fast)),
-        ),
-        (
-            "peak power: now, as typed, as fast as possible",
-            ", ".join(f"{load.power:.0f} W" for load in (now, typed, fast)),
-        ),
-    ]
+    torque = ", ".join(f"{100 * load.torque_share:.0f} %" for load in loads)
+    effective = ", ".join(f"{load.torque_rms / now.torque_rms:.2f}" for load in (typed, fast))
     return Table(
         "ceiling",
         "What can be saved at all",
         ("", "value"),
-        tuple(rows),
+        (
+            ("standby, part of this cycle", f"{100 * ceiling.standby_share:.0f} %"),
+            ("most that can be saved at this cycle time", f"{ceiling.most_saving_percent:.1f} %"),
+            (
+                "saved by a cycle that is a second shorter",
+                "it cannot be shorter" if second is None else f"{second:.0f} J",
+            ),
+            (
+                f"switched off in a break of {BREAK:.0f} min a day, saved in a year",
+                f"{ceiling.break_energy() / 3.6e6:.0f} kWh",
+            ),
+            ("largest torque, share of the limit: now, as typed, as fast as possible", torque),
+            (
+                "effective torque (gears, motors): as typed and as fast as possible, over now",
+                effective,
+            ),
+            (
+                "peak power: now, as typed, as fast as possible",
+                ", ".join(f"{load.power:.0f} W" for load in loads),
+            ),
+        ),
         "Predicted, at the robot bus. The most that can be saved is that of the optimum with every "
         "move and every wait free, on the same paths.",
     )
@@ -432,71 +380,53 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
     )
 
 
-# The layout of the page of an optimized cycle.
+# The layout of the page.
 
 
 def optimization_page(report: OptimizationReport) -> Page:
-    """The page of an optimized cycle."""
-    found = report.optimized
-    cycle = found.cycle
+    """The page of an optimized cycle: the saving in a sentence, what it rests on, and the rest."""
+    found, cycle, measured = report.optimized, report.optimized.cycle, report.optimized.measured
+    low, high = found.typed_interval if measured is None else measured.interval
+    saving = found.typed_saving_percent if measured is None else measured.saving_percent
+    grade: Grade = "good" if found.proven else "fair" if saving > 0 else "poor"
+    ceiling = () if found.ceiling is None else (Statement("good", found.ceiling.text()),)
+    verdict = ModelVerdict(
+        grade,
+        f"{saving:.1f} % less energy per cycle, "
+        f"{'predicted as typed' if measured is None else 'measured'} ({low:.1f} to {high:.1f} % "
+        f"with 95 % confidence{'' if found.proven else ': not proven'}).",
+        (*ceiling, *(Statement("fair", note) for note in found.notes)),
+    )
+    before, after = (float(powers.total.max()) for powers in (report.before, report.after))
+    tiles = [
+        Tile(f"{found.typed_saving_percent:.1f} %", "saving as typed, predicted"),
+        Tile(f"{found.typed_energy:.0f} J", f"per cycle, predicted; now {found.energy:.0f} J"),
+        Tile(f"{found.typed_duration:.2f} s", f"cycle time; now {cycle.duration:.2f} s"),
+        Tile(f"{cycle.slack:.1f} s", "of waiting that need not stay"),
+        Tile(f"{after:.0f} W", f"peak power; now {before:.0f} W"),
+    ]
+    if measured is not None:
+        tiles.insert(1, Tile(f"{measured.saving_percent:.1f} %", "saving, measured"))
+    program = items(sheet_table(found), moves_chart(report), speed_chart(report))
+    energy = items(
+        energies_table(found),
+        measured_table(measured),
+        power_chart(report),
+        cycle_time_chart(report),
+        saving_table(found, report.tariff),
+    )
     many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
     return Page(
         title=f"Less energy for a cycle of a {arm_name(cycle.robot)}",
         subtitle=f"Recording: {cycle.source}, {many} of {cycle.duration:.2f} s with "
         f"{len(cycle.moves)} moves.",
-        verdict=_verdict(found),
-        tiles=_tiles(report),
+        verdict=verdict,
+        tiles=tuple(tiles),
         joint_names=report.joint_names,
         recordings=(),
         sections=(
             Section("ceiling", "The ceiling", "", items(ceiling_table(found))),
-            Section(
-                "moves",
-                "The program",
-                "",
-                items(sheet_table(found), moves_chart(report), speed_chart(report)),
-            ),
-            Section(
-                "energy",
-                "Energy",
-                "",
-                items(
-                    energies_table(found),
-                    measured_table(found.measured),
-                    power_chart(report),
-                    cycle_time_chart(report),
-                    saving_table(found, report.tariff),
-                ),
-            ),
+            Section("moves", "The program", "", program),
+            Section("energy", "Energy", "", energy),
         ),
     )
-
-
-def _verdict(found: OptimizedCycle) -> ModelVerdict:
-    """The saving in a sentence, and what it rests on."""
-    low, high = found.typed_interval if found.measured is None else found.measured.interval
-    saving = found.typed_saving_percent if found.measured is None else found.measured.saving_percent
-    grade: Grade = "good" if found.proven else "fair" if saving > 0 else "poor"
-    basis = "predicted as typed" if found.measured is None else "measured"
-    headline = (
-        f"{saving:.1f} % less energy per cycle, {basis} ({low:.1f} to {high:.1f} % with 95 % "
-        f"confidence{'' if found.proven else ': not proven'})."
-    )
-    ceiling = () if found.ceiling is None else (Statement("good", found.ceiling.text()),)
-    notes = tuple(Statement("fair", note) for note in found.notes)
-    return ModelVerdict(grade, headline, (*ceiling, *notes))
-
-
-def _tiles(report: OptimizationReport) -> tuple[Tile, ...]:
-    found = report.optimized
-    before, after = (float(powers.total.max()) for powers in (report.before, report.after))
-    tiles = [
-        Tile(f"{found.typed_saving_percent:.1f} %", "saving as typed, predicted"),
-        Tile(f"{found.typed_energy:.0f} J", f"per cycle, predicted; now {found.energy:.0f} J"),
-        Tile(f"{found.typed_duration:.2f} s", f"cycle time; now {found.cycle.duration:.2f} s"),
-        Tile(f"{found.cycle.slack:.1f} s", "of waiting that need not stay"),
-        Tile(f"{after:.0f} W", f"peak power; now {before:.0f} W"),
-    ]
-    if found.measured is not None:
-        tiles.insert(1, Tile(f"{found.measured.saving_percent:.1f} %", "saving, measured"))
-    return tuple(tiles)

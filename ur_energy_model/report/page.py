@@ -1,4 +1,8 @@
-"""A page: tiles, sections, charts and tables, as one HTML file that needs no network."""
+"""A page: tiles, sections, charts and tables, as one HTML file that needs no network.
+
+All text is escaped, or is JSON that the script puts into text nodes. A content security policy
+allows only the page's own script and style (by their hashes).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from math import floor, isfinite, log10
 from typing import Any
@@ -26,18 +30,128 @@ from ur_energy_model.report.chart import (
     IntervalChart,
     Line,
     LineChart,
-    Panel,
     decimate_with_focus,
 )
 from ur_energy_model.report.palette import stylesheet
 from ur_energy_model.report.verdict import ModelVerdict
 from ur_energy_model.typing import Array
 
-# ChartEncoder: charts as compact JSON for the page.
-#
-# A curve is decimated to the extremes of its buckets and sent as 16-bit steps of its range in
-# base64: 65535 steps are finer than any screen. Equal arrays (such as the times of several curves)
-# are sent once.
+
+@dataclass(frozen=True)
+class Lock:
+    """A cell with a box to tick: whether the step of this number stays as it is."""
+
+    step: int
+    kept: bool
+
+
+Cell = str | float | Lock | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first cell of a row names it.
+
+    `note` is how to read it, `command` what computes it anew (options of ticked locks follow).
+    """
+
+    key: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A chart or table of a section, and the index of the recording it shows; None for all."""
+
+    content: Chart | Table
+    recording: int | None = None
+
+
+def items(*content: Chart | Table | None) -> tuple[Item, ...]:
+    """Charts and tables that show all recordings; None is left out."""
+    return tuple(Item(each) for each in content if each is not None)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A chapter of the page: anchor, heading, introduction, charts and tables."""
+
+    key: str
+    title: str
+    text: str = ""
+    items: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A key figure and what it means."""
+
+    value: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of a page; sections without items are left out.
+
+    Attributes:
+        title: heading and window title.
+        subtitle: the line below it.
+        verdict: stands on top; None leaves it out.
+        tiles: key figures.
+        joint_names: of the arm.
+        recordings: labels, which `Item.recording` is an index of.
+        sections: chapters.
+    """
+
+    title: str
+    subtitle: str
+    verdict: ModelVerdict | None
+    tiles: tuple[Tile, ...]
+    joint_names: tuple[str, ...]
+    recordings: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+
+# Cells of tables.
+
+
+def with_interval(value: float, std: float | None) -> Cell:
+    """A value with its 95 % interval; the value alone if its standard deviation is unknown."""
+    if std is None or not np.isfinite(std) or std == 0:
+        return float(value)
+    half = CONFIDENCE * float(std)
+    digits = 1 - int(np.floor(np.log10(half)))
+    if digits > 6:
+        return f"{value:.2e} ± {half:.0e}".replace("-", "−")
+    return f"{value:.{max(0, digits)}f} ± {half:.{max(0, digits)}f}".replace("-", "−")
+
+
+def column_digits(cells: Sequence[Cell]) -> int | None:
+    """Decimals that show a column's largest number with four digits; None for tiny numbers."""
+    sizes = [abs(cell) for cell in cells if isinstance(cell, float) and isfinite(cell)]
+    if (largest := max(sizes, default=0.0)) == 0:
+        return 0
+    digits = 3 - floor(log10(largest))
+    return None if digits > 6 else max(0, digits)
+
+
+def cell_text(cell: str | float | None, digits: int | None) -> str:
+    """Text of a cell: a number with this many decimals, or a dash if it is empty."""
+    if cell is None or (isinstance(cell, float) and not isfinite(cell)):
+        return "–"
+    if isinstance(cell, str):
+        return cell
+    return (f"{cell:.2e}" if digits is None else f"{cell:.{digits}f}").replace("-", "−")
+
+
+# Charts as compact JSON. A curve is decimated to the extremes of its buckets and sent as 16-bit
+# steps of its range in base64: 65535 steps are finer than any screen. Equal arrays (such as the
+# times of several curves) are sent once.
 
 BUDGET = 3_000_000
 """Most characters for all curves of a page."""
@@ -81,32 +195,26 @@ class ChartEncoder:
         """One chart without its texts; the page never interprets data as markup."""
         out = {name: value for name, value in vars(chart).items() if name not in _TEXTS}
         if isinstance(chart, LineChart):
-            out["panels"] = [self._panel(panel, chart) for panel in chart.panels]
+            out["panels"] = [
+                {**vars(panel), "lines": [self._line(line, chart) for line in panel.lines]}
+                for panel in chart.panels
+            ]
         if isinstance(chart, HeatMap):
             out["largest"] = chart.largest
         return {"kind": _KINDS[type(chart)], **plain(out)}
 
-    def _panel(self, panel: Panel, chart: LineChart) -> dict[str, Any]:
-        return {**vars(panel), "lines": [self._line(line, chart) for line in panel.lines]}
-
     def _line(self, line: Line, chart: LineChart) -> dict[str, Any]:
-        x, y = line.x, line.y
-        band, base = line.half_width, line.base
+        x, y, edges = line.x, line.y, {"band": line.half_width, "base": line.base}
         if not (line.points or chart.equal):
             x, y = decimate_with_focus(line.x, y, self.buckets, chart.focus)
-            if band is not None:
-                band = np.interp(x, line.x, np.nan_to_num(band))
-            if base is not None:
-                base = np.interp(x, line.x, np.nan_to_num(base))
-        return {
-            "label": line.label,
-            "role": line.role,
-            "joint": line.joint,
-            "points": line.points,
-            "x": self._array(x),
-            "y": self._array(y),
-            "band": None if band is None else self._array(band),
-            "base": None if base is None else self._array(base),
+            edges = {
+                name: None if each is None else np.interp(x, line.x, np.nan_to_num(each))
+                for name, each in edges.items()
+            }
+        shown = {name: getattr(line, name) for name in ("label", "role", "joint", "points")}
+        return shown | {
+            name: None if each is None else self._array(each)
+            for name, each in {"x": x, "y": y, **edges}.items()
         }
 
     def _array(self, values: Array) -> list[float]:
@@ -123,124 +231,7 @@ class ChartEncoder:
         return [float(low), float(high), self._index[raw]]
 
 
-# A table as a plain description, and how its cells are written.
-
-
-@dataclass(frozen=True)
-class Lock:
-    """A cell with a box to tick: whether the step of this number stays as it is."""
-
-    step: int
-    kept: bool
-
-
-Cell = str | float | Lock | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the report.
-
-    Attributes:
-        key: its anchor.
-        title: its heading.
-        columns: column headings with units.
-        rows: the first cell names the row.
-        note: how to read it.
-        command: that computes it anew; options of the ticked locks follow.
-    """
-
-    key: str
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
-    command: str = ""
-
-
-def with_interval(value: float, std: float | None) -> Cell:
-    """A value with its 95 % interval; the value alone if its standard deviation is unknown."""
-    if std is None or not np.isfinite(std) or std == 0:
-        return float(value)
-    half = CONFIDENCE * float(std)
-    digits = 1 - int(np.floor(np.log10(half)))
-    if digits > 6:
-        text = f"{value:.2e} ± {half:.0e}"
-    else:
-        text = f"{value:.{max(0, digits)}f} ± {half:.{max(0, digits)}f}"
-    return text.replace("-", "−")
-
-
-def source_text(sources: Mapping[str, str], name: str) -> str:
-    """The identification stage that a quantity comes from."""
-    return sources.get(name, "given").replace("_", " ")
-
-
-@dataclass(frozen=True)
-class Item:
-    """A chart or table of a section, and the index of the recording it shows; None for all."""
-
-    content: Chart | Table
-    recording: int | None = None
-
-
-def items(*content: Chart | Table | None) -> tuple[Item, ...]:
-    """Charts and tables that show all recordings; None is left out."""
-    return tuple(Item(each) for each in content if each is not None)
-
-
-@dataclass(frozen=True)
-class Section:
-    """A chapter of the report.
-
-    Attributes:
-        key: its anchor.
-        title: its heading.
-        text: an introduction; "" for none.
-        items: charts and tables in reading order.
-    """
-
-    key: str
-    title: str
-    text: str = ""
-    items: tuple[Item, ...] = ()
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A key figure and what it means."""
-
-    value: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Page:
-    """The content of a report.
-
-    Attributes:
-        title: heading and window title.
-        subtitle: the line below it.
-        verdict: stands on top; None leaves it out.
-        tiles: key figures.
-        joint_names: of the arm.
-        recordings: labels, which `Item.recording` is an index of.
-        sections: chapters; those without items are left out.
-    """
-
-    title: str
-    subtitle: str
-    verdict: ModelVerdict | None
-    tiles: tuple[Tile, ...]
-    joint_names: tuple[str, ...]
-    recordings: tuple[str, ...]
-    sections: tuple[Section, ...]
-
-
-# The HTML of a page: one file that needs no network and never interprets data as markup.
-#
-# All text is escaped, or is JSON that the script puts into text nodes. A content security policy
-# allows only the page's own script and style (by their hashes).
+# The HTML.
 
 SCRIPTS = ("scales.js", "charts.js", "page.js")
 
@@ -252,10 +243,10 @@ def escape(text: str) -> str:
 
 def render(page: Page) -> str:
     """The page as HTML."""
-    page = replace(page, sections=tuple(each for each in page.sections if each.items))
+    sections = [each for each in page.sections if each.items]
     charts = [
         (f"{section.key}-{number}", item.content, item.recording)
-        for section in page.sections
+        for section in sections
         for number, item in enumerate(section.items)
         if isinstance(item.content, Chart)
     ]
@@ -277,8 +268,7 @@ def render(page: Page) -> str:
         f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
     )
     contents = "".join(
-        f'<li><a href="#{escape(section.key)}">{escape(section.title)}</a></li>'
-        for section in page.sections
+        f'<li><a href="#{escape(each.key)}">{escape(each.title)}</a></li>' for each in sections
     )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -289,10 +279,9 @@ def render(page: Page) -> str:
         f'<header class="top"><div><h1>{escape(page.title)}</h1>'
         f'<p class="muted">{escape(page.subtitle)}</p></div>'
         '<button id="theme" type="button" aria-label="Switch between light and dark">Dark</button>'
-        "</header>\n<main>\n"
-        f"{_verdict(page.verdict)}{_tiles(page.tiles)}"
+        f"</header>\n<main>\n{_summary(page)}"
         f'<ul class="contents">{contents}</ul>\n</main>\n{_tools(page)}\n<main id="sections">\n'
-        + "\n".join(_section(section, page) for section in page.sections)
+        + "\n".join(_section(section, page) for section in sections)
         + f"\n</main>\n<footer>Made by ur_energy_model {escape(__version__)}. "
         "Curves keep the extremes of all samples. Drag across a chart to zoom in, "
         "double-click (or press Escape) to see everything; arrow keys, + and −, and swiping on a "
@@ -312,45 +301,42 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _verdict(verdict: ModelVerdict | None) -> str:
-    if verdict is None:
-        return ""
-    items = "".join(f"<li>{escape(item.text)}</li>" for item in verdict.statements)
-    return (
-        f'<section class="verdict {verdict.grade}"><strong class="headline">'
-        f"{escape(verdict.headline)}</strong><ul>{items}</ul></section>\n"
-    )
-
-
-def _tiles(tiles: Sequence[Tile]) -> str:
+def _summary(page: Page) -> str:
+    """Verdict and tiles."""
+    text, verdict = "", page.verdict
+    if verdict is not None:
+        findings = "".join(f"<li>{escape(each.text)}</li>" for each in verdict.statements)
+        text = (
+            f'<section class="verdict {verdict.grade}"><strong class="headline">'
+            f"{escape(verdict.headline)}</strong><ul>{findings}</ul></section>\n"
+        )
     boxes = "".join(
         f'<div class="tile"><b>{escape(tile.value)}</b><span>{escape(tile.text)}</span></div>'
-        for tile in tiles
+        for tile in page.tiles
     )
-    return f'<div class="tiles">{boxes}</div>\n' if tiles else ""
+    return text + (f'<div class="tiles">{boxes}</div>\n' if boxes else "")
 
 
 def _tools(page: Page) -> str:
     """The toolbar, always in view: selection of joints and recording, and zoom."""
-    joints = "".join(
-        f'<button type="button" class="joint" data-joint="{index}" aria-pressed="false">'
-        f"{escape(name)}</button>"
-        for index, name in enumerate(page.joint_names)
-    )
+
+    def buttons(kind: str, data: str, names: Sequence[str], pressed: int | None) -> str:
+        return "".join(
+            f'<button type="button" class="{kind}" data-{data}="{index}" '
+            f'aria-pressed="{"true" if index == pressed else "false"}">{escape(name)}</button>'
+            for index, name in enumerate(names)
+        )
+
     rows = ""
     if page.joint_names:
         rows = (
             '<div class="row"><span>Joints</span>'
             '<button type="button" id="every-joint" aria-pressed="true">all</button>'
-            f"{joints}</div>"
+            f"{buttons('joint', 'joint', page.joint_names, None)}</div>"
         )
     if len(page.recordings) > 1:
-        buttons = "".join(
-            f'<button type="button" class="pick-recording" data-recording="{index}" '
-            f'aria-pressed="{"true" if index == 0 else "false"}">{escape(label)}</button>'
-            for index, label in enumerate(page.recordings)
-        )
-        rows += f'<div class="row"><span>Recording</span>{buttons}</div>'
+        choice = buttons("pick-recording", "recording", page.recordings, 0)
+        rows += f'<div class="row"><span>Recording</span>{choice}</div>'
     zoom = (
         '<div class="row"><span>Time</span>'
         '<button type="button" id="closer" aria-label="Zoom in">+</button>'
@@ -361,42 +347,41 @@ def _tools(page: Page) -> str:
 
 
 def _section(section: Section, page: Page) -> str:
-    text = f"<p>{escape(section.text)}</p>" if section.text else ""
-    parts = [
-        _table(item.content, item.recording)
-        if isinstance(item.content, Table)
-        else _figure(f"{section.key}-{number}", item.content, item.recording, page.recordings)
-        for number, item in enumerate(section.items)
-    ]
-    return (
-        f'<section id="{escape(section.key)}"><h2>{escape(section.title)}</h2>{text}'
-        + "".join(parts)
-        + "</section>"
-    )
-
-
-def _figure(key: str, chart: Chart, recording: int | None, recordings: Sequence[str]) -> str:
-    of = ""
-    if recording is not None and len(recordings) > 1:
-        of = f' <span class="recording">{escape(recordings[recording])}</span>'
-    return (
-        f'<figure class="chart" id="{escape(key)}"><header><h3>{escape(chart.title)}{of}</h3>'
-        f'<div class="legend"></div></header><figcaption class="caption">'
-        f'{escape(chart.caption)}</figcaption><div class="plot"></div></figure>'
-    )
+    parts = [f"<p>{escape(section.text)}</p>" if section.text else ""]
+    for number, item in enumerate(section.items):
+        if isinstance(item.content, Table):
+            parts.append(_table(item.content, item.recording))
+            continue
+        of = ""
+        if item.recording is not None and len(page.recordings) > 1:
+            of = f' <span class="recording">{escape(page.recordings[item.recording])}</span>'
+        parts.append(
+            f'<figure class="chart" id="{escape(f"{section.key}-{number}")}"><header>'
+            f'<h3>{escape(item.content.title)}{of}</h3><div class="legend"></div></header>'
+            f'<figcaption class="caption">{escape(item.content.caption)}</figcaption>'
+            '<div class="plot"></div></figure>'
+        )
+    heading = f'<section id="{escape(section.key)}"><h2>{escape(section.title)}</h2>'
+    return f"{heading}{''.join(parts)}</section>"
 
 
 def _table(table: Table, recording: int | None) -> str:
+    digits = [column_digits(column) for column in zip(*table.rows, strict=True)]
+
+    def shown(cell: Cell, column: int) -> str:
+        if not isinstance(cell, Lock):
+            return escape(cell_text(cell, digits[column]))
+        ticked = " checked" if cell.kept else ""
+        box = f'<input type="checkbox" class="lock" value="{cell.step}"{ticked}>'
+        return f"<label>{box} keep</label>"
+
     kind = ' class="text"' if all(len(row) == 2 for row in table.rows) else ""
     head = ""
     if any(table.columns):
         cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
         head = f"<thead><tr>{cells}</tr></thead>"
-    digits = [column_digits([row[i] for row in table.rows]) for i in range(len(table.columns))]
     body = "".join(
-        "<tr>"
-        + "".join(f"<td>{_cell(c, d)}</td>" for c, d in zip(row, digits, strict=True))
-        + "</tr>"
+        f"<tr>{''.join(f'<td>{shown(cell, i)}</td>' for i, cell in enumerate(row))}</tr>"
         for row in table.rows
     )
     command = escape(table.command) and f' <code id="command">{escape(table.command)}</code>'
@@ -406,32 +391,3 @@ def _table(table: Table, recording: int | None) -> str:
         f'<section class="table"{of}><h3>{escape(table.title)}</h3><div class="scroll">'
         f"<table{kind}>{head}<tbody>{body}</tbody></table></div>{note}</section>"
     )
-
-
-def _cell(cell: Cell, digits: int | None) -> str:
-    if isinstance(cell, Lock):
-        ticked = " checked" if cell.kept else ""
-        return (
-            f'<label><input type="checkbox" class="lock" value="{cell.step}"{ticked}> keep</label>'
-        )
-    return escape(cell_text(cell, digits))
-
-
-def column_digits(cells: Sequence[Cell]) -> int | None:
-    """Decimals that show a column's largest number with four digits; None for tiny numbers."""
-    sizes = [abs(cell) for cell in cells if isinstance(cell, float) and isfinite(cell)]
-    largest = max(sizes, default=0.0)
-    if largest == 0:
-        return 0
-    digits = 3 - floor(log10(largest))
-    return None if digits > 6 else max(0, digits)
-
-
-def cell_text(cell: str | float | None, digits: int | None) -> str:
-    """Text of a cell: a number with this many decimals, or a dash if it is empty."""
-    if cell is None or (isinstance(cell, float) and not isfinite(cell)):
-        return "–"
-    if isinstance(cell, str):
-        return cell
-    text = f"{cell:.2e}" if digits is None else f"{cell:.{digits}f}"
-    return text.replace("-", "−")

@@ -16,14 +16,8 @@ ThemeName = Literal["light", "dark"]
 class Theme:
     """Colours of one theme.
 
-    Attributes:
-        ground, raised: background of the page and of its boxes.
-        ink, muted: main and secondary text.
-        data: recorded curves.
-        grid: grid lines and borders.
-        accent: the whole arm.
-        good, fair, poor: verdicts.
-        joints: one per joint, base to tool; repeated for longer arms.
+    Of page and boxes, main and secondary text, recorded curves, grid, the whole arm, verdicts, and
+    joints, base to tool (repeated for longer arms).
     """
 
     ground: str
@@ -41,14 +35,6 @@ class Theme:
     def joint(self, index: int | None) -> str:
         """Colour of a joint; of the whole arm for None."""
         return self.accent if index is None else self.joints[index % len(self.joints)]
-
-    def variables(self, scheme: ThemeName) -> str:
-        """CSS declarations of the colours, by their names here."""
-        named = {key: value for key, value in vars(self).items() if isinstance(value, str)}
-        named.update({f"joint{i}": value for i, value in enumerate(self.joints)})
-        return "".join(
-            [f"color-scheme:{scheme};", *(f"--{name}:{value};" for name, value in named.items())]
-        )
 
 
 THEMES: dict[ThemeName, Theme] = {
@@ -69,9 +55,16 @@ THEMES: dict[ThemeName, Theme] = {
 
 def stylesheet() -> str:
     """Colour variables: dark if the reader's system or choice is so, light otherwise."""
-    light, dark = THEMES["light"].variables("light"), THEMES["dark"].variables("dark")
+
+    def variables(scheme: ThemeName) -> str:
+        named = dict(vars(THEMES[scheme]))
+        named |= {f"joint{i}": value for i, value in enumerate(named.pop("joints"))}
+        declared = "".join(f"--{name}:{value};" for name, value in named.items())
+        return f"color-scheme:{scheme};{declared}"
+
+    dark = variables("dark")
     return (
-        f":root{{{light}}}\n"
+        f":root{{{variables('light')}}}\n"
         f"@media screen{{:root[data-theme=dark]{{{dark}}}}}\n"
         "@media screen and (prefers-color-scheme:dark)"
         f"{{:root:not([data-theme=light]){{{dark}}}}}\n"

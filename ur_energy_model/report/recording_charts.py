@@ -1,73 +1,86 @@
-"""All charts of one recording: motion, torque, current, friction, power."""
+"""All charts of one recording: motion, torque, current, friction, power.
+
+Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model.errors import unsigned_zeros
 from ur_energy_model.report.analysis import Analysis, gap_indices
 from ur_energy_model.report.chart import (
-    S0,
+    BOX,
     BarChart,
     Bars,
-    Box,
     BoxChart,
     Chart,
     Line,
     LineChart,
     Panel,
-    Role,
     Timeline,
-    chart_over_time,
 )
 from ur_energy_model.typing import Array, Mask
 
-# Charts of the motion: joints over time, the flange's path, temperatures.
+S0 = "Clochiatti et al. 2024"
+SMALL = 0.001
+"""Smaller RMS errors are not shown as numbers [A, N m]."""
+FRICTION_POINTS = 800
+"""Points per joint in the friction figure."""
+
+
+def _over_time(
+    analysis: Analysis, panels: Sequence[Panel], columns: int = 1, **texts: Any
+) -> LineChart:
+    """A chart that zooms together with the recording's other charts over time."""
+    return LineChart(
+        x_label="time [s]",
+        panels=tuple(panels),
+        columns=columns,
+        group=analysis.label,
+        focus=analysis.focus,
+        **texts,
+    )
+
+
+# The motion: joints over time, the flange's path, temperatures.
 
 
 def motion_chart(analysis: Analysis) -> LineChart:
     """Joint positions, speeds and accelerations and the flange's speed over time (S0 Figs. 2-3)."""
     motion = analysis.current
     timeline = Timeline(motion.time, motion.breaks)
-    rows = (
-        ("position", "rad", motion.q),
-        ("speed", "rad/s", motion.qd),
-        ("acceleration", "rad/s²", motion.qdd),
-    )
+    panels = [
+        Panel(
+            name.capitalize(),
+            timeline.curves(analysis.joint_names, values),
+            y_label=f"{name} [{unit}]",
+        )
+        for name, unit, values in (
+            ("position", "rad", motion.q),
+            ("speed", "rad/s", motion.qd),
+            ("acceleration", "rad/s²", motion.qdd),
+        )
+    ]
     flange = Timeline(analysis.flange_time, gap_indices(analysis.flange_time))
-    tool = flange.curve("flange", analysis.flange_speed, role="measured")
-    return chart_over_time(
+    tool = flange.curve("flange", analysis.flange_speed, "measured")
+    title = "Speed of the flange (TCP without tool)"
+    return _over_time(
         analysis,
-        [
-            Panel(
-                title=name.capitalize(),
-                lines=timeline.joint_curves(analysis.joint_names, values),
-                y_label=f"{name} [{unit}]",
-            )
-            for name, unit, values in rows
-        ]
-        + [
-            Panel(
-                title="Speed of the flange (TCP without tool)",
-                lines=(tool,),
-                y_label="speed [m/s]",
-            )
-        ],
+        [*panels, Panel(title, (tool,), y_label="speed [m/s]")],
         key="motion",
         title="The motion",
         caption=f"Joint positions, speeds and accelerations, and the speed of the flange ({S0}, "
         "Figs. 2-3).",
-        y_label="",
-        columns=1,
     )
 
 
 def path_chart(analysis: Analysis) -> LineChart:
     """The flange's path from above, from the front and from the side (S0 Fig. 4)."""
-    views = (("From above", 0, 1), ("From the front", 0, 2), ("From the side", 1, 2))
-    axes = "xyz"
+    path = analysis.flange
     return LineChart(
         key="path",
         title="Path of the flange",
@@ -76,14 +89,18 @@ def path_chart(analysis: Analysis) -> LineChart:
         y_label="[m]",
         panels=tuple(
             Panel(
-                title=f"{title}: {axes[i]}, {axes[k]}",
-                lines=(
-                    Line("path", analysis.flange[:, i], analysis.flange[:, k]),
-                    Line("start", analysis.flange[:1, i], analysis.flange[:1, k], points=True),
+                f"{title}: {'xyz'[i]}, {'xyz'[k]}",
+                (
+                    Line("path", path[:, i], path[:, k]),
+                    Line("start", path[:1, i], path[:1, k], points=True),
                 ),
-                y_label=f"{axes[k]} [m]",
+                y_label=f"{'xyz'[k]} [m]",
             )
-            for title, i, k in views
+            for title, i, k in (
+                ("From above", 0, 1),
+                ("From the front", 0, 2),
+                ("From the side", 1, 2),
+            )
         ),
         equal=True,
     )
@@ -94,9 +111,7 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
     motion = analysis.current
     if not np.isfinite(motion.temperature).any():
         return None
-    curves = Timeline(motion.time, motion.breaks).joint_curves(
-        analysis.joint_names, motion.temperature
-    )
+    timeline = Timeline(motion.time, motion.breaks)
     return LineChart(
         key="temperature",
         title="Joint temperatures",
@@ -104,77 +119,37 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
         "its recordings.",
         x_label="time [s]",
         y_label="temperature [°C]",
-        panels=(Panel("", curves),),
+        panels=(Panel("", timeline.curves(analysis.joint_names, motion.temperature)),),
         columns=1,
     )
 
 
-# Charts of power and energy.
-#
-# Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.
-
-
-def stacked_lines(
-    timeline: Timeline,
-    standby: Array,
-    driver: Array,
-    electrical: Array,
-    joint_names: Sequence[str],
-) -> list[Line]:
-    """Areas of standby, drivers and joints upon each other.
-
-    Args:
-        timeline: of the samples [n].
-        standby: of the whole arm [n], W.
-        driver: of the whole arm [n], W.
-        electrical: of the joints [n, joints], W; what they feed back is left out.
-        joint_names: of the joints.
-    """
-    layers: list[tuple[str, Array, Role, int | None]] = [
-        ("standby", standby, "aside", None),
-        ("drivers", driver, "model", None),
-    ]
-    layers += [
-        (joint, np.maximum(electrical[:, j], 0.0), "model", j)
-        for j, joint in enumerate(joint_names)
-    ]
-    lines = []
-    base = np.zeros(len(timeline.time))
-    for label, values, role, joint in layers:
-        top = base + values
-        lines.append(timeline.curve(label, top, role=role, joint=joint, base=base))
-        base = top
-    return lines
+# Power and energy.
 
 
 def stack_chart(analysis: Analysis) -> LineChart:
     """Power of standby, drivers and joints over time, stacked."""
-    powers = analysis.powers
+    powers, line = analysis.powers, ""
     timeline = Timeline(powers.time, powers.breaks)
-    lines = stacked_lines(
-        timeline, powers.standby, powers.driver, powers.electrical, analysis.joint_names
-    )
+    lines = timeline.stack(powers.standby, powers.driver, powers.electrical, analysis.joint_names)
     if powers.bus is not None:
-        lines.append(timeline.curve("measured", powers.bus, role="truth"))
-    return chart_over_time(
+        lines.append(timeline.curve("measured", powers.bus, "truth"))
+        line = "; the line is the power measured at the bus"
+    return _over_time(
         analysis,
         [Panel("", tuple(lines))],
         key="power_stack",
         title="Power consumption over time",
-        caption="Electrical power of standby, drivers and each joint, stacked"
-        + ("; the line is the power measured at the bus." if powers.bus is not None else ".")
-        + " Joints that feed power back lower the total below the top.",
+        caption=f"Electrical power of standby, drivers and each joint, stacked{line}. Joints that "
+        "feed power back lower the total below the top.",
         y_label="power [W]",
-        columns=1,
     )
 
 
 def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarChart:
-    """Energy of each joint and of the other parts of the arm; beside the true energy, if known.
+    """Energy of each joint and of the other parts of the arm.
 
-    Args:
-        analysis: of the recording.
-        truth: true electrical energy of each joint in a simulation [joints], J.
+    `truth` is the true electrical energy of each joint in a simulation [joints], J, if known.
     """
     powers = analysis.powers
     names = ("drivers", "standby", "regeneration")
@@ -197,7 +172,7 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         "to no joint; regeneration is what joints give back and the supply cannot take.",
         y_label="energy [J]",
         categories=(*analysis.joint_names, *names),
-        joints=(*range(analysis.dof), *(None for _ in names)),
+        joints=(*range(len(analysis.joint_names)), *(None for _ in names)),
         bars=tuple(bars),
     )
 
@@ -210,20 +185,17 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
     timeline = Timeline(powers.time, powers.breaks)
     error = powers.total - powers.bus
     rmse, mean = float(np.sqrt(np.nanmean(error**2))), float(np.nanmean(error))
-    return chart_over_time(
+    curves = (
+        timeline.curve("measured", powers.bus, "measured"),
+        timeline.curve("model", powers.total, half_width=powers.total_half_width),
+    )
+    return _over_time(
         analysis,
         [
+            Panel("Power at the supply", curves, note=f"RMSE {rmse:.2f} W"),
             Panel(
-                title="Power at the supply",
-                lines=(
-                    timeline.curve("measured", powers.bus, role="measured"),
-                    timeline.curve("model", powers.total, half_width=powers.total_half_width),
-                ),
-                note=f"RMSE {rmse:.2f} W",
-            ),
-            Panel(
-                title="Model minus measured",
-                lines=(timeline.curve("model minus measured", error),),
+                "Model minus measured",
+                (timeline.curve("model minus measured", error),),
                 note=unsigned_zeros(f"mean {mean:+.2f} W").replace("-", "−"),
                 y_label="difference [W]",
             ),
@@ -233,7 +205,6 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
         caption="Bus voltage times current, and the model's total of joints, drivers and standby "
         "with its 95 % band; below it the difference (Heredia et al., EcBot, Figs. 4-5).",
         y_label="power [W]",
-        columns=1,
     )
 
 
@@ -245,14 +216,14 @@ def power_chart(analysis: Analysis) -> LineChart:
     for j, joint in enumerate(analysis.joint_names):
         electrical, half_width = powers.electrical[:, j], powers.electrical_half_width[:, j]
         lines = (
-            timeline.curve("mechanical", powers.mechanical[:, j], role="measured"),
+            timeline.curve("mechanical", powers.mechanical[:, j], "measured"),
             timeline.curve("electrical", electrical, joint=j, half_width=half_width),
         )
-        note = f"peak {np.nanmax(electrical):.0f} W"
-        panels.append(Panel(joint, lines, joint=j, note=note))
-    return chart_over_time(
+        panels.append(Panel(joint, lines, j, f"peak {np.nanmax(electrical):.0f} W"))
+    return _over_time(
         analysis,
         panels,
+        columns=3,
         key="power",
         title="Power of each joint",
         caption="Electrical power from measured currents, with its 95 % band, and the mechanical "
@@ -263,27 +234,18 @@ def power_chart(analysis: Analysis) -> LineChart:
 
 def energy_chart(analysis: Analysis) -> LineChart:
     """Electrical energy of each joint over time (S0 Figs. 14-15)."""
-    powers = analysis.powers
-    curves = Timeline(powers.time, powers.breaks).joint_curves(analysis.joint_names, powers.energy)
-    return chart_over_time(
+    timeline = Timeline(analysis.powers.time, analysis.powers.breaks)
+    return _over_time(
         analysis,
-        [Panel("", curves)],
+        [Panel("", timeline.curves(analysis.joint_names, analysis.powers.energy))],
         key="energy",
         title="Energy of each joint",
         caption=f"Electrical energy since the start ({S0}, Figs. 14-15).",
         y_label="energy [J]",
-        columns=1,
     )
 
 
-# Charts of torque, current and friction: recorded beside modelled, and the errors.
-#
-# Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.
-
-SMALL = 0.001
-"""Smaller RMS errors are not shown as numbers [A, N m]."""
-FRICTION_POINTS = 800
-"""Points per joint in the friction figure."""
+# Torque, current and friction: recorded beside modelled, and the errors.
 
 
 def _compared(
@@ -295,33 +257,25 @@ def _compared(
     unit: str,
     counted: Mask | None = None,
 ) -> list[Panel]:
-    """One panel per joint: the recorded curve in grey, the model's in the joint's colour.
+    """One panel per joint: recorded in grey, the model in the joint's colour [samples, joints].
 
-    Args:
-        analysis: of the recording, with n joints.
-        timeline: of the m samples.
-        label: of the recorded curve.
-        recorded: [m, n].
-        modelled: [m, n].
-        unit: of the signals.
-        counted: samples that the RMS error is computed over [m, n]; None for all.
+    The RMS error in its note is that of the samples `counted` [samples, joints]; None for all.
     """
     panels = []
     for j, joint in enumerate(analysis.joint_names):
         error, when = modelled[:, j] - recorded[:, j], ""
         if counted is not None:
             error, when = error[counted[:, j]], " moving"
-        finite = error[np.isfinite(error)]
-        if finite.size:
-            rms = float(np.sqrt(np.mean(finite**2)))
+        error = error[np.isfinite(error)]
+        note = "does not move" if when else ""
+        if error.size:
+            rms = float(np.sqrt(np.mean(error**2)))
             note = f"RMSE{when} {f'{rms:.2g}' if rms >= SMALL else f'< {SMALL:g}'} {unit}"
-        else:
-            note = "does not move" if when else ""
         lines = (
-            timeline.curve(label, recorded[:, j], role="measured"),
+            timeline.curve(label, recorded[:, j], "measured"),
             timeline.curve("model", modelled[:, j], joint=j),
         )
-        panels.append(Panel(joint, lines, joint=j, note=note))
+        panels.append(Panel(joint, lines, j, note))
     return panels
 
 
@@ -331,10 +285,10 @@ def torque_chart(analysis: Analysis) -> LineChart | None:
     if torque is None:
         return None
     timeline = Timeline(torque.time, torque.breaks)
-    signals = torque.recorded, torque.modelled
-    return chart_over_time(
+    return _over_time(
         analysis,
-        _compared(analysis, timeline, "recorded", *signals, "N m"),
+        _compared(analysis, timeline, "recorded", torque.recorded, torque.modelled, "N m"),
+        columns=3,
         key="torque",
         title="Torque: recorded and modelled",
         caption="target_moment, from the controller's own frictionless dynamics, and the torque "
@@ -348,9 +302,10 @@ def current_chart(analysis: Analysis) -> LineChart:
     current = analysis.current
     timeline = Timeline(current.time, current.breaks)
     signals = current.measured, current.modelled
-    return chart_over_time(
+    return _over_time(
         analysis,
         _compared(analysis, timeline, "measured", *signals, "A", current.moving),
+        columns=3,
         key="current",
         title="Current: measured and estimated",
         caption=f"Measured motor currents (low-pass filtered at {current.cutoff:.1f} Hz), and the "
@@ -363,7 +318,7 @@ def current_chart(analysis: Analysis) -> LineChart:
 def torque_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     """Torque errors by joint (S0 Fig. 10)."""
     return _error_chart(
-        [(a, a.torque.recorded, a.torque.modelled) for a in analyses if a.torque is not None],
+        [(a, a.torque.modelled - a.torque.recorded) for a in analyses if a.torque is not None],
         key="torque_error",
         title="Torque error",
         caption="Modelled minus recorded torque: median, quartiles, 1st and 99th percentile; dots "
@@ -375,7 +330,7 @@ def torque_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
 def current_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     """Current errors by joint (S0 Fig. 13)."""
     return _error_chart(
-        [(a, a.current.measured, a.current.modelled) for a in analyses],
+        [(a, a.current.modelled - a.current.measured) for a in analyses],
         key="current_error",
         title="Current error",
         caption="Estimated minus measured current: median, quartiles, 1st and 99th percentile; "
@@ -384,28 +339,20 @@ def current_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     )
 
 
-def _error_chart(
-    entries: Sequence[tuple[Analysis, Array, Array]],
-    *,
-    key: str,
-    title: str,
-    caption: str,
-    y_label: str,
-) -> BoxChart | None:
-    """Box plots of modelled minus recorded; entries hold recorded and modelled [samples, n]."""
+def _error_chart(entries: Sequence[tuple[Analysis, Array]], **texts: Any) -> BoxChart | None:
+    """Box plots of errors [samples, joints]."""
     if not entries:
         return None
+
+    def box(error: Array) -> Array:
+        finite = error[np.isfinite(error)]
+        return np.percentile(finite, BOX) if finite.size else np.full(len(BOX), np.nan)
+
     return BoxChart(
-        key=key,
-        title=title,
-        caption=caption,
-        y_label=y_label,
-        categories=tuple(name for name in entries[0][0].joint_names),
-        series=tuple(a.label for a, _, _ in entries),
-        boxes=tuple(
-            tuple(Box.from_values(modelled[:, j] - recorded[:, j]) for j in range(a.dof))
-            for a, recorded, modelled in entries
-        ),
+        categories=entries[0][0].joint_names,
+        series=tuple(analysis.label for analysis, _ in entries),
+        boxes=np.array([[box(column) for column in error.T] for _, error in entries]),
+        **texts,
     )
 
 
@@ -421,7 +368,7 @@ def friction_chart(analysis: Analysis) -> LineChart | None:
         speed = current.qd[rows, j]
         data = Line("data", speed, current.friction_measured[rows, j], "measured", points=True)
         law = Line("law", speed, current.friction_modelled[rows, j], joint=j, points=True)
-        panels.append(Panel(title=joint, lines=(data, law), joint=j))
+        panels.append(Panel(joint, (data, law), j))
     if not panels:
         return None
     return LineChart(

@@ -30,13 +30,7 @@ from ur_energy_model.typing import Progress
 
 @dataclass(frozen=True)
 class BagReport:
-    """One recording evaluated with the model.
-
-    Attributes:
-        analysis: arrays for the figures.
-        metrics: METRICS of the whole recording.
-        energy: energies of the whole recording.
-    """
+    """One recording evaluated with the model: arrays for figures, METRICS, and energies."""
 
     analysis: Analysis
     metrics: Mapping[str, Any]
@@ -62,16 +56,7 @@ class BagReport:
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a report.
-
-    Attributes:
-        model: identified model.
-        bags: recordings, in the given order.
-        shift: energy over all recordings.
-        tariff: cost of energy.
-        verdict: whether the model is reliable.
-        cycles: whether cycles were requested.
-    """
+    """The content of a report; `cycles` is whether cycles were requested."""
 
     model: EnergyModel
     bags: tuple[BagReport, ...]
@@ -120,80 +105,43 @@ def make_report(
     Raises:
         UrEnergyError: invalid input, with source and remedy.
     """
-    labels = _labels(bags)
-    reports = []
-    for number, (bag, label) in enumerate(zip(bags, labels, strict=True)):
-        stage = _stage(progress, number, len(bags) + 1)
-        reports.append(_bag_report(model, Path(bag), label, same_arm, stage, payload))
-    stage = _stage(progress, len(bags), len(bags) + 1)
-    infos = [bag.analysis.info for bag in reports]
-    matched = [model_of_arm(model, info, same_arm=same_arm) for info in infos]
+    stage = 0
+
+    def show(fraction: float, text: str) -> None:  # every bag and the shift take equally long
+        if progress is not None:
+            progress((stage + (0.0 if np.isnan(fraction) else fraction)) / (len(bags) + 1), text)
+
+    names = [real_path(bag).name for bag in bags]
+    generic = is_generic(model)
+    reports, matched = [], []
+    for stage, (bag, name) in enumerate(zip(bags, names, strict=True)):
+        label = name if names.count(name) == 1 else f"{name} ({stage + 1})"
+        show(0.0, f"evaluating {label}")
+        metrics = evaluate(model, bag, payload=payload, same_arm=same_arm).as_json()
+        show(0.4, f"energy of {label}")
+        energy = estimate_energy(model, bag, same_arm=same_arm)
+        show(0.6, f"figures of {label}")
+        matched.append(model_of_arm(model, read_info(bag), same_arm=same_arm))
+        motion: Motion = "held out" if generic else metrics["motion"]
+        analysis = analyse(matched[-1][0], bag, label=label, motion=motion, payload=payload)
+        reports.append(BagReport(analysis, metrics, energy))
+    stage = len(bags)
     widest, another = next((each for each in matched if each[1] is not None), (model, None))
-    shift = read_shift(widest, bags, trigger=trigger, output=output, progress=stage)
-    held_out = [bag for bag in reports if bag.analysis.motion == "held out"]
+    shift = read_shift(widest, bags, trigger=trigger, output=output, progress=show)
+    statement = None
+    if generic:
+        energies = [bag.energy for bag in reports if bag.energy.supply > 0]
+        widths = [100 * CONFIDENCE * each.supply_std / each.supply for each in energies]
+        statement = generic_statement(model_words(model, None), max(widths, default=None))
+    judged = [bag for bag in reports if bag.analysis.motion == "held out"] or reports
     verdict = judge(
-        [bag.metrics for bag in held_out or reports],
+        [bag.metrics for bag in judged],
         [joint.name for joint in model.joints],
-        motions={bag.analysis.motion for bag in held_out or reports},
+        motions={bag.analysis.motion for bag in judged},
         simulated=any(bag.analysis.info.simulated for bag in reports),
-        generic=_generic_statement(model, reports),
+        generic=statement,
         another_arm=another,
         doubts=[line for bag in reports for line in bag.doubts],
     )
-    return Report(
-        model,
-        tuple(reports),
-        shift,
-        tariff or Tariff(),
-        verdict,
-        cycles=trigger not in ("auto", "none"),
-    )
-
-
-def _bag_report(
-    model: EnergyModel,
-    bag: Path,
-    label: str,
-    same_arm: bool,
-    stage: Progress,
-    payload: Payload | None,
-) -> BagReport:
-    stage(0.0, f"evaluating {label}")
-    metrics = evaluate(model, bag, payload=payload, same_arm=same_arm).as_json()
-    stage(0.4, f"energy of {label}")
-    energy = estimate_energy(model, bag, same_arm=same_arm)
-    stage(0.6, f"figures of {label}")
-    motion: Motion = "held out" if is_generic(model) else metrics["motion"]
-    model, _ = model_of_arm(model, read_info(bag), same_arm=same_arm)
-    analysis = analyse(model, bag, label=label, motion=motion, payload=payload)
-    return BagReport(analysis, metrics, energy)
-
-
-def _generic_statement(model: EnergyModel, bags: Sequence[BagReport]) -> str | None:
-    if not is_generic(model):
-        return None
-    widths = [
-        100 * CONFIDENCE * bag.energy.supply_std / bag.energy.supply
-        for bag in bags
-        if bag.energy.supply > 0
-    ]
-    return generic_statement(model_words(model, None), max(widths, default=None))
-
-
-def _labels(bags: Sequence[str | Path]) -> list[str]:
-    """Unique short names of bags."""
-    names = [real_path(bag).name for bag in bags]
-    return [
-        name if names.count(name) == 1 else f"{name} ({number + 1})"
-        for number, name in enumerate(names)
-    ]
-
-
-def _stage(progress: Progress | None, number: int, stages: int) -> Progress:
-    """Progress of one of several stages that take equally long."""
-
-    def report(fraction: float, text: str) -> None:
-        if progress is not None:
-            progress((number + (0.0 if np.isnan(fraction) else fraction)) / stages, text)
-
-    return report
+    cycles = trigger not in ("auto", "none")
+    return Report(model, tuple(reports), shift, tariff or Tariff(), verdict, cycles)

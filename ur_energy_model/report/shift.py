@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.chart import BarChart, Bars, Chart, LineChart, Panel, Timeline
-from ur_energy_model.report.page import Table
+from ur_energy_model.report.page import Cell, Table
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
@@ -26,6 +26,14 @@ from ur_energy_model.typing import Array, Progress
 BIN = 1.0
 """Length of the intervals of mean power [s]."""
 _BATCH = 125
+SHOWN_CYCLES = 30
+STATE_NAMES: dict[ArmState, str] = {
+    ArmState.OFF: "off",
+    ArmState.BRAKED: "brakes engaged",
+    ArmState.STANDSTILL: "standing, brakes released",
+    ArmState.MOVING: "moving",
+    ArmState.PROTECTIVE_STOP: "protective stop",
+}
 
 
 @dataclass(frozen=True)
@@ -41,8 +49,6 @@ class Shift:
         energy, bus_energy: whole arm [J]; bus_energy is None if it is not recorded throughout.
         half_width: of the 95 % interval of `energy`.
         state_time, state_energy: by state [s], [J].
-        regenerated: electrical energy that the joints fed back [J].
-        unaccounted: time in gaps [s].
         cycles: completed cycles.
         channels: layout of the cycles' readings.
     """
@@ -57,8 +63,6 @@ class Shift:
     half_width: float
     state_time: dict[ArmState, float]
     state_energy: dict[ArmState, float]
-    regenerated: float
-    unaccounted: float
     cycles: tuple[Cycle, ...]
     channels: Channels
 
@@ -72,32 +76,6 @@ class Shift:
         """Share of the energy while the arm does not move."""
         idle = sum(self.state_energy.values()) - self.state_energy[ArmState.MOVING]
         return idle / self.energy if self.energy > 0 else float("nan")
-
-
-@dataclass
-class _Series:
-    """Mean powers over time, while the recordings are read."""
-
-    times: list[float] = field(default_factory=lambda: [0.0])
-    powers: list[float] = field(default_factory=lambda: [np.nan])
-    buses: list[float] = field(default_factory=lambda: [np.nan])
-    starts: list[int] = field(default_factory=list)
-    bus_complete: bool = True
-
-    def append(self, time: float, power: float, bus: float | None) -> None:
-        """Append a bin; bus is None where the bus power was not measured."""
-        self.times.append(time)
-        self.powers.append(power)
-        self.buses.append(np.nan if bus is None else bus)
-        self.bus_complete &= bus is not None
-
-    def start_recording(self, time: float | None = None) -> None:
-        """Mark the start of the next recording, or the end of a gap, at a time (default: last)."""
-        if self.times[-1] > 0:
-            self.starts.append(len(self.times))
-            self.times.append(self.times[-1] if time is None else time)
-            self.powers.append(np.nan)
-            self.buses.append(np.nan)
 
 
 def read_shift(
@@ -123,14 +101,18 @@ def read_shift(
     cycles: list[Cycle] = []
     options = LiveOptions(cycle_trigger=trigger, cycle_output=output, same_arm=True)
     robot = load_robot(model.robot)
-    series = _Series()
+    bins = [(0.0, np.nan, np.nan)]  # time, power, power of the bus
+    starts: list[int] = []
+    bus_complete = True
     total: MeterReading | None = None
     channels: Channels | None = None
     for bag in bags:
         estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
         channels = estimator.channels
-        series.start_recording()
-        before = series.times[-1]
+        before = bins[-1][0]
+        if before > 0:
+            starts.append(len(bins))
+            bins.append((before, np.nan, np.nan))
         first: float | None = None
         last: float | None = None
         lost = 0.0
@@ -146,15 +128,14 @@ def read_shift(
             shot = estimator.snapshot()
             if shot is None:
                 continue
-            last = now
-            if shot.lifetime.unaccounted - lost >= BIN:
-                series.start_recording(before + max(now - first, 0.0))
+            last, time = now, before + max(now - first, 0.0)
+            if shot.lifetime.unaccounted - lost >= BIN and bins[-1][0] > 0:  # behind a gap
+                starts.append(len(bins))
+                bins.append((time, np.nan, np.nan))
             lost = shot.lifetime.unaccounted
-            series.append(
-                before + max(now - first, 0.0),
-                float(shot.power[channels.arm["total"]]),
-                float(shot.power[channels.arm["bus"]]) if shot.bus_measured else None,
-            )
+            bus = float(shot.power[channels.arm["bus"]]) if shot.bus_measured else np.nan
+            bus_complete &= shot.bus_measured
+            bins.append((time, float(shot.power[channels.arm["total"]]), bus))
             if progress is not None:
                 progress(float("nan"), f"energy of {Path(bag).name}: {now - first:.0f} s")
         shot = estimator.snapshot()
@@ -162,111 +143,78 @@ def read_shift(
             total = shot.lifetime if total is None else total + shot.lifetime
     if total is None or channels is None:
         raise InputError(str(bags[0]), "contains no samples", "record again")
-    return _assemble(channels, total, series, tuple(cycles))
-
-
-def _assemble(
-    channels: Channels, total: MeterReading, series: _Series, cycles: tuple[Cycle, ...]
-) -> Shift:
     net = total.net
-    states = list(ArmState)
-    electrical = channels.per_joint["electrical_power"]
+    time_of_bins, power, bus_power = np.array(bins).T
     return Shift(
         joint_names=channels.joints,
-        time=np.array(series.times),
-        power=np.array(series.powers),
-        bus=np.array(series.buses),
-        starts=np.array(series.starts, dtype=int),
+        time=time_of_bins,
+        power=power,
+        bus=bus_power,
+        starts=np.array(starts, dtype=int),
         energy=float(net[channels.arm["total"]]),
-        bus_energy=float(net[channels.arm["bus"]]) if series.bus_complete else None,
+        bus_energy=float(net[channels.arm["bus"]]) if bus_complete else None,
         half_width=CONFIDENCE * channels.deviations(net)[1],
-        state_time=dict(zip(states, net[channels.state_time :].tolist(), strict=False)),
-        state_energy=dict(zip(states, net[channels.state_energy :].tolist(), strict=False)),
-        regenerated=float(total.regenerated[electrical].sum()),
-        unaccounted=total.unaccounted,
-        cycles=cycles,
+        state_time=channels.by_state(net, channels.state_time),
+        state_energy=channels.by_state(net, channels.state_energy),
+        cycles=tuple(cycles),
         channels=channels,
     )
 
 
-# Charts of a shift: power over time, energy per cycle.
-
-SHOWN_CYCLES = 30
-
-
 def shift_charts(shift: Shift) -> list[Chart]:
-    """Power over the shift, and energy per cycle if there are cycles."""
+    """Power over the shift, and energy of the latest cycles, in motion and idle."""
     minutes = Timeline(shift.time / 60, shift.starts)
     lines = [minutes.curve("model", shift.power)]
     if np.isfinite(shift.bus).any():
-        lines.insert(0, minutes.curve("measured", shift.bus, role="measured"))
-    power = LineChart(
-        key="shift_power",
-        title="Power over the shift",
-        caption="Mean power of the whole arm per second.",
-        x_label="time [min]",
-        y_label="power [W]",
-        panels=(Panel("", tuple(lines)),),
-        columns=1,
-        group="shift",
-    )
-    return [power, _cycle_chart(shift)] if shift.cycles else [power]
-
-
-def _cycle_chart(shift: Shift) -> BarChart:
-    """Energy of the latest cycles, in motion and idle."""
-    latest = shift.cycles[-SHOWN_CYCLES:]
-    count = len(shift.cycles)
-    summaries = [cycle.summary(shift.channels) for cycle in latest]
-    return BarChart(
-        key="cycles",
-        title="Energy per cycle",
-        caption="Energy while moving and while waiting, by cycle"
-        + (f"; the last {len(latest)} of {count}." if count > SHOWN_CYCLES else "."),
-        y_label="energy [J]",
-        categories=tuple(f"cycle {cycle.number}" for cycle in latest),
-        joints=(None,) * len(latest),
-        bars=(
-            Bars("moving", np.array([s["motion_energy"] for s in summaries])),
-            Bars("waiting", np.array([s["idle_energy"] for s in summaries]), role="aside"),
-        ),
-        stacked=True,
-    )
-
-
-# Tables of a shift: energy by state with its cost and CO2, and cycles.
-
-STATE_NAMES: dict[ArmState, str] = {
-    ArmState.OFF: "off",
-    ArmState.BRAKED: "brakes engaged",
-    ArmState.STANDSTILL: "standing, brakes released",
-    ArmState.MOVING: "moving",
-    ArmState.PROTECTIVE_STOP: "protective stop",
-}
+        lines.insert(0, minutes.curve("measured", shift.bus, "measured"))
+    charts: list[Chart] = [
+        LineChart(
+            key="shift_power",
+            title="Power over the shift",
+            caption="Mean power of the whole arm per second.",
+            x_label="time [min]",
+            y_label="power [W]",
+            panels=(Panel("", tuple(lines)),),
+            columns=1,
+            group="shift",
+        )
+    ]
+    latest, count = shift.cycles[-SHOWN_CYCLES:], len(shift.cycles)
+    if latest:
+        rows = [cycle.summary(shift.channels) for cycle in latest]
+        caption = "Energy while moving and while waiting, by cycle"
+        more = f"; the last {len(latest)} of {count}." if count > SHOWN_CYCLES else "."
+        charts.append(
+            BarChart(
+                key="cycles",
+                title="Energy per cycle",
+                caption=caption + more,
+                y_label="energy [J]",
+                categories=tuple(f"cycle {cycle.number}" for cycle in latest),
+                joints=(None,) * len(latest),
+                bars=(
+                    Bars("moving", np.array([each["motion_energy"] for each in rows])),
+                    Bars("waiting", np.array([each["idle_energy"] for each in rows]), role="aside"),
+                ),
+                stacked=True,
+            )
+        )
+    return charts
 
 
 def shift_table(shift: Shift, tariff: Tariff) -> Table:
     """Time, energy, cost and CO2 by state of the arm."""
     columns = ["", "time [min]", "energy [Wh]", "mean power [W]", "share of energy [%]"]
-    if tariff.price is not None:
-        columns.append(f"cost [{tariff.currency}]")
-    if tariff.co2 is not None:
-        columns.append("CO2 [g]")
+    columns += [] if tariff.price is None else [f"cost [{tariff.currency}]"]
+    columns += [] if tariff.co2 is None else ["CO2 [g]"]
 
-    def row(name: str, seconds: float, joules: float) -> tuple[str | float | None, ...]:
+    def row(name: str, seconds: float, joules: float) -> tuple[Cell, ...]:
         cost, emission = tariff.cost(joules), tariff.emission(joules)
-        cells: list[str | float | None] = [
-            name,
-            seconds / 60,
-            joules / 3600,
-            joules / seconds if seconds > 0 else None,
-            100 * joules / shift.energy if shift.energy > 0 else None,
-        ]
-        if cost is not None:
-            cells.append(cost)
-        if emission is not None:
-            cells.append(1000 * emission)
-        return tuple(cells)
+        mean = joules / seconds if seconds > 0 else None
+        share = 100 * joules / shift.energy if shift.energy > 0 else None
+        priced = [] if cost is None else [cost]
+        emitted = [] if emission is None else [1000 * emission]
+        return name, seconds / 60, joules / 3600, mean, share, *priced, *emitted
 
     rows = [
         row(STATE_NAMES[state], shift.state_time[state], shift.state_energy[state])
@@ -286,7 +234,7 @@ def cycle_table(shift: Shift) -> Table | None:
     if not shift.cycles:
         return None
     figures = [cycle.summary(shift.channels) for cycle in shift.cycles]
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for key, name in (
         ("duration", "duration [s]"),
         ("total_energy", "energy [J]"),
@@ -295,19 +243,8 @@ def cycle_table(shift: Shift) -> Table | None:
         ("peak_power", "peak power [W]"),
         *((f"{joint}_energy", f"{joint} [J]") for joint in shift.joint_names),
     ):
-        values = np.array([f[key] for f in figures])
-        rows.append(
-            (
-                name,
-                float(values.mean()),
-                float(values.std()),
-                float(values.min()),
-                float(values.max()),
-            )
-        )
-    return Table(
-        "cycle_table",
-        f"{len(figures)} cycles",
-        ("per cycle", "mean", "standard deviation", "smallest", "largest"),
-        tuple(rows),
-    )
+        values = np.array([each[key] for each in figures])
+        statistics = (values.mean(), values.std(), values.min(), values.max())
+        rows.append((name, *map(float, statistics)))
+    columns = ("per cycle", "mean", "standard deviation", "smallest", "largest")
+    return Table("cycle_table", f"{len(figures)} cycles", columns, tuple(rows))

@@ -31,21 +31,20 @@ _HEADLINES: dict[Grade, str] = {
     "fair": "The model is usable, with care.",
     "poor": "Do not rely on this model yet.",
 }
-_ANOTHER_ARM: dict[Grade, str] = {
-    "good": "A model of another arm: usable, within its intervals.",
-    "fair": "A model of another arm: usable, within its intervals.",
-    "poor": "A model of another arm that does not fit this one: identify a model of it.",
-}
-_GENERIC_HEADLINES: dict[Grade, str] = {
-    "good": "A generic model: usable, within its intervals.",
-    "fair": "A generic model: usable, within its intervals.",
-    "poor": "A generic model that does not fit this arm: identify a model of it.",
-}
-
 _VALIDATE = (
     "To validate it, give the report (or identify --validate) a recording of another motion of "
     "the same arm."
 )
+_WORDS = {
+    "torque": (
+        "joint torques",
+        "check mounting and payload of the recording, and the choice of the robot",
+    ),
+    "current": (
+        "motor currents while moving",
+        "record a motion that moves this joint more (ur_energy excite), warmed up as in production",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -58,13 +57,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class ModelVerdict:
-    """The verdict on a model.
-
-    Attributes:
-        grade: worst of the findings.
-        headline: one sentence.
-        statements: findings with numbers, and what to do about poor ones.
-    """
+    """The verdict on a model: the worst grade of the findings, one sentence, and the findings."""
 
     grade: Grade
     headline: str
@@ -89,43 +82,41 @@ def judge(
         joint_names: for the findings.
         motions: of these recordings.
         simulated: whether they are of a simulated controller.
-        generic: what is said about a generic model (`generic_statement`); None for an identified
+        generic: the statement about a generic model (`generic_statement`); None for an identified
             one.
         another_arm: the warning if the model is of another arm than the recordings.
         doubts: other warnings about the arm of the recordings.
     """
-    found = [
-        *_correlation(metrics, "torque", joint_names, TORQUE_R2),
-        *_correlation(metrics, "current", joint_names, CURRENT_R2),
-        *_power(metrics),
-        *_motion_energy(metrics),
-    ]
-    if generic is not None:
-        found.insert(0, Statement("fair", generic))
-    told = dict.fromkeys(([another_arm] if another_arm else []) + list(doubts))
-    found[:0] = [Statement("fair", f"{line[0].upper()}{line[1:]}.") for line in told]
+    arms = dict.fromkeys(([another_arm] if another_arm else []) + list(doubts))
+    found = [Statement("fair", f"{line[0].upper()}{line[1:]}.") for line in arms]
+    found += [] if generic is None else [Statement("fair", generic)]
+    found += _correlation(metrics, "torque", joint_names, TORQUE_R2)
+    found += _correlation(metrics, "current", joint_names, CURRENT_R2)
+    found += _power(metrics)
+    found += _motion_energy(metrics)
     if motions != {"held out"}:
-        found.append(Statement("fair", f"{_not_held_out(motions)}. {_VALIDATE}"))
+        text = "The model does not say which motions it was fitted to"
+        if "same motion again" in motions:
+            text = "These recordings are the same motion again that the model was fitted to"
+        elif "fitted" in motions:
+            text = "These results are for the recordings that the model was fitted to"
+        found.append(Statement("fair", f"{text}. {_VALIDATE}"))
     if simulated:
-        found.append(
-            Statement("good", "These recordings are of a simulated controller, not of an arm.")
-        )
+        text = "These recordings are of a simulated controller, not of an arm."
+        found.append(Statement("good", text))
     grade = worst_of(statement.grade for statement in found)
-    headlines = _HEADLINES if generic is None else _GENERIC_HEADLINES
-    headlines = headlines if another_arm is None else _ANOTHER_ARM
-    return ModelVerdict(grade, headlines[grade], tuple(found))
-
-
-def _not_held_out(motions: Set[Motion]) -> str:
-    if "same motion again" in motions:
-        return "These recordings are the same motion again that the model was fitted to"
-    if "fitted" in motions:
-        return "These results are for the recordings that the model was fitted to"
-    return "The model does not say which motions it was fitted to"
+    headline = _HEADLINES[grade]
+    if generic is not None or another_arm is not None:
+        kind = "A model of another arm" if another_arm is not None else "A generic model"
+        this = "one" if another_arm is not None else "arm"
+        headline = f"{kind}: usable, within its intervals."
+        if grade == "poor":
+            headline = f"{kind} that does not fit this {this}: identify a model of it."
+    return ModelVerdict(grade, headline, tuple(found))
 
 
 def generic_statement(words: str, half_width: float | None) -> str:
-    """What a report states about a generic model.
+    """The statement of a report about a generic model.
 
     Args:
         words: the model in words.
@@ -143,30 +134,15 @@ def generic_statement(words: str, half_width: float | None) -> str:
     return f"{text} A model of this arm (ur_energy identify) has narrower intervals."
 
 
-def grade_of(value: float, limits: tuple[float, float], *, high: bool) -> Grade:
+def grade_of(value: float, limits: tuple[float, float], *, high: bool = False) -> Grade:
     """Grade of a value by the limits of good and fair; `high` if larger values are better."""
-    good, fair = limits
-    if value >= good if high else value <= good:
-        return "good"
-    return "fair" if (value >= fair if high else value <= fair) else "poor"
+    passed = [value >= limit if high else value <= limit for limit in limits]
+    return next((grade for grade, met in zip(ORDER, passed, strict=False) if met), "poor")
 
 
 def worst_of(grades: Iterable[Grade]) -> Grade:
     """The worst of some grades; "poor" if there are none."""
-    known = set(grades)
-    return next((grade for grade in reversed(ORDER) if grade in known), "poor")
-
-
-_WORDS = {
-    "torque": (
-        "joint torques",
-        "check mounting and payload of the recording, and the choice of the robot",
-    ),
-    "current": (
-        "motor currents while moving",
-        "record a motion that moves this joint more (ur_energy excite), warmed up as in production",
-    ),
-}
+    return max(grades, key=ORDER.index, default="poor")
 
 
 def _correlation(
@@ -212,16 +188,14 @@ def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     worst = max(entries, key=lambda entry: float(entry["rmse"]))
     percent = worst["rmse_percent"]
     errors = [abs(float(e["energy_error_percent"])) for e in entries if e["energy_error_percent"]]
-    grades = [grade_of(max(errors, default=0.0), ENERGY_ERROR, high=False)]
-    fits = [grade_of(float(worst["rmse"]), POWER_RMSE, high=False)]
-    if percent is not None:
-        fits.append(grade_of(float(percent), POWER_RMSE_PERCENT, high=False))
-    grades.append(min(fits, key=ORDER.index))
-    grade = worst_of(grades)
+    error = max(errors, default=0.0)
+    fits = [grade_of(float(worst["rmse"]), POWER_RMSE)]
     text = f"Power at the supply is accurate to within {worst['rmse']:.2g} W RMS"
     if percent is not None:
+        fits.append(grade_of(float(percent), POWER_RMSE_PERCENT))
         text += f" ({percent:.1f} % of its range)"
-    text += f", energy to within {max(errors, default=0.0):.1f} %"
+    grade = worst_of([grade_of(error, ENERGY_ERROR), min(fits, key=ORDER.index)])
+    text += f", energy to within {error:.1f} %"
     remedy = "; standby power changes by some watts from day to day: identify with a new"
     yield Statement(grade, text + ("." if grade == "good" else f"{remedy} recording."))
 
@@ -230,12 +204,11 @@ def _motion_energy(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     """Energy of motion alone: the total is mostly standby, which does not depend on motors."""
     errors = [m.get("motion_energy_error_percent") for m in metrics]
     known = [abs(float(error)) for error in errors if error is not None]
-    if not known:
-        return
-    grade = grade_of(max(known), MOTION_ENERGY_ERROR, high=False)
-    text = f"Energy of motion above standstill is predicted to within {max(known):.1f} %"
-    remedy = "; identify with recordings of several days, and of motions as in production."
-    yield Statement(grade, text + ("." if grade == "good" else remedy))
+    if known:
+        grade = grade_of(max(known), MOTION_ENERGY_ERROR)
+        text = f"Energy of motion above standstill is predicted to within {max(known):.1f} %"
+        remedy = "; identify with recordings of several days, and of motions as in production."
+        yield Statement(grade, text + ("." if grade == "good" else remedy))
 
 
 def _percent(share: float) -> str:

@@ -212,27 +212,27 @@ function title(element, text) {
 
 function drawBoxes(parent, chart, width, shown) {
   const rows = chart.categories.map((_, i) => i).filter((i) => shown(i));
-  const all = chart.boxes.flatMap((boxes) => rows.map((i) => boxes[i])).filter((box) => box.median !== null);
+  const all = chart.boxes.flatMap((boxes) => rows.map((i) => boxes[i])).filter((box) => box[0] !== null);
   if (!all.length) return;
-  const [low, high] = extent([all.map((box) => box.minimum), all.map((box) => box.maximum), [0]]);
+  const [low, high] = extent([all.map((box) => box[0]), all.map((box) => box[box.length - 1]), [0]]);
   const margin = 0.03 * (high - low || 1);
   const count = chart.boxes.length;
   const size = 14 * count + 16;
   const frame = rowFrame(parent, width, rows.map((i) => chart.categories[i]), size, low - margin, high + margin, chart.y_label);
   chart.boxes.forEach((boxes, s) => rows.forEach((i, row) => {
-    const box = boxes[i];
-    if (box.median === null) return;
+    const [minimum, low, first, median, third, high, maximum] = boxes[i];
+    if (median === null) return;
     const y = frame.y(row) + (s - (count - 1) / 2) * 14;
     const group = svg("g", { class: `c${i % 8}` }, frame.root);
-    svg("line", { class: "whisker", x1: frame.px(box.low), x2: frame.px(box.high), y1: y, y2: y }, group);
-    svg("rect", { class: s ? "box second" : "box", x: frame.px(box.first), y: y - 5,
-      width: Math.max(1, frame.px(box.third) - frame.px(box.first)), height: 10 }, group);
-    svg("line", { class: "median", x1: frame.px(box.median), x2: frame.px(box.median), y1: y - 5, y2: y + 5 }, group);
-    for (const value of [box.minimum, box.maximum]) {
+    svg("line", { class: "whisker", x1: frame.px(low), x2: frame.px(high), y1: y, y2: y }, group);
+    svg("rect", { class: s ? "box second" : "box", x: frame.px(first), y: y - 5,
+      width: Math.max(1, frame.px(third) - frame.px(first)), height: 10 }, group);
+    svg("line", { class: "median", x1: frame.px(median), x2: frame.px(median), y1: y - 5, y2: y + 5 }, group);
+    for (const value of [minimum, maximum]) {
       svg("path", { class: "dots", d: `M${frame.px(value).toFixed(1)} ${y}h0` }, group);
     }
-    title(group, `${chart.categories[i]}, ${chart.series[s]}: median ${short(box.median)}, ` +
-      `quartiles ${short(box.first)} to ${short(box.third)}, extremes ${short(box.minimum)} and ${short(box.maximum)}`);
+    title(group, `${chart.categories[i]}, ${chart.series[s]}: median ${short(median)}, ` +
+      `quartiles ${short(first)} to ${short(third)}, extremes ${short(minimum)} and ${short(maximum)}`);
   }));
 }
 
@@ -312,7 +312,9 @@ function heat(share) {
 }
 
 function drawIntervals(parent, chart, panel, width, shown) {
-  const intervals = panel.intervals.filter((item) => shown(item.joint) && item.value !== null);
+  const [, unit, rows] = panel;
+  const intervals = rows.map(([joint, value, half_width, prior]) => ({ joint, value, half_width, prior }))
+    .filter((item) => shown(item.joint) && item.value !== null);
   if (!intervals.length) return;
   const [low, high] = extent([
     intervals.map((item) => item.value - (item.half_width || 0)),
@@ -320,7 +322,7 @@ function drawIntervals(parent, chart, panel, width, shown) {
     intervals.filter((item) => item.prior !== null).map((item) => item.prior),
   ]);
   const margin = 0.06 * (high - low || Math.abs(high) || 1);
-  const frame = rowFrame(parent, width, intervals.map((item) => chart.categories[item.joint]), 26, low - margin, high + margin, `[${panel.unit}]`);
+  const frame = rowFrame(parent, width, intervals.map((item) => chart.categories[item.joint]), 26, low - margin, high + margin, `[${unit}]`);
   intervals.forEach((item, row) => {
     const y = frame.y(row);
     const group = svg("g", { class: `c${item.joint % 8}` }, frame.root);
@@ -328,7 +330,7 @@ function drawIntervals(parent, chart, panel, width, shown) {
     const reach = item.half_width || 0;
     svg("line", { class: "whisker", x1: frame.px(item.value - reach), x2: frame.px(item.value + reach), y1: y, y2: y }, group);
     svg("circle", { class: "box", cx: frame.px(item.value), cy: y, r: 3.5 }, group);
-    title(group, `${chart.categories[item.joint]}: ${withReach(item.value, item.half_width)} ${panel.unit}` +
+    title(group, `${chart.categories[item.joint]}: ${withReach(item.value, item.half_width)} ${unit}` +
       (item.prior === null ? "" : `, before: ${short(item.prior)}`));
   });
 }

@@ -44,7 +44,7 @@ function draw(entry) {
   plot.replaceChildren();
   if (chart.kind === "lines") drawLines(entry, plot, width);
   else if (chart.kind === "intervals") drawGrid(plot, chart.panels, 3, width, (panel, cell, size) => {
-    caption(cell, panel.title, "");
+    caption(cell, panel[0], "");
     drawIntervals(cell, chart, panel, size, jointShown);
   });
   else if (chart.kind === "heat") drawHeat(plot, chart, width);
