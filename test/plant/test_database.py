@@ -70,9 +70,9 @@ def test_too_large_a_result_is_refused(plant: Path) -> None:
 def test_result_is_read_in_batches(plant: Path) -> None:
     with (
         HistoryDatabase(HistoryStore(plant), memory_gb=0.2) as database,
-        database.stream("SELECT range AS x, 'x' || range AS t FROM range(3000000)") as batches,
+        database.stream("SELECT range AS x, 'x' || range AS t FROM range(3000000)") as result,
     ):
-        assert sum(len(batch) for batch in batches) == 3_000_000
+        assert sum(len(batch) for batch in result.batches) == 3_000_000
 
 
 def test_names_of_columns_are_unique(plant: Path) -> None:

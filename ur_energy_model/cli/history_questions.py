@@ -393,9 +393,9 @@ has no access to files and networks, and at most 2 GB of memory.""",
 
 
 def _sql(options: argparse.Namespace) -> None:
-    with _database_given(options) as database, database.stream(options.sql) as batches:
+    with _database_given(options) as database, database.stream(options.sql) as result:
         warn(database.warnings)
-        names, rows = batches.schema.names, _rows(batches)
+        names, rows = result.schema.names, _rows(result)
         if options.json:
             _write_json(names, rows, database.warnings)
             return
@@ -412,8 +412,8 @@ def _sql(options: argparse.Namespace) -> None:
         note(f"only the first {len(shown)} rows; --limit N prints more, --json all")
 
 
-def _rows(batches: QueryResult) -> Iterator[tuple[Any, ...]]:
-    for batch in batches:
+def _rows(result: QueryResult) -> Iterator[tuple[Any, ...]]:
+    for batch in result.batches:
         yield from zip(*map(_values, batch.columns), strict=True)
 
 

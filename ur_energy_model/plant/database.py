@@ -12,16 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
-from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-import numpy as np
-import pyarrow
-import pyarrow.compute
+import duckdb
+import pyarrow as pa
 import pyarrow.csv
-import pyarrow.dataset
+import pyarrow.dataset as ds
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import cell_text, new_file
@@ -128,26 +126,6 @@ def instant(text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False) 
         ) from None
 
 
-# Which rows of a table of the history are in a period, for Arrow.
-
-
-def in_period(table: str, period: Period, arms: tuple[str, ...]) -> pyarrow.compute.Expression:
-    """Which rows of a table begin in a period, of some arms (() for all).
-
-    The condition also selects files, so that those of other days and arms are not opened.
-    """
-    first, last = period.days
-    time, day = pyarrow.dataset.field(TABLES[table][0].name), pyarrow.dataset.field("day")
-    found = pyarrow.dataset.scalar(True)
-    if period.start is not None:
-        start = pyarrow.scalar(period.start, pyarrow.timestamp("us", tz="UTC"))
-        found = found & (day >= first) & (time >= start)
-    if period.end is not None:
-        end = pyarrow.scalar(period.end, pyarrow.timestamp("us", tz="UTC"))
-        found = found & (day <= last) & (time < end)
-    return found & pyarrow.dataset.field("arm").isin(list(arms)) if arms else found
-
-
 MEMORY_GB = 2.0
 """That DuckDB may use; buffers of Arrow come on top of it."""
 BATCH = 10_000
@@ -162,14 +140,14 @@ LOCKED = (
     "SET lock_configuration = true",
 )
 """A query that needs more than the memory ends with an error; it does not fill the disk."""
-JOINT_SECONDS = """
-SELECT arm, day, second, unnest(joints) AS joint, unnest(joint_energy) AS energy,
-    unnest(joint_mechanical_energy) AS mechanical_energy,
-    unnest(joint_friction_energy) AS friction_energy,
-    unnest(joint_copper_energy) AS copper_energy,
-    unnest(joint_temperature) AS temperature, source
-FROM seconds"""
-"""One row per second and joint."""
+_JOINT_SECONDS = ", ".join(
+    f"unnest({lists}) AS {name}"
+    for name, lists in (
+        (column.name, "joints" if column.name == "joint" else f"joint_{column.name}")
+        for column in TABLES["joint_seconds"]
+    )
+    if name not in ("second", "source")
+)
 REGENERATION = """, coalesce(regeneration_energy,
     total_energy - standby_energy - driver_energy - list_sum(joint_energy)) AS regeneration_energy
 """
@@ -183,8 +161,7 @@ class SqlError(InputError):
         super().__init__("SQL", problem, remedy)
 
 
-@dataclass(frozen=True)
-class QueryResult:
+class QueryResult(NamedTuple):
     """Rows of a result, read once.
 
     Attributes:
@@ -192,11 +169,8 @@ class QueryResult:
         batches: rows, as they are computed.
     """
 
-    schema: pyarrow.Schema
-    batches: Iterator[pyarrow.RecordBatch]
-
-    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
-        return self.batches
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
 
 
 class HistoryDatabase:
@@ -226,28 +200,39 @@ class HistoryDatabase:
         arms: tuple[str, ...] = (),
         memory_gb: float = MEMORY_GB,
     ) -> None:
-        import duckdb
-
         self.period = period or Period()
         self._memory_gb = memory_gb
         self._thread = ThreadPoolExecutor(1)
         self._connection = duckdb.connect(":memory:")
         try:
-            holdings = store.holdings(*self.period.days, arms)
+            first, last = self.period.days
+            holdings = store.holdings(first, last, arms)
             self.warnings = holdings.warnings
             for table in TABLES:
                 if table == "joint_seconds":  # for other readers; here it is a view of seconds
                     continue
                 rows, columns = store.rows(table, holdings), "*"
                 if table not in UNDIVIDED:
-                    rows = rows.filter(in_period(table, self.period, arms))
+                    # The conditions also select files: those of other days and arms stay closed.
+                    time, day = ds.field(TABLES[table][0].name), ds.field("day")
+                    if self.period.start is not None:
+                        start = pa.scalar(self.period.start, pa.timestamp("us", tz="UTC"))
+                        rows = rows.filter((day >= first) & (time >= start))
+                    if self.period.end is not None:
+                        end = pa.scalar(self.period.end, pa.timestamp("us", tz="UTC"))
+                        rows = rows.filter((day <= last) & (time < end))
+                    if arms:
+                        rows = rows.filter(ds.field("arm").isin(list(arms)))
                     more = REGENERATION if table == "seconds" else ""
                     columns = f"* REPLACE (CAST(day AS DATE) AS day {more})"
                 self._connection.register(f"{table}_files", rows)
                 self._connection.execute(
                     f"CREATE VIEW {table} AS SELECT {columns} FROM {table}_files"
                 )
-            self._connection.execute(f"CREATE VIEW joint_seconds AS {JOINT_SECONDS}")
+            self._connection.execute(
+                "CREATE VIEW joint_seconds AS "
+                f"SELECT arm, day, second, {_JOINT_SECONDS}, source FROM seconds"
+            )
             self._connection.execute(f"SET TimeZone = '{self.period.zone.key}'")
             self._connection.execute(f"SET memory_limit = '{memory_gb * 1000:.0f}MB'")
             for statement in LOCKED:
@@ -273,8 +258,8 @@ class HistoryDatabase:
         Raises:
             SqlError: it is not a single SELECT, fails, or needs more memory than it may have.
         """
-        with self.stream(sql) as batches:
-            return [row for batch in batches for row in batch.to_pylist()]
+        with self.stream(sql) as result:
+            return [row for batch in result.batches for row in batch.to_pylist()]
 
     def columns(self, sql: str) -> dict[str, Any]:
         """Columns of a small result as arrays of numpy, by name; dates as datetime64.
@@ -282,8 +267,8 @@ class HistoryDatabase:
         Raises:
             SqlError: as `rows`.
         """
-        with self.stream(sql) as batches:
-            table = pyarrow.Table.from_batches(batches, batches.schema)
+        with self.stream(sql) as result:
+            table = pa.Table.from_batches(result.batches, result.schema)
         return {name: table[name].to_numpy() for name in table.column_names}
 
     @contextmanager
@@ -293,54 +278,24 @@ class HistoryDatabase:
         Raises:
             SqlError: as `rows`; also while the batches are read.
         """
-        with self._problems():
-            self._check(sql)
+        try:
+            if sql != sql.encode(errors="replace").decode():
+                raise SqlError("is not UTF-8 text", "repair the query")
+            kinds = [statement.type.name for statement in duckdb.extract_statements(sql)]
+            if kinds not in (["SELECT"], ["EXPLAIN"]):
+                raise SqlError(
+                    "is not one SELECT statement", "the history can only be read: ask with SELECT"
+                )
             found = self._connection.sql(sql)
             if found is None:
                 raise SqlError("has no result", "ask with SELECT")
             reader = self._wait_for(lambda: found.to_arrow_reader(BATCH))
-            schema = with_names(reader.schema, unique(reader.schema.names))
-            yield QueryResult(schema, self._batches(reader, schema.names))
-
-    def _batches(
-        self, reader: pyarrow.RecordBatchReader, names: list[str]
-    ) -> Iterator[pyarrow.RecordBatch]:
-        """Batches of a result, as the engine computes them."""
-        while True:
-            try:
-                batch = self._wait_for(reader.read_next_batch)
-            except StopIteration:
-                return
-            yield batch.rename_columns(names)
-
-    def _wait_for(self, work: Callable[[], Any]) -> Any:
-        """Result of work of the engine, in a thread: Ctrl-C must be able to end it."""
-        try:
-            return self._thread.submit(work).result()
-        except KeyboardInterrupt:
-            self._connection.interrupt()
-            raise
-
-    @staticmethod
-    def _check(sql: str) -> None:
-        """Refuse anything but one question."""
-        import duckdb
-
-        if sql != sql.encode(errors="replace").decode():
-            raise SqlError("is not UTF-8 text", "repair the query")
-        kinds = [statement.type.name for statement in duckdb.extract_statements(sql)]
-        if kinds not in (["SELECT"], ["EXPLAIN"]):
-            raise SqlError(
-                "is not one SELECT statement", "the history can only be read: ask with SELECT"
-            )
-
-    @contextmanager
-    def _problems(self) -> Iterator[None]:
-        """Errors of the engines as one of this package, in one line."""
-        import duckdb
-
-        try:
-            yield
+            names = unique(reader.schema.names)
+            batches = iter(lambda: self._wait_for(lambda: next(reader, None)), None)
+            fields = [
+                field.with_name(name) for field, name in zip(reader.schema, names, strict=True)
+            ]
+            yield QueryResult(pa.schema(fields), (batch.rename_columns(names) for batch in batches))
         except (duckdb.InterruptException, RuntimeError) as error:
             if "interrupted" not in str(error).lower():
                 raise
@@ -350,15 +305,17 @@ class HistoryDatabase:
                 f"needs more than {self._memory_gb:g} GB of memory",
                 "sum up in the query, or ask about fewer days or arms",
             ) from None
-        except (duckdb.Error, pyarrow.ArrowException, OSError) as error:
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
             text = str(error).partition("\n\nLINE ")[0].partition("LINE 1:")[0]
             raise SqlError(text.strip().rstrip("!."), "repair the query or the store") from None
 
-
-def with_names(schema: pyarrow.Schema, names: list[str]) -> pyarrow.Schema:
-    """A schema with other names of columns."""
-    fields = zip(schema, names, strict=True)
-    return pyarrow.schema([field.with_name(name) for field, name in fields])
+    def _wait_for(self, work: Callable[[], Any]) -> Any:
+        """Result of work of the engine, in a thread: Ctrl-C must be able to end it."""
+        try:
+            return self._thread.submit(work).result()
+        except KeyboardInterrupt:
+            self._connection.interrupt()
+            raise
 
 
 def unique(names: list[str]) -> list[str]:
@@ -372,7 +329,10 @@ def unique(names: list[str]) -> list[str]:
     return list(found)
 
 
-# Rows of a table of the history as CSV, in order of arm and time, one column per joint value.
+def _no_formula(name: str) -> str:
+    """A column of texts that no spreadsheet takes for formulas."""
+    formula = f"regexp_matches({name}, '^[=+\\-@\\t\\r\\n]')"
+    return f"if({formula}, '''' || {name}, {name})"
 
 
 def export_csv(
@@ -384,7 +344,7 @@ def export_csv(
     arms: tuple[str, ...] = (),
     progress: Progress | None = None,
 ) -> tuple[int, tuple[str, ...]]:
-    """Write rows of a table to a CSV file, one arm and day in memory at a time.
+    """Write rows of a table to a CSV file in order of arm and time, a day in memory at a time.
 
     A list of the joints becomes one column per joint that any arm has, `<joint>_energy` for
     `joint_energy`; times are UTC, ISO 8601.
@@ -394,98 +354,38 @@ def export_csv(
 
     Raises:
         StoreError: the store cannot be read.
+        SqlError: the same, while it is read.
         OSError: the file cannot be written.
     """
-    period = period or Period()
-    holdings = store.holdings(*period.days, arms)
-    rows, condition = store.rows(table, holdings), in_period(table, period, arms)
-    files = list(rows.get_fragments(filter=condition))
-    joints = _joints(files, rows.schema)
-    count = 0
-    with new_file(path, "wb") as out:
-        empty = _flat(rows.schema.empty_table(), joints)
-        with pyarrow.csv.CSVWriter(out, empty.schema) as writer:
-            for done, group in _by_arm_and_day(files):
-                parts = [file.to_table(schema=rows.schema, filter=condition) for file in group]
-                part = pyarrow.concat_tables(parts).sort_by(TABLES[table][0].name)
-                writer.write_table(_flat(part, joints))
-                count += len(part)
+    time, count = TABLES[table][0].name, 0
+    with HistoryDatabase(store, period, arms=arms) as database, new_file(path, "wb") as out:
+        lists = database.rows(f"SELECT joints FROM {table} GROUP BY 1 ORDER BY min(arm), 1")
+        joints = dict.fromkeys(name for row in lists for name in row["joints"] or ())
+        columns = {"arm": _no_formula("arm"), "day": "day"}
+        for name, kind, *_ in TABLES[table]:
+            if kind == "numbers":
+                for joint in joints:
+                    place = f"list_position(joints, '{joint.replace(chr(39), chr(39) * 2)}')"
+                    columns[f"{joint}_{name.removeprefix('joint_')}"] = f"{name}[{place}]"
+            elif kind == "time":
+                columns[name] = f"strftime(timezone('UTC', {name}), '%Y-%m-%dT%H:%M:%S.%fZ')"
+            elif kind == "text":
+                columns[name] = _no_formula(name)
+            elif kind != "texts":
+                columns[name] = name
+        headings = [cell_text(name) for name in columns]
+        select = f"SELECT {', '.join(columns.values())} FROM {table}_files"
+        days = database.rows(f"SELECT DISTINCT arm, day FROM {table}_files ORDER BY 1, 2")
+        with database.stream(f"{select} LIMIT 0") as result:
+            schema = pa.schema(zip(headings, result.schema.types, strict=True))
+        with pyarrow.csv.CSVWriter(out, schema) as writer:
+            for done, row in enumerate(days, start=1):
+                arm = row["arm"].replace("'", "''")
+                of_day = f"WHERE arm = '{arm}' AND day = '{row['day']}' ORDER BY {time}"
+                with database.stream(f"{select} {of_day}") as result:
+                    for batch in result.batches:
+                        writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+                        count += len(batch)
                 if progress is not None:
-                    progress(done, f"{count} rows")
-    return count, holdings.warnings
-
-
-def _by_arm_and_day(
-    files: list[pyarrow.dataset.Fragment],
-) -> Iterator[tuple[float, list[pyarrow.dataset.Fragment]]]:
-    """Files of the same arm and day, in this order, and the share that is done by then."""
-    from pyarrow.dataset import get_partition_keys
-
-    def key(file: pyarrow.dataset.Fragment) -> tuple[str, str]:
-        keys = get_partition_keys(file.partition_expression)
-        return str(keys.get("arm", "")), str(keys.get("day", ""))
-
-    done = 0
-    for _, group in groupby(sorted(files, key=key), key):
-        found = list(group)
-        done += len(found)
-        yield done / len(files), found
-
-
-def _joints(files: list[pyarrow.dataset.Fragment], schema: pyarrow.Schema) -> tuple[str, ...]:
-    """Names of the joints of all arms, in the order of the arms' lists."""
-    names: dict[str, None] = {}
-    for file in files:
-        first = file.scanner(schema=schema, columns=["joints"]).head(1)
-        names.update(dict.fromkeys(name for row in first["joints"].to_pylist() for name in row))
-    return tuple(names)
-
-
-def _flat(rows: pyarrow.Table, joints: tuple[str, ...]) -> pyarrow.Table:
-    """Lists as one column per joint, arm and day first, times as ISO 8601 text."""
-    rows = rows.combine_chunks()
-    places = _places(rows["joints"], joints)
-    columns: dict[str, pyarrow.ChunkedArray] = {}
-    for name in ("arm", "day", *(n for n in rows.schema.names if n not in ("arm", "day"))):
-        values, kind = rows[name], rows.schema.field(name).type
-        if name == "joints":
-            continue
-        if pyarrow.types.is_list(kind):
-            flat = pyarrow.compute.list_flatten(values)
-            complete = (
-                len(flat)
-                == pyarrow.compute.sum(pyarrow.compute.list_value_length(rows["joints"])).as_py()
-            )
-            for joint in joints:
-                of_joint = (
-                    flat.take(places[joint]) if complete else pyarrow.nulls(len(rows), flat.type)
-                )
-                columns[f"{joint}_{name.removeprefix('joint_')}"] = of_joint
-        elif pyarrow.types.is_timestamp(kind):
-            columns[name] = pyarrow.compute.strftime(values, format="%Y-%m-%dT%H:%M:%SZ")
-        else:
-            columns[name] = values
-    for name, column in columns.items():
-        if pyarrow.types.is_string(column.type):
-            columns[name] = pyarrow.compute.if_else(
-                pyarrow.compute.match_substring_regex(column, r"^[=+\-@\t\r\n]"),
-                pyarrow.compute.binary_join_element_wise("'", column, ""),
-                column,
-            )
-    return pyarrow.table({cell_text(name): column for name, column in columns.items()})
-
-
-def _places(lists: pyarrow.ChunkedArray, joints: tuple[str, ...]) -> dict[str, pyarrow.Array]:
-    """Where the value of each joint is in the flat values, per row; null where there is none.
-
-    Args:
-        lists: names of the joints per row.
-        joints: those of all arms.
-    """
-    names, parents = pyarrow.compute.list_flatten(lists), pyarrow.compute.list_parent_indices(lists)
-    rows, flat = pyarrow.array(np.arange(len(lists))), pyarrow.array(np.arange(len(names)))
-    found = {}
-    for joint in joints:
-        here = pyarrow.compute.equal(names, joint)
-        found[joint] = flat.filter(here).take(pyarrow.compute.index_in(rows, parents.filter(here)))
-    return found
+                    progress(done / len(days), f"{count} rows")
+        return count, database.warnings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -24,51 +24,22 @@ KEYS: tuple[str, ...] = ("arm", *CALENDAR, "program", "joint")
 """Calendar keys are the begins of hours, shifts, days, weeks (Mondays) and months."""
 
 
-def key_columns(keys: Sequence[str], time: str, shifts: Sequence[int] = ()) -> str:
-    """Select list of keys, "" or ending in a comma.
-
-    Args:
-        keys: of KEYS, without "program" and "joint", whose columns have these names.
-        time: column with the begin of a row.
-        shifts: begins of the shifts of a day, minutes since midnight, ascending.
-
-    Raises:
-        InputError: shifts are asked for, but none are given.
-    """
+def _key_columns(keys: Sequence[str], time: str, shifts: Sequence[int]) -> str:
+    """Select list of keys, "" or ending in a comma; `time` is the column with a row's begin."""
     columns = {key: f"CAST(date_trunc('{key}', {time}) AS DATE)" for key in ("week", "month")}
-    columns["arm"] = "arm"
     columns["day"] = f"CAST({time} AS DATE)"
     columns["hour"] = f"date_trunc('hour', {time})"
-    if "shift" in keys:
-        columns["shift"] = _shift(time, shifts)
-    return "".join(f"{columns.get(key, key)} AS {key}, " for key in keys)
-
-
-def check_keys(keys: Sequence[str], shifts: Sequence[int] = ()) -> None:
-    """Refuse keys that do not go together.
-
-    Raises:
-        InputError: energy by program and joint, or by shift without shifts.
-    """
-    if {"program", "joint"} <= set(keys):
-        raise InputError("--by", "program and joint do not go together", "choose one of them")
-    if "shift" in keys and not shifts:
-        raise InputError(
-            "--by shift", "needs the begins of shifts", "add --shifts 06:00,14:00,22:00"
+    if shifts:  # the local begin as text; a shift may begin on the day before
+        local = f"CAST({time} AS TIMESTAMP)"  # in the session's time zone
+        midnight = f"date_trunc('day', {local})"
+        minute = f"(60 * extract('hour' FROM {local}) + extract('minute' FROM {local}))"
+        cases = " ".join(
+            f"WHEN {minute} >= {start} THEN {midnight} + INTERVAL {start} MINUTE"
+            for start in reversed(shifts)
         )
-
-
-def _shift(time: str, starts: Sequence[int]) -> str:
-    """Local begin of the shift that a time is in, as text; one may begin on the day before."""
-    local = f"CAST({time} AS TIMESTAMP)"  # in the session's time zone
-    midnight = f"date_trunc('day', {local})"
-    minute = f"(60 * extract('hour' FROM {local}) + extract('minute' FROM {local}))"
-    cases = " ".join(
-        f"WHEN {minute} >= {start} THEN {midnight} + INTERVAL {start} MINUTE"
-        for start in reversed(starts)
-    )
-    last = f"{midnight} - INTERVAL {1440 - starts[-1]} MINUTE"
-    return f"strftime(CASE {cases} ELSE {last} END, '%Y-%m-%d %H:%M')"
+        last = f"{midnight} - INTERVAL {1440 - shifts[-1]} MINUTE"
+        columns["shift"] = f"strftime(CASE {cases} ELSE {last} END, '%Y-%m-%d %H:%M')"
+    return "".join(f"{columns.get(key, key)} AS {key}, " for key in keys)
 
 
 Row = dict[str, Any]
@@ -81,34 +52,45 @@ drivers and regeneration are parts of it at all times, joints are the rest; moti
 motion) add up to it. bus_energy is the measured one, None unless it was measured throughout.
 duration is the time accounted for."""
 
-_SECONDS = """
+
+def _throughout(name: str) -> str:
+    """The sum of a column; NULL unless all rows have it."""
+    return f"if(count({name}) = count(*), sum({name}), NULL) AS {name}"
+
+
+_SECONDS = f"""
     sum(total_energy) AS energy, sum(standby_energy) AS standby_energy,
     sum(driver_energy) AS driver_energy, sum(regeneration_energy) AS regeneration_energy,
-    sum(moving_energy) AS motion_energy,
-    sum(total_energy) - sum(moving_energy) AS idle_energy,
-    if(count(bus_energy) = count(*), sum(bus_energy), NULL) AS bus_energy,
-    sum(accounted) AS duration, sum(moving_time) AS motion_time,
+    sum(moving_energy) AS motion_energy, sum(total_energy) - sum(moving_energy) AS idle_energy,
+    {_throughout("bus_energy")}, sum(accounted) AS duration, sum(moving_time) AS motion_time,
     sum(unaccounted) AS unaccounted"""
-_CYCLES = """
-    sum(total_energy) AS energy,
-    if(count(standby_energy) = count(*), sum(standby_energy), NULL) AS standby_energy,
-    if(count(driver_energy) = count(*), sum(driver_energy), NULL) AS driver_energy,
-    if(count(regeneration_energy) = count(*), sum(regeneration_energy), NULL)
-        AS regeneration_energy,
-    sum(motion_energy) AS motion_energy, sum(idle_energy) AS idle_energy,
-    if(count(bus_energy) = count(*), sum(bus_energy), NULL) AS bus_energy,
+_CYCLES = f"""
+    sum(total_energy) AS energy, {_throughout("standby_energy")}, {_throughout("driver_energy")},
+    {_throughout("regeneration_energy")}, sum(motion_energy) AS motion_energy,
+    sum(idle_energy) AS idle_energy, {_throughout("bus_energy")},
     sum(motion_time + idle_time) AS duration, sum(motion_time) AS motion_time,
     sum(duration - motion_time - idle_time) AS unaccounted, count(*) AS cycles,
     avg(duration) AS mean_duration, avg(total_energy) AS energy_per_cycle"""
-_ONE_JOINT = """
-    sum(energy) AS energy, 0e0 AS standby_energy, 0e0 AS driver_energy,
-    0e0 AS regeneration_energy, NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy,
-    sum(accounted) AS duration, NULL AS motion_time, sum(unaccounted) AS unaccounted,
-    sum(mechanical) AS mechanical_energy, sum(friction) AS friction_energy,
-    sum(copper) AS copper_energy"""
 PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
          "regeneration": "regeneration_energy"}  # fmt: skip
 """Parts of an arm that are listed beside its joints; together they are all of its energy."""
+_FIRST_PART = 1000
+_JOINTS = f"""
+    accounted, unaccounted, unnest(list_concat(joints, {list(PARTS)})) AS joint,
+    unnest(list_concat(range(len(joints)), {list(range(_FIRST_PART, _FIRST_PART + len(PARTS)))}))
+        AS place,
+    unnest(list_concat(joint_energy, [{", ".join(PARTS.values())}])) AS energy,
+    unnest(joint_mechanical_energy) AS mechanical, unnest(joint_friction_energy) AS friction,
+    unnest(joint_copper_energy) AS copper"""
+_PART_SUMS = ", ".join(
+    f"sum(if(place = {place}, energy, 0)) AS {name}"
+    for place, name in enumerate(PARTS.values(), start=_FIRST_PART)
+)
+_ONE_JOINT = f"""
+    sum(energy) AS energy, {_PART_SUMS},
+    NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy, sum(accounted) AS duration,
+    NULL AS motion_time, sum(unaccounted) AS unaccounted, sum(mechanical) AS mechanical_energy,
+    sum(friction) AS friction_energy, sum(copper) AS copper_energy"""
 
 
 @dataclass(frozen=True)
@@ -142,97 +124,54 @@ def summarise(
         InputError: keys that do not go together, or a store that cannot be read.
     """
     keys = tuple(dict.fromkeys(keys))
-    check_keys(keys, shifts)
-    if "program" in keys:
-        end, cycles = database.period.end, "cycles"
+    if {"program", "joint"} <= set(keys):
+        raise InputError("--by", "program and joint do not go together", "choose one of them")
+    if "shift" in keys and not shifts:
+        remedy = "add --shifts 06:00,14:00,22:00"
+        raise InputError("--by shift", "needs the begins of shifts", remedy)
+    columns = _key_columns(keys, "start" if "program" in keys else "second", shifts)
+    grouped = f"GROUP BY {', '.join(str(k + 1) for k in range(len(keys)))}"
+    order = f"ORDER BY {', '.join(f'{k + 1} NULLS LAST' for k in range(len(keys)))}"
+    rows: list[Row] = []
+    if "joint" in keys:
+        columns = _key_columns([key for key in keys if key != "joint"], "second", shifts)
+        found = database.rows(
+            f"SELECT {', '.join(keys)}, min(place) AS place, {_ONE_JOINT} "
+            f"FROM (SELECT {columns} {_JOINTS} FROM seconds) {grouped} "
+            f"ORDER BY {', '.join(key for key in (*keys, 'place') if key != 'joint')}, joint"
+        )
+        for row in found:
+            if row.pop("place") >= _FIRST_PART:
+                for name in ("mechanical_energy", "friction_energy", "copper_energy"):
+                    del row[name]
+            rows.append(row)
+    elif "program" in keys:
+        cycles, end = "cycles", database.period.end
         if end is not None:  # the energy of the last cycle is not all of this period
             until = f"epoch(start) + duration <= {end.timestamp()!r}"
             cycles = f"(SELECT * FROM cycles WHERE {until})"
-        rows = _ask(database, keys, key_columns(keys, "start", shifts), _CYCLES, cycles)
-        total = _total(database)
-        return Summary(rows, total, _outside(total, rows))
-    if "joint" in keys:
-        return Summary(_by_joint(database, keys, shifts), _total(database))
-    if not keys:
-        return Summary((), _total(database))
-    columns = key_columns(keys, "second", shifts)
-    rows = _ask(database, keys, columns, _SECONDS, "seconds")
-    return Summary(rows, _with_arms(database, _added(rows)))
-
-
-def _total(database: HistoryDatabase) -> Row:
-    return _with_arms(
-        database, _added(database.rows(f"SELECT {_SECONDS} FROM seconds HAVING count(*) > 0"))
-    )
-
-
-def _with_arms(database: HistoryDatabase, total: Row) -> Row:
+        rows = database.rows(f"SELECT {columns} {_CYCLES} FROM {cycles} {grouped} {order}")
+    elif keys:
+        rows = database.rows(f"SELECT {columns} {_SECONDS} FROM seconds {grouped} {order}")
+    whole = rows
+    if not keys or {"program", "joint"} & set(keys):
+        whole = database.rows(f"SELECT {_SECONDS} FROM seconds HAVING count(*) > 0")
     arms = database.rows("SELECT count(DISTINCT arm) AS arms FROM seconds")
-    return {**total, **arms[0]}
+    total = _added(whole)
+    outside = None
+    if "program" in keys:
+        within, outside = _added(rows), dict.fromkeys(SUMS)
+        for name in SUMS:
+            if total[name] is not None and within[name] is not None:
+                rest = total[name] - within[name]
+                outside[name] = rest if abs(rest) > 1e-9 * abs(total[name]) else 0.0
+    return Summary(tuple(rows), {**total, **arms[0]}, outside)
 
 
 def _added(rows: Sequence[Row]) -> Row:
     """Sums of rows; None where one of them is None."""
     columns = {name: [row[name] for row in rows] for name in SUMS}
     return {name: None if None in values else math.fsum(values) for name, values in columns.items()}
-
-
-def _ask(
-    database: HistoryDatabase, keys: Sequence[str], columns: str, sums: str, source: str
-) -> tuple[Row, ...]:
-    places = ", ".join(str(k + 1) for k in range(len(keys)))
-    order = ", ".join(f"{k + 1} NULLS LAST" for k in range(len(keys)))
-    sql = f"SELECT {columns} {sums} FROM {source} GROUP BY {places} ORDER BY {order}"
-    return tuple(database.rows(sql))
-
-
-def _by_joint(
-    database: HistoryDatabase, keys: Sequence[str], shifts: Sequence[int]
-) -> tuple[Row, ...]:
-    """Rows of joints and PARTS."""
-    others = [key for key in keys if key != "joint"]
-    columns = key_columns(others, "second", shifts)
-    names = "".join(f"{key}, " for key in others)
-    places = ", ".join(str(k + 1) for k in range(len(others)))
-    joints = f"""
-        (SELECT {columns} accounted, unaccounted, unnest(joints) AS joint,
-            unnest(range(len(joints))) AS place, unnest(joint_energy) AS energy,
-            unnest(joint_mechanical_energy) AS mechanical,
-            unnest(joint_friction_energy) AS friction, unnest(joint_copper_energy) AS copper
-        FROM seconds)"""
-    found = database.rows(
-        f"SELECT {names} joint, min(place) AS place, {_ONE_JOINT} FROM {joints} "
-        f"GROUP BY {names} joint"
-    )
-    for place, (part, energy) in enumerate(PARTS.items(), start=1000):
-        sums = ", ".join(
-            f"{f'sum({name})' if name == energy else '0e0'} AS {name}" for name in PARTS.values()
-        )
-        found += database.rows(
-            f"SELECT {columns} '{part}' AS joint, {place} AS place, sum({energy}) AS energy, "
-            f"{sums}, NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy, "
-            "sum(accounted) AS duration, NULL AS motion_time, sum(unaccounted) AS unaccounted "
-            f"FROM seconds {f'GROUP BY {places}' if others else ''} HAVING count(*) > 0"
-        )
-    return tuple(
-        {name: value for name, value in row.items() if name != "place"}
-        for row in sorted(
-            found, key=lambda r: (*(r[key] for key in others), r["place"], r["joint"])
-        )
-    )
-
-
-def _outside(total: Row, rows: Sequence[Row]) -> Row:
-    """The total without what the rows contain; None where that is not known."""
-    within = _added(rows)
-    left: Row = {}
-    for name in SUMS:
-        if total[name] is None or within[name] is None:
-            left[name] = None
-        else:
-            rest = total[name] - within[name]
-            left[name] = rest if abs(rest) > 1e-9 * abs(total[name]) else 0.0
-    return left
 
 
 # FleetDays: energies of every arm on every day, of the fleet in every hour, and cycles by day.
@@ -264,11 +203,16 @@ _SUMS = """
 _DAYS = f"""
     SELECT arm, day, hour, {_SUMS} FROM ({_HOURS})
     GROUP BY GROUPING SETS ((arm, day), (day, hour)) ORDER BY arm, day, hour"""
-_CYCLES_OF_DAYS = """
-    SELECT arm, coalesce(program, '') AS program, CAST(start AS DATE) AS day, count(*) AS cycles,
-        sum(total_energy) AS energy, sum(total_energy * total_energy) AS energy_squared,
-        sum(duration) AS duration, sum(idle_energy) AS idle
-    FROM cycles GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+_WORKS = f"""
+    SELECT arm, program, list(day ORDER BY day) AS day,
+        {", ".join(f"list({name} ORDER BY day) AS {name}" for name in CYCLE_SUMS)}
+    FROM (
+        SELECT arm, coalesce(program, '') AS program, CAST(start AS DATE) AS day,
+            count(*) AS cycles, sum(total_energy) AS energy,
+            sum(total_energy * total_energy) AS energy_squared, sum(duration) AS duration,
+            sum(idle_energy) AS idle
+        FROM cycles GROUP BY 1, 2, 3
+    ) GROUP BY 1, 2 ORDER BY sum(energy) DESC, 1, 2"""
 _ARMS = """
     SELECT arm, max(robot) AS robot, string_agg(DISTINCT model, ', ' ORDER BY model) AS models
     FROM seconds GROUP BY arm ORDER BY arm"""
@@ -370,7 +314,15 @@ def read_fleet_days(database: HistoryDatabase) -> FleetDays:
     hourly = np.full((count, 24), np.nan)
     hours = rows["hour"][by_hour].astype(float).astype(np.intp)
     hourly[day[by_hour] - first, hours] = rows["energy"][by_hour]
-    works = sorted(_works(database.columns(_CYCLES_OF_DAYS)), key=lambda w: -w.sums["energy"].sum())
+    works = [
+        Work(
+            row["arm"],
+            row["program"],
+            np.array(row["day"], dtype="datetime64[D]").astype(np.intp),
+            {name: np.array(row[name], dtype=float) for name in CYCLE_SUMS},
+        )
+        for row in database.rows(_WORKS)
+    ]
     return FleetDays(
         tuple(row["arm"] for row in arms),
         tuple(row["robot"] or "" for row in arms),
@@ -380,18 +332,6 @@ def read_fleet_days(database: HistoryDatabase) -> FleetDays:
         hourly,
         tuple(works),
     )
-
-
-def _works(rows: dict[str, Any]) -> list[Work]:
-    """One entry per arm and program; rows are in this order."""
-    days = rows["day"].astype("datetime64[D]").astype(np.intp)
-    keys = list(zip(rows["arm"], rows["program"], strict=True))
-    starts = [k for k in range(len(keys)) if k == 0 or keys[k] != keys[k - 1]]
-    found = []
-    for start, end in zip(starts, [*starts[1:], len(keys)][: len(starts)], strict=True):
-        sums = {name: np.asarray(rows[name][start:end], dtype=float) for name in CYCLE_SUMS}
-        found.append(Work(*keys[start], days[start:end], sums))
-    return found
 
 
 # Days on which an arm was unlike itself, in words.
@@ -407,6 +347,8 @@ FEWEST_DAYS = 7
 """Without as many days it is not known what is usual."""
 LEAST_TIME, LEAST_CYCLES = 600.0, 5
 """Of a day that is compared: s accounted for; cycles."""
+LEAST_SHARE = 0.05
+"""Least change that matters, as a share of the usual value."""
 
 
 @dataclass(frozen=True)
@@ -448,26 +390,6 @@ class Anomaly:
         )
 
 
-@dataclass(frozen=True)
-class _Quantity:
-    """What is compared: its name and unit, and the change that matters, absolute and as a share."""
-
-    name: str
-    unit: str
-    least: float = 0.0
-    share: float = 0.05
-
-    def matters(self, usual: float) -> float:
-        """Least change from the usual value that a user should know."""
-        return max(self.least, self.share * abs(usual))
-
-
-_STANDBY = _Quantity("standby power", "W", least=2.0)
-_MODEL = _Quantity("model minus measured bus energy", "%", least=3.0)
-_ENERGY = _Quantity("energy per cycle", "J")
-_DURATION = _Quantity("duration of a cycle", "s")
-
-
 def number_text(value: float) -> str:
     """A number with four digits, or all of its whole ones."""
     return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}").replace("-", "−")
@@ -475,36 +397,36 @@ def number_text(value: float) -> str:
 
 def find_anomalies(fleet: FleetDays) -> tuple[Anomaly, ...]:
     """Unusual standby power, model error, and energy and duration of cycles; strongest first."""
-    found = [*_of_arms(fleet), *(a for work in fleet.works for a in _of_work(work))]
-    return tuple(sorted(found, key=lambda anomaly: -anomaly.deviations))
-
-
-def _of_arms(fleet: FleetDays) -> Iterator[Anomaly]:
-    daily, days = fleet.daily, fleet.days
+    found: list[Anomaly] = []
+    daily = fleet.daily
     duration = np.where(daily["duration"] >= LEAST_TIME, daily["duration"], np.nan)
     standby = daily["standby"] / duration
     measured = np.where((daily["bus"] > 0) & np.isfinite(duration), daily["bus"], np.nan)
     error = 100 * (daily["bus_model"] - measured) / measured
-    for number, arm in enumerate(fleet.arms):
-        yield from _unusual(arm, _STANDBY, days, standby[number])
-        yield from _unusual(arm, _MODEL, days, error[number])
+    for k, arm in enumerate(fleet.arms):
+        found += _unusual(arm, "standby power", "W", 2.0, fleet.days, standby[k])
+        quantity = "model minus measured bus energy"
+        found += _unusual(arm, quantity, "%", 3.0, fleet.days, error[k])
+    for work in fleet.works:
+        of = f" of {work.program}" if work.program else ""
+        days, lengths = work.days, work.sums["duration"] / work.sums["cycles"]
+        enough = work.sums["cycles"] >= LEAST_CYCLES
+        energies, lengths = (np.where(enough, each, np.nan) for each in (work.mean, lengths))
+        found += _unusual(work.arm, f"energy per cycle{of}", "J", 0.0, days, energies)
+        found += _unusual(work.arm, f"duration of a cycle{of}", "s", 0.0, days, lengths)
+    return tuple(sorted(found, key=lambda anomaly: -anomaly.deviations))
 
 
-def _of_work(work: Work) -> Iterator[Anomaly]:
-    enough = work.sums["cycles"] >= LEAST_CYCLES
-    of = f" of {work.program}" if work.program else ""
-    duration = work.sums["duration"] / work.sums["cycles"]
-    for quantity, values in ((_ENERGY, work.mean), (_DURATION, duration)):
-        named = replace(quantity, name=quantity.name + of)
-        yield from _unusual(work.arm, named, work.days[enough], values[enough])
-
-
-def _unusual(arm: str, quantity: _Quantity, days: Indices, values: Array) -> Iterator[Anomaly]:
+def _unusual(
+    arm: str, quantity: str, unit: str, least: float, days: Indices, values: Array
+) -> Iterator[Anomaly]:
     """Runs of days with unusual values.
 
     Args:
-        arm: its name.
-        quantity: what the values are.
+        arm: see Anomaly.
+        quantity: see Anomaly.
+        unit: see Anomaly.
+        least: change that matters, at least; at least LEAST_SHARE of the usual value too.
         days: days since 1970, ascending [k].
         values: [k]; NaN where there is none.
     """
@@ -515,20 +437,17 @@ def _unusual(arm: str, quantity: _Quantity, days: Indices, values: Array) -> Ite
     usual = float(np.median(values))
     distance = np.abs(values - usual)
     deviation = max(1.4826 * float(np.median(distance)), 1e-12)
-    unusual = np.flatnonzero(
-        (distance > OUTLIER * deviation) & (distance > quantity.matters(usual))
-    )
-    if not len(unusual):
-        return
+    matters = max(least, LEAST_SHARE * abs(usual))
+    unusual = np.flatnonzero((distance > OUTLIER * deviation) & (distance > matters))
     breaks = np.flatnonzero(np.diff(unusual) > 1) + 1  # days without work do not end a run
-    for run in np.split(unusual, breaks):
+    for run in np.split(unusual, breaks) if len(unusual) else ():
         worst = run[np.argmax(distance[run])]
         yield Anomaly(
             arm,
             int(days[run[0]]),
             int(days[run[-1]]),
-            quantity.name,
-            quantity.unit,
+            quantity,
+            unit,
             float(values[worst]),
             usual,
             float(distance[worst] / deviation),
