@@ -29,11 +29,13 @@ from test.plant.made_up_bags import (
     files_of,
     rows,
     total,
+    work_for,
 )
 from ur_energy_model.cli.main import main
 from ur_energy_model.errors import printable
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.plant import store as store_module
+from ur_energy_model.plant.add import add_bags
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
 
@@ -319,6 +321,14 @@ def test_compaction_changes_no_row(tmp_path: Path, capsys: Capture) -> None:
     assert add(store, over).records[0].rows["seconds"] == 0
     DeltaTable(store / "seconds").vacuum(0, enforce_retention_duration=False, dry_run=False)
     assert {table: rows(store, table) for table in before} == before
+
+
+def test_a_store_that_is_removed_meanwhile_is_made_again(tmp_path: Path, bags: list[Path]) -> None:
+    work, store = work_for(tmp_path / "store"), HistoryStore(tmp_path / "store")
+    for _ in range(2):
+        assert len(add_bags(work, bags[:2]).records) == 2
+        assert len(list(store.sources())) == 2
+        shutil.rmtree(tmp_path / "store")
 
 
 def test_many_small_commits_are_compacted_by_themselves(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -151,6 +152,10 @@ class BagWork:
     same_arm: bool = False
     path: Path | None = None
 
+    @cached_property
+    def _store(self) -> HistoryStore:
+        return HistoryStore(self.address)
+
     def __call__(self, bag: Path) -> BagHistory | str:
         """History of the bag; only its SHA-256 if the store has it already.
 
@@ -161,7 +166,7 @@ class BagWork:
         """
         if not bag.exists():
             raise RecordingError(bag, "no such bag", "check the path")
-        source, store = bag_hash(bag), HistoryStore(self.address)
+        source, store = bag_hash(bag), self._store
         if store.has(source):
             return source
         info, model = read_info(bag), self.model

@@ -27,8 +27,8 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-import pyarrow
-import pyarrow.dataset
+import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
@@ -128,6 +128,8 @@ class HistoryStore:
         self._files = StoreFiles(str(address))
         self.address = self._files.address
         self.notes: list[str] = []
+        self._logs: dict[str, tuple[DeltaTable, int]] = {}
+        """Tables of a folder, each with the number of its log's folder."""
         self._ranges: dict[str, list[tuple[int, int]]] = {}
         self._models: set[str] = set()
 
@@ -211,7 +213,7 @@ class HistoryStore:
                 lines[MOST_LINES:] = [f"and {more} more of this kind"]
             return Holdings(good, tuple(lines))
 
-    def rows(self, table: str, holdings: Holdings) -> pyarrow.dataset.Dataset:
+    def rows(self, table: str, holdings: Holdings) -> ds.Dataset:
         """Rows of the files of a table that count, with the columns of today's schema.
 
         Columns that a file lacks are null; a table without files has no rows. Arm and day are text.
@@ -221,7 +223,7 @@ class HistoryStore:
     def add(
         self,
         record: SourceRecord,
-        tables: Mapping[str, pyarrow.Table],
+        tables: Mapping[str, pa.Table],
         ranges: TimeRanges,
         model: tuple[EnergyModel | None, Path | None] | None = None,
         *,
@@ -285,7 +287,7 @@ class HistoryStore:
         table: str,
         arm: str,
         source: str,
-        rows: tuple[str, pyarrow.Table, TimeRanges],
+        rows: tuple[str, pa.Table, TimeRanges],
         replaced: Collection[str] = (),
     ) -> list[str]:
         """Commit rows of a live writer, perhaps in place of some of its files.
@@ -402,24 +404,36 @@ class HistoryStore:
 
     # The logs of the tables
 
-    def _open(self, table: str) -> DeltaTable | None:
-        """The table; None if there is none, or a link in its place."""
-        if self._files.folder is not None:
-            log = self._files.folder / table / "_delta_log"
-            if log.parent.is_symlink() or log.is_symlink() or not log.is_dir():
-                return None
-        with suppress(TableNotFoundError):
-            return DeltaTable(f"{self.address}/{table}", storage_options=self._files.options)
-        return None
+    def _open(self, table: str, *, make: bool = False) -> DeltaTable | None:
+        """The table as its log is now; None if there is none, or a link in its place.
 
-    def _made(self, table: str) -> DeltaTable:
-        """The table, made if there is none."""
-        found = self._open(table)
-        if found is not None:
-            return found
-        if self._files.folder is not None:
+        Args:
+            table: its name.
+            make: make it if there is none.
+        """
+        address, folder, place = f"{self.address}/{table}", self._files.folder, None
+        if folder is not None:
+            log = folder / table / "_delta_log"
+            if log.is_dir() and not log.is_symlink() and not log.parent.is_symlink():
+                place = log.stat().st_ino
+            if place is not None and self._logs.get(table, (None, 0))[1] == place:
+                known = self._logs[table][0]  # a log grows with every bag: only what is new is read
+                commits = (log / f"{known.version() + k:020}.json" for k in (0, 1))
+                if [commit.exists() for commit in commits] == [True, False]:
+                    return known
+                with suppress(DeltaError):  # commits since then may be in a checkpoint alone
+                    known.update_incremental()
+                    return known
+        if folder is None or place is not None:
+            with suppress(TableNotFoundError):
+                found = DeltaTable(address, storage_options=self._files.options)
+                if place is not None:
+                    self._logs[table] = found, place
+                return found
+        if not make:
+            return None
+        if folder is not None:
             self._files.path(f"{table}/_delta_log/x").parent.mkdir(parents=True, exist_ok=True)
-        address = f"{self.address}/{table}"
         with suppress(CommitFailedError):  # another process makes it
             DeltaTable.create(
                 address,
@@ -431,6 +445,11 @@ class HistoryStore:
             )
         return DeltaTable(address, storage_options=self._files.options)
 
+    def _made(self, table: str) -> DeltaTable:
+        found = self._open(table, make=True)
+        assert found is not None
+        return found
+
     def _snapshot(self) -> tuple[DeltaTable | None, list[StoredFile]]:
         """The table `seconds`, and the files of all tables at one moment.
 
@@ -439,13 +458,14 @@ class HistoryStore:
         """
         for _ in range(MOST_TRIES):
             seconds = self._open("seconds")
+            version = None if seconds is None else seconds.version()
             files = [
                 file
                 for table in TABLES
                 for file in _logged(table, seconds if table == "seconds" else self._open(table))
             ]
             again = self._open("seconds")
-            if seconds is None or again is None or seconds.version() == again.version():
+            if version is None or again is None or again.version() == version:
                 break
         return seconds, files
 
@@ -484,7 +504,7 @@ class HistoryStore:
         mixed = [file for file in own if file.source is None]
         count = sum(file.rows or 0 for file in own if file.source is not None)
         if mixed:
-            of_source = pyarrow.dataset.field("source") == record.source
+            of_source = ds.field("source") == record.source
             count += self._files.dataset(table, mixed).count_rows(filter=of_source)
         return count
 
@@ -495,12 +515,12 @@ class HistoryStore:
             for file in _logged("sources", self._open("sources"))
             if (source is None or file.may_hold(source)) and self._files.is_good(file)
         ]
-        condition = None if source is None else pyarrow.dataset.field("source") == source
+        condition = None if source is None else ds.field("source") == source
         return SourceRecord.of(self._files.dataset("sources", files).to_table(filter=condition))
 
     def _spoilt(self, table: str, log: DeltaTable, source: str) -> list[StoredFile]:
         """Files that adding a source replaces: earlier ones of it, and those of several."""
-        own = pyarrow.dataset.field("source") == source
+        own = ds.field("source") == source
         return [
             file
             for file in _logged(table, log)
@@ -519,7 +539,7 @@ class HistoryStore:
         self, files: Iterable[StoredFile], source: str, ranges: TimeRanges
     ) -> Iterator[AddAction]:
         """Rows of other sources in files of several that are whole, as files of their own."""
-        others = pyarrow.dataset.field("source") != source
+        others = ds.field("source") != source
         for file in files:
             if file.source is None and self._files.is_good(file):
                 rows = self._files.dataset(file.table, [file]).to_table(filter=others)
@@ -566,7 +586,7 @@ class HistoryStore:
             logs = self._files.folder / table / "_delta_log"
             sync(max(logs.glob("*.json")), logs)
 
-    def _keep_model(self, name: str, rows: pyarrow.Table) -> None:
+    def _keep_model(self, name: str, rows: pa.Table) -> None:
         log = self._made("models")
         if log.transaction_version(name) is None:
             added = self._files.write("models", "", "", name, rows, NOTHING)
@@ -699,7 +719,7 @@ class HistoryStore:
         """Errors of files, servers and tables as one of this package."""
         try:
             yield
-        except (OSError, ValueError, DeltaError, pyarrow.ArrowException) as error:
+        except (OSError, ValueError, DeltaError, pa.ArrowException) as error:
             if isinstance(error, UrEnergyError):
                 raise
             problem = error.strerror if isinstance(error, OSError) else None
@@ -711,13 +731,13 @@ class HistoryStore:
             ) from error
 
 
-def delta_schema(table: str) -> pyarrow.Schema:
+def delta_schema(table: str) -> pa.Schema:
     """Schema of a table as its log has it: arm and day included; anything may be missing."""
     columns = [column.with_nullable(True) for column in arrow_schema(table)]
     if table not in UNDIVIDED:
-        columns.insert(0, pyarrow.field("arm", pyarrow.string()))
-        columns.append(pyarrow.field("day", pyarrow.date32()))
-    return pyarrow.schema(columns)
+        columns.insert(0, pa.field("arm", pa.string()))
+        columns.append(pa.field("day", pa.date32()))
+    return pa.schema(columns)
 
 
 def _partitions(table: str) -> list[str] | None:
@@ -727,7 +747,7 @@ def _partitions(table: str) -> list[str] | None:
 def _logged(table: str, log: DeltaTable | None) -> list[StoredFile]:
     """Files that count by the log of a table."""
     name, first = "model" if table == "models" else "source", TABLES[table][0].name
-    actions = [] if log is None else pyarrow.table(log.get_add_actions(flatten=True)).to_pylist()
+    actions = [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist()
     found = []
     for row in actions:
         low, high = row.get(f"min.{first}"), row.get(f"max.{first}")
