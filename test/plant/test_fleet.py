@@ -1,137 +1,190 @@
-"""Priors of an arm from the arms of a fleet, of one type or several."""
+"""Priors of an arm from a fleet: arms that are alike share a constant, others do not."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from ur_energy_model.codec import plain
-from ur_energy_model.identification.assembly import EVIDENCE, Evidence
-from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
+from ur_energy_model.identification.assembly import EVIDENCE, ArmPrior, Evidence
+from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.identification.torque_constants import FLEET, FLEET_POWER, TorqueConstantPrior
 from ur_energy_model.model.generic import generic_model
-from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.plant.fleet import Fleet, FleetArm
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.plant.fleet import Fleet, FleetArm, Prediction, SizeHierarchy
 from ur_energy_model.plant.identify_arms import evidence_of
+from ur_energy_model.typing import Array
 
+NOMINAL_STD, JOINTS = 0.12, 3
 UR5E, UR3E = load_robot("ur5e"), load_robot("ur3e")
 N = UR5E.dof
 
 
-def arm(name, scale, robot=UR5E, *, std=0.01, links=0.0, inertia=1.0) -> FleetArm:
-    """An arm whose constants are the nominal ones times a factor."""
-    constant, expected = scale * robot.torque_constant, expected_inertia(robot).value
-    return FleetArm(
-        name,
-        robot,
-        Evidence(
-            constant,
-            std * constant,
-            inertia * expected,
-            0.01 * expected,
-            np.full(robot.dof, links),
-        ),
+# One constant of one joint size
+
+
+def predicted(
+    seed: int, arms: int, between: float, own: float, std: float = 0.02
+) -> tuple[Array, Prediction]:
+    """True constants of a new arm, and what the measured ones show of it."""
+    random = np.random.default_rng([seed, 31])
+    mean = 1.0 + 0.08 * random.standard_normal()
+    true = mean + between * random.standard_normal((arms + 1, 1))
+    true = true + own * random.standard_normal((arms + 1, JOINTS))
+    measured = (true + std * random.standard_normal(true.shape))[:arms]
+    return true[arms], predict(measured, std)
+
+
+def predict(value: Array, std: float = 0.01, without: int | None = None) -> Prediction:
+    stds = np.where(np.isfinite(value), std, np.nan)
+    return SizeHierarchy(value, stds, NOMINAL_STD).predict(without)
+
+
+@pytest.mark.parametrize("arms", [2, 4, 10])
+@pytest.mark.parametrize(
+    ("between", "own"), [(0.0, 0.0), (0.01, 0.0), (0.05, 0.02), (0.0, 0.07), (0.1, 0.04)]
+)
+def test_intervals_hold(arms: int, between: float, own: float) -> None:
+    """95 % intervals of another arm cover it nearly always, over 60 fleets."""
+    covered = []
+    for seed in range(60):
+        true, found = predicted(seed, arms, between, own)
+        covered += (np.abs(found.mean - true) < 1.96 * np.sqrt(np.diag(found.covariance))).tolist()
+    assert np.mean(covered) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("between", "own", "spread", "deviation"),
+    [(0.0, 0.0, (0.0, 0.005), (0.0, 0.03)), (0.1, 0.05, (0.06, 0.16), (0.08, 0.3))],
+)
+def test_arms_inform_each_other_as_far_as_they_are_alike(
+    between: float, own: float, spread: tuple[float, float], deviation: tuple[float, float]
+) -> None:
+    found = [predicted(seed, 10, between, own)[1] for seed in range(20)]
+    assert spread[0] <= np.median([each.spread for each in found]) <= spread[1]
+    mean = np.mean([np.sqrt(each.covariance[0, 0]) for each in found])
+    assert deviation[0] < mean < deviation[1]
+
+
+def test_one_arm_is_not_trusted_with_all_others() -> None:
+    _, found = predicted(1, 1, 0.0, 0.0, std=0.005)
+    assert np.sqrt(found.covariance[0, 0]) > 0.05
+    assert found.arms == 1
+
+
+def test_joints_of_arms_that_differ_as_wholes_are_correlated() -> None:
+    _, found = predicted(3, 20, 0.08, 0.0, std=0.01)
+    deviation = np.sqrt(np.diag(found.covariance))
+    assert found.covariance[0, 1] / (deviation[0] * deviation[1]) > 0.8
+    assert found.independent < 0.01**2
+
+
+def test_an_arm_that_is_left_out() -> None:
+    value = np.full((5, JOINTS), 1.05)
+    value[2] = 1.07
+    found = predict(value, without=2)
+    np.testing.assert_allclose(found.mean, 1.05, atol=0.003)
+    assert found.arms == 4
+    value[2] = 0.8  # it differs: not to be taken for one of those that are alike
+    found = predict(value, without=2)
+    assert (found.mean - 0.8 < 2.5 * np.sqrt(np.diag(found.covariance))).all()
+
+
+def test_missing_measurements() -> None:
+    value = np.full((6, JOINTS), 1.05)
+    value[:, 1], value[4:] = np.nan, np.nan
+    found = predict(value)
+    assert found.arms == 4
+    np.testing.assert_allclose(found.mean, 1.05, atol=0.03)
+    assert found.covariance[1, 1] > found.covariance[0, 0]
+    nothing = predict(np.full((2, JOINTS), np.nan))
+    assert nothing.arms == 0
+    np.testing.assert_allclose(nothing.mean, 1.0)
+    assert np.sqrt(nothing.covariance[0, 0]) > NOMINAL_STD
+
+
+# Priors of an arm
+
+
+def arm(name: str, scale: float, *, links: float = 0.0, inertia: float = 1.0) -> FleetArm:
+    """A UR5e whose constants are the nominal ones times a factor."""
+    constant, expected = scale * UR5E.torque_constant, expected_inertia(UR5E).value
+    evidence = Evidence(
+        constant, 0.01 * constant, inertia * expected, 0.01 * expected, np.full(N, links)
     )
+    return FleetArm(name, UR5E, evidence)
 
 
-@dataclass(frozen=True)
-class Priors:
-    """Both priors of an arm."""
-
-    torque_constant: TorqueConstantPrior
-    inertia: InertiaEstimate
-
-
-def prior_of(fleet: Fleet, robot: RobotDescription, name: str | None = None) -> Priors:
-    """The prior of an arm; there is one."""
-    prior = fleet.prior(robot, name)
+def constants_of(prior: ArmPrior | None) -> TorqueConstantPrior:
     assert prior is not None
     assert prior.torque_constant is not None
-    assert prior.inertia is not None
-    return Priors(prior.torque_constant, prior.inertia)
+    return prior.torque_constant
 
 
-def test_arms_that_agree_make_a_narrow_prior():
+def test_arms_that_agree_make_a_narrow_prior() -> None:
     fleet = Fleet([arm(f"a{k}", 1.06, inertia=0.95) for k in range(6)])
-    prior = prior_of(fleet, UR5E)
-    np.testing.assert_allclose(prior.torque_constant.mean, 1.06, atol=0.01)
-    assert (np.sqrt(np.diag(prior.torque_constant.covariance)) < 0.03).all()
-    assert prior.torque_constant.source == (FLEET_POWER,) * N
+    prior = fleet.prior(UR5E)
+    constants = constants_of(prior)
+    np.testing.assert_allclose(constants.mean, 1.06, atol=0.01)
+    assert (np.sqrt(np.diag(constants.covariance)) < 0.03).all()
+    assert constants.source == (FLEET_POWER,) * N
+    assert prior is not None
+    assert prior.inertia is not None
     expected = expected_inertia(UR5E)
     np.testing.assert_allclose(prior.inertia.value, 0.95 * expected.value, rtol=0.01)
     assert (prior.inertia.std < 0.3 * expected.std).all()
 
-
-def test_arms_that_differ_make_a_wide_prior():
-    scales = (0.88, 1.1, 0.95, 1.12, 0.9, 1.04)
-    fleet = Fleet([arm(f"a{k}", scale) for k, scale in enumerate(scales)])
-    prior = prior_of(fleet, UR5E)
-    assert (np.sqrt(np.diag(prior.torque_constant.covariance)) > 0.06).all()
-
-
-def test_an_arm_is_not_its_own_prior():
-    fleet = Fleet([*(arm(f"a{k}", 1.06) for k in range(5)), arm("own", 1.03)])
-    prior = prior_of(fleet, UR5E, "own")
-    np.testing.assert_allclose(prior.torque_constant.mean, 1.06, atol=0.003)
-    assert Fleet([arm("own", 0.9)]).prior(UR5E, "own") is None
-    assert Fleet([]).prior(UR5E) is None
-
-
-def test_constants_from_links_say_so():
-    fleet = Fleet([arm(f"a{k}", 1.06, links=1.0) for k in range(4)])
-    assert prior_of(fleet, UR5E).torque_constant.source == (FLEET,) * N
-
-
-def test_joints_of_one_size_are_shared_between_types():
-    same = np.isin(UR3E.torque_constant, UR5E.torque_constant)
-    assert same.any(), "these types have a joint size in common"
-    prior = prior_of(Fleet([arm(f"a{k}", 1.06) for k in range(6)]), UR3E)
-    np.testing.assert_allclose(prior.torque_constant.mean[same], 1.06, atol=0.03)
-    np.testing.assert_allclose(prior.torque_constant.mean[~same], 1.0)
-
-
-def test_what_arms_have_in_common():
-    fleet = Fleet([arm(f"a{k}", 1.06) for k in range(6)])
-    found = {(entry.what, entry.joints): entry for entry in fleet.shared()}
+    found = fleet.shared()
     sizes = len(np.unique(UR5E.torque_constant))
-    assert len([key for key in found if key[0] == "torque_constant"]) == sizes
-    for entry in found.values():
-        assert entry.arms == 6
-        assert entry.spread == 0.0
+    assert [entry.what for entry in found].count("torque_constant") == sizes
+    for entry in found:
+        assert (entry.arms, entry.spread) == (6, 0.0)
         assert entry.spread_limit < 0.03
 
+    same = np.isin(UR3E.torque_constant, UR5E.torque_constant)  # joints of one size, other type
+    assert same.any()
+    mean = constants_of(fleet.prior(UR3E)).mean
+    np.testing.assert_allclose(mean[same], 1.06, atol=0.03)
+    np.testing.assert_allclose(mean[~same], 1.0)
 
-def test_evidence_is_read_back_from_a_model():
-    model = generic_model("ur5e")
-    stated = arm("a", 1.02).evidence
+
+def test_arms_that_differ_make_a_wide_prior() -> None:
+    scales = (0.88, 1.1, 0.95, 1.12, 0.9, 1.04)
+    fleet = Fleet([arm(f"a{k}", scale) for k, scale in enumerate(scales)])
+    assert (np.sqrt(np.diag(constants_of(fleet.prior(UR5E)).covariance)) > 0.06).all()
+
+
+def test_an_arm_is_not_its_own_prior() -> None:
+    fleet = Fleet([*(arm(f"a{k}", 1.06) for k in range(5)), arm("own", 1.03)])
+    np.testing.assert_allclose(constants_of(fleet.prior(UR5E, "own")).mean, 1.06, atol=0.003)
+    assert Fleet([arm("own", 0.9)]).prior(UR5E, "own") is None
+    assert Fleet([]).prior(UR5E) is None
+    linked = Fleet([arm(f"a{k}", 1.06, links=1.0) for k in range(4)])
+    assert constants_of(linked.prior(UR5E)).source == (FLEET,) * N
+
+
+def test_evidence_is_read_back_from_a_model() -> None:
+    model, stated = generic_model("ur5e"), arm("a", 1.02).evidence
     known = replace(model, provenance={**model.provenance, EVIDENCE: plain(stated)})
-    found = evidence_of(known, UR5E)
     for name, values in vars(stated).items():
-        np.testing.assert_allclose(getattr(found, name), values)
+        np.testing.assert_allclose(getattr(evidence_of(known, UR5E), name), values)
 
 
 @pytest.mark.parametrize("stated", [None, "text", {}, {"torque_constant": [1.0]}])
-def test_models_without_evidence_are_taken_less_the_prior(stated):
-    model = generic_model("ur5e")
+def test_models_without_evidence_are_taken_less_the_prior(stated: object) -> None:
+    model, nominal = generic_model("ur5e"), UR5E.torque_constant[0]
     joint = model.joints[0]
     joint = replace(
         joint,
-        torque_constant=1.05 * UR5E.torque_constant[0],
-        std={**joint.std, "torque_constant": 0.01 * UR5E.torque_constant[0]},
+        torque_constant=1.05 * nominal,
+        std={**joint.std, "torque_constant": 0.01 * nominal},
         source={**joint.source, "torque_constant": "current and bus_power"},
     )
     provenance = {} if stated is None else {EVIDENCE: stated}
     known = replace(model, joints=(joint, *model.joints[1:]), provenance=provenance)
     found = evidence_of(known, UR5E)
-    assert found.torque_constant[0] == pytest.approx(1.05 * UR5E.torque_constant[0], rel=2e-3)
-    assert found.torque_constant_std[0] == pytest.approx(0.01 * UR5E.torque_constant[0], rel=0.01)
+    assert found.torque_constant[0] == pytest.approx(1.05 * nominal, rel=2e-3)
+    assert found.torque_constant_std[0] == pytest.approx(0.01 * nominal, rel=0.01)
     assert found.from_links[0] == 0.0
-
-
-def test_the_prior_of_a_type_is_that_of_the_robot_file():
-    prior = TorqueConstantPrior.of_type(UR5E)
-    np.testing.assert_array_equal(prior.mean, np.ones(N))
-    same = UR5E.torque_constant[0] == UR5E.torque_constant[1]
-    assert (prior.covariance[0, 1] > 0) == same

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -64,11 +64,6 @@ class Prediction:
     spread_limit: float
     arms: int
 
-    def of(self, joints: list[int]) -> Prediction:
-        """The same of some of the joints."""
-        covariance = self.covariance[np.ix_(joints, joints)]
-        return replace(self, mean=self.mean[joints], covariance=covariance)
-
 
 class SizeHierarchy:
     """One constant of the k joints of a size, measured in some arms.
@@ -114,17 +109,25 @@ class SizeHierarchy:
         evidence = self._conditional(self._measured)[2]
         weight = np.exp(evidence - evidence.max())
         weight /= weight.sum()
-        covariance = posterior + self._between + np.diag(self._systematic(used))
+        # Errors of measurements come from the model (friction, gears, masses), the same in all
+        # arms: the mean of many arms has at least the uncertainty of a single arm.
+        count, precision = self._known[used].sum(axis=0), self._precision[used].sum(axis=0)
+        systematic = _LEAST**2 + np.where(count > 0, count / np.where(count > 0, precision, 1), 0)
+        covariance = posterior + self._between + np.diag(systematic)
         expected = weight @ mean
         apart = mean - expected
         spread = np.hypot(_GRID[:, 0], _GRID[:, 1])
+        # The likeliest spread, whatever the position's, and its 95 % quantile.
+        together = weight.reshape(-1, len(_POSITION)).sum(axis=1)
+        order = np.argsort(spread)
+        limit = np.searchsorted(np.cumsum(weight[order]), 0.95 - 1e-12)
         return Prediction(
             mean=1.0 + expected,
             covariance=np.einsum("g,gij->ij", weight, covariance)
             + np.einsum("g,gi,gj->ij", weight, apart, apart),
             independent=float(weight @ (_GRID[:, 1] ** 2 + _LEAST**2)),
-            spread=float(spread[_likeliest(weight)]),
-            spread_limit=_quantile(spread, weight, 0.95),
+            spread=float(spread[int(np.argmax(together)) * len(_POSITION)]),
+            spread_limit=float(spread[order][limit]),
             arms=int(used.sum()),
         )
 
@@ -146,27 +149,6 @@ class SizeHierarchy:
             - np.einsum("gi,gi->g", mean, product)
         )
         return covariance, mean, evidence
-
-    def _systematic(self, used: Mask) -> Array:
-        """Variance of errors that all arms have in common [k].
-
-        Errors of measurements come from the model (friction, gears, masses), the same in all arms,
-        rather than from noise: the mean of many arms has at least the uncertainty of a single arm.
-        """
-        count = self._known[used].sum(axis=0)
-        precision = self._precision[used].sum(axis=0)
-        return _LEAST**2 + np.where(count > 0, count / np.where(count > 0, precision, 1.0), 0.0)
-
-
-def _likeliest(weight: Array) -> int:
-    """Index of the likeliest spread on the grid, whatever the position's."""
-    together = weight.reshape(-1, len(_POSITION)).sum(axis=1)
-    return int(np.argmax(together)) * len(_POSITION)
-
-
-def _quantile(values: Array, weight: Array, share: float) -> float:
-    order = np.argsort(values)
-    return float(values[order][np.searchsorted(np.cumsum(weight[order]), share - 1e-12)])
 
 
 _DIGITS = 9
@@ -209,6 +191,25 @@ class SharedConstant:
     arms: int
 
 
+@dataclass(frozen=True)
+class _Size:
+    """Joints of one size in all arms of a fleet.
+
+    Attributes:
+        what: the constant.
+        joints: robots and indices of the joints [k].
+        hierarchy: of the constant.
+        measured: whether any arm shows it.
+        from_links: whether the error of the links' weight, the same in all arms, is in it.
+    """
+
+    what: str
+    joints: list[tuple[RobotDescription, int]]
+    hierarchy: SizeHierarchy
+    measured: bool
+    from_links: bool
+
+
 class Fleet:
     """Identified arms, of one type or several.
 
@@ -228,27 +229,28 @@ class Fleet:
             robot: description of the arm, n joints.
             name: of the arm, whose own recordings are left out.
         """
-        constants = TorqueConstantPrior.of_type(robot)
+        constants, expected = TorqueConstantPrior.of_type(robot), expected_inertia(robot)
         mean, covariance = constants.mean.copy(), constants.covariance.copy()
         independent, source = constants.independent.copy(), list(constants.source)
-        found = False
-        expected = expected_inertia(robot)
         inertia, inertia_std = expected.value.copy(), expected.std.copy()
+        names = [arm.name for arm in self.arms]
+        without, found = names.index(name) if name in names else None, False
         for size in self._sizes(robot):
-            predicted = size.predict(robot, name)
-            if predicted is None:
+            own = [k for k, (each, _) in enumerate(size.joints) if each.name == robot.name]
+            predicted = size.hierarchy.predict(without)
+            if not own or not predicted.arms:
                 continue
-            (joints, prediction), found = predicted, True
+            found, joints = True, [size.joints[k][1] for k in own]
+            block = predicted.covariance[np.ix_(own, own)]
             if size.what == _CONSTANT:
-                mean[joints] = prediction.mean
-                covariance[np.ix_(joints, joints)] = prediction.covariance
-                independent[joints] = prediction.independent
+                mean[joints] = predicted.mean[own]
+                covariance[np.ix_(joints, joints)] = block
+                independent[joints] = predicted.independent
                 for j in joints:
                     source[j] = FLEET if size.from_links else FLEET_POWER
             else:
-                inertia[joints] = prediction.mean * expected.value[joints]
-                std = np.sqrt(np.diag(prediction.covariance))
-                inertia_std[joints] = std * expected.value[joints]
+                inertia[joints] = predicted.mean[own] * expected.value[joints]
+                inertia_std[joints] = np.sqrt(np.diag(block)) * expected.value[joints]
         if not found:
             return None
         return ArmPrior(
@@ -258,99 +260,65 @@ class Fleet:
 
     def shared(self) -> tuple[SharedConstant, ...]:
         """What the arms have in common, by constant and joint size."""
-        return tuple(size.shared() for size in self._sizes() if size.measured)
+        shared = []
+        for size in self._sizes():
+            if size.measured:
+                found = size.hierarchy.predict()
+                nominal = [_nominal(robot)[size.what][j] for robot, j in size.joints]
+                shared.append(
+                    SharedConstant(
+                        size.what,
+                        tuple(f"{robot.name}: {robot.joint_names[j]}" for robot, j in size.joints),
+                        tuple((found.mean * nominal).tolist()),
+                        found.spread,
+                        found.spread_limit,
+                        found.arms,
+                    )
+                )
+        return tuple(shared)
 
     def _sizes(self, *others: RobotDescription) -> list[_Size]:
         """Joint sizes of the arms, with the joints of further types of robot."""
         robots = {robot.name: robot for robot in (*others, *(arm.robot for arm in self.arms))}
         known = tuple(sorted(robots))
         if known not in self._known:
-            self._known[known] = self._grouped(robots)
+            groups: dict[tuple[str, float, float], list[tuple[RobotDescription, int]]] = {}
+            for robot in robots.values():
+                for what, nominal in _nominal(robot).items():
+                    for j in np.flatnonzero(np.isfinite(nominal)).tolist():
+                        key = (what, round(float(nominal[j]), _DIGITS), float(robot.gear_ratio[j]))
+                        groups.setdefault(key, []).append((robot, j))
+            self._known[known] = [self._size(what, of) for (what, *_), of in groups.items()]
         return self._known[known]
 
-    def _grouped(self, robots: Mapping[str, RobotDescription]) -> list[_Size]:
-        groups: dict[tuple[str, float, float], list[tuple[str, int]]] = {}
-        for robot in robots.values():
-            for what, nominal in _nominal(robot).items():
-                for j in np.flatnonzero(np.isfinite(nominal)).tolist():
-                    key = (what, round(float(nominal[j]), _DIGITS), float(robot.gear_ratio[j]))
-                    groups.setdefault(key, []).append((robot.name, j))
-        return [_Size(key[0], columns, self.arms, robots) for key, columns in groups.items()]
+    def _size(self, what: str, joints: list[tuple[RobotDescription, int]]) -> _Size:
+        shape = (len(self.arms), len(joints))
+        value, std, links = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape)
+        for a, arm in enumerate(self.arms):
+            own = [k for k, (robot, _) in enumerate(joints) if robot.name == arm.robot.name]
+            columns = [joints[k][1] for k in own]
+            nominal, evidence = _nominal(arm.robot)[what], arm.evidence
+            shown, deviation = evidence.inertia, evidence.inertia_std
+            if what == _CONSTANT:
+                shown, deviation = evidence.torque_constant, evidence.torque_constant_std
+            value[a, own] = (shown / nominal)[columns]
+            std[a, own] = (deviation / nominal)[columns]
+            links[a, own] = evidence.from_links[columns]
+        known = np.isfinite(value) & np.isfinite(std)
+        from_links = not (known & (links == 0.0)).any()
+        robot, j = joints[0]
+        expected, wide = expected_inertia(robot), ARM_SPREAD
+        if what != _CONSTANT:
+            wide = float(expected.std[j] / expected.value[j])
+        elif not from_links:
+            std = np.where(links > 0.0, np.hypot(std, LINK_WEIGHT_ERROR), std)
+        hierarchy = SizeHierarchy(value, std, wide)
+        return _Size(what, joints, hierarchy, bool(known.any()), from_links)
 
 
 _CONSTANT, _INERTIA = "torque_constant", "reflected_inertia"
 
 
-class _Size:
-    """Joints of one size in all arms of a fleet."""
-
-    def __init__(
-        self,
-        what: str,
-        columns: list[tuple[str, int]],
-        arms: Sequence[FleetArm],
-        robots: Mapping[str, RobotDescription],
-    ) -> None:
-        self.what, self._columns = what, columns
-        self._names = [arm.name for arm in arms]
-        shape = (len(arms), len(columns))
-        value, std = np.full(shape, np.nan), np.full(shape, np.nan)
-        self._robots = robots
-        links = np.zeros(shape)
-        for a, arm in enumerate(arms):
-            nominal = _nominal(arm.robot)[what]
-            told, deviation = _measured(arm.evidence, what)
-            for k, (robot, j) in enumerate(columns):
-                if robot == arm.robot.name:
-                    value[a, k], std[a, k] = told[j] / nominal[j], deviation[j] / nominal[j]
-                    links[a, k] = arm.evidence.from_links[j]
-        known = np.isfinite(value) & np.isfinite(std)
-        self.measured = bool(known.any())
-        powered = known & (links == 0.0)
-        self.from_links = not powered.any()
-        """Whether the error of the links' weight, the same in all arms, is in the constants."""
-        if what == _CONSTANT and not self.from_links:
-            std = np.where(links > 0.0, np.hypot(std, LINK_WEIGHT_ERROR), std)
-        robot, j = columns[0]
-        first = expected_inertia(self._robots[robot])
-        wide = ARM_SPREAD if what == _CONSTANT else float(first.std[j] / first.value[j])
-        self._hierarchy = SizeHierarchy(value, std, wide)
-
-    def predict(
-        self, robot: RobotDescription, name: str | None
-    ) -> tuple[list[int], Prediction] | None:
-        """The robot's joints of the size, and what the arms with other names tell of them."""
-        own = [k for k, (type_, _) in enumerate(self._columns) if type_ == robot.name]
-        without = self._names.index(name) if name in self._names else None
-        prediction = self._hierarchy.predict(without)
-        if not own or not prediction.arms:
-            return None
-        return [self._columns[k][1] for k in own], prediction.of(own)
-
-    def shared(self) -> SharedConstant:
-        """What the arms have in common."""
-        found = self._hierarchy.predict()
-        labels, values = [], []
-        for k, (robot, j) in enumerate(self._columns):
-            nominal = _nominal(self._robots[robot])[self.what][j]
-            labels.append(f"{robot}: {self._robots[robot].joint_names[j]}")
-            values.append(float(found.mean[k] * nominal))
-        return SharedConstant(
-            self.what,
-            tuple(labels),
-            tuple(values),
-            found.spread,
-            found.spread_limit,
-            found.arms,
-        )
-
-
 def _nominal(robot: RobotDescription) -> dict[str, Array]:
     """Nominal constants [n] by name; NaN where the robot file has none."""
     return {_CONSTANT: robot.torque_constant, _INERTIA: expected_inertia(robot).value}
-
-
-def _measured(evidence: Evidence, what: str) -> tuple[Array, Array]:
-    if what == _CONSTANT:
-        return evidence.torque_constant, evidence.torque_constant_std
-    return evidence.inertia, evidence.inertia_std

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,94 +26,10 @@ from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.plant.fleet import Fleet, FleetArm
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import RecordingInfo, arm_name
-from ur_energy_model.typing import Array, Mask, Progress
-
-# What the recordings of an identified arm say, read from its model.
-
-_PRIOR = "prior"
-
-
-def evidence_of(model: EnergyModel, robot: RobotDescription) -> Evidence:
-    """What the recordings of a model say without any prior.
-
-    Models of versions that did not state it are taken as they are, less the prior of their type.
-
-    Args:
-        model: of an arm with n joints.
-        robot: its description.
-    """
-    stated = model.provenance.get(EVIDENCE)
-    if isinstance(stated, Mapping) and (read := _read(stated, model.dof)) is not None:
-        return read
-    prior = TorqueConstantPrior.of_type(robot)
-    nominal = robot.torque_constant
-    constant = np.array([joint.torque_constant for joint in model.joints])
-    std = np.array([own_part(joint) for joint in model.joints])
-    expected = expected_inertia(robot)
-    inertia = np.array([joint.reflected_inertia for joint in model.joints])
-    inertia_std = np.array([joint.std.get("reflected_inertia", np.nan) for joint in model.joints])
-    spread = np.sqrt(np.diag(prior.covariance)) * nominal
-    return Evidence(
-        *_without(constant, std, nominal, spread, _told(model, "torque_constant")),
-        *_without(
-            inertia, inertia_std, expected.value, expected.std, _told(model, "reflected_inertia")
-        ),
-        np.array(
-            [float(is_from_links(each.source.get("torque_constant", ""))) for each in model.joints]
-        ),
-    )
-
-
-def _read(stated: Mapping[str, Any], n: int) -> Evidence | None:
-    """Evidence from the provenance; None if it is of another form."""
-    try:
-        names = [field.name for field in fields(Evidence)]
-        columns = [np.array(stated[name], dtype=float) for name in names]  # None becomes NaN
-    except (KeyError, TypeError, ValueError):
-        return None
-    if any(column.shape != (n,) for column in columns):
-        return None
-    for std in (columns[1], columns[3]):
-        std[~(std > 0)] = np.nan
-    return Evidence(*columns)
-
-
-def _told(model: EnergyModel, name: str) -> Mask:
-    """Whether the arm's own recordings tell a constant [n]."""
-    return np.array([joint.source.get(name, _PRIOR) != _PRIOR for joint in model.joints])
-
-
-def _without(
-    value: Array, std: Array, prior: Array, prior_std: Array, told: Mask
-) -> tuple[Array, Array]:
-    """A normal estimate less its normal prior, and its deviation [n] each; NaN without data."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        left = std**-2.0 - np.where(np.isfinite(prior_std), prior_std**-2.0, 0.0)
-        known = told & (left > 0.0)
-        pull = np.where(np.isfinite(prior_std), prior * prior_std**-2.0, 0.0)
-        own = (value * std**-2.0 - pull) / np.where(known, left, 1.0)
-        return np.where(known, own, np.nan), np.where(known, left, np.nan) ** -0.5
-
+from ur_energy_model.typing import Array, Progress
 
 FLEET_KEY = "fleet"
 """Key in the provenance of a model: number of the other arms that its prior came from."""
-
-
-@dataclass(frozen=True)
-class ArmBags:
-    """The recordings of one arm.
-
-    Attributes:
-        name: of the arm.
-        robot: its robot description, name or path.
-        bags: recordings.
-        prior: from other arms.
-    """
-
-    name: str
-    robot: str
-    bags: tuple[Path, ...]
-    prior: ArmPrior = OF_TYPE
 
 
 @dataclass(frozen=True)
@@ -173,25 +89,93 @@ def identify_arms(
         progress: called with the finished fraction and text.
     """
     out = FleetIdentification()
-    groups = _arms(bags, robot, each, out)
-    alone = _identified(groups, options, each, _share(progress, 0.0), out)
-    names = {arm.name for arm in alone}
-    others = [arm for arm in known if arm.name not in names]
-    out.fleet = Fleet([*others, *(fleet_arm(arm.name, arm.model) for arm in alone)])
-    again = []
-    for group in groups:
-        prior = out.fleet.prior(load_robot(group.robot), group.name)
-        if group.name in names and prior is not None:
-            again.append(replace(group, prior=prior))
-    failed = FleetIdentification()
-    better = {
-        arm.name: arm for arm in _identified(again, options, each, _share(progress, 0.5), failed)
-    }
+    groups = _bags_of_arms(bags, robot, each, out.failed)
+
+    def run(
+        begin: float, priors: Mapping[str, ArmPrior]
+    ) -> tuple[dict[str, IdentifiedArm], list[BagResult[Any]]]:
+        """Models of the arms with priors, and their bags without any."""
+        arms, problems = {}, []
+        names = [name for name in groups if name in priors]
+        given = [(name, *groups[name], replace(options, prior=priors[name])) for name in names]
+        first = [own[0] for _, _, own, _ in given]
+        results = each(_identify, first, _share(progress, begin), given)
+        for name, result in zip(names, results, strict=True):
+            if result.value is None:
+                problems += [replace(result, bag=bag) for bag in groups[name][1]]
+            else:
+                arms[name] = result.value
+                problems += result.value.failed
+        return arms, problems
+
+    alone, without_model = run(0.0, dict.fromkeys(groups, OF_TYPE))
+    others = [arm for arm in known if arm.name not in alone]
+    out.failed += without_model
+    out.fleet = Fleet([*others, *(fleet_arm(arm.name, arm.model) for arm in alone.values())])
+    priors = {name: out.fleet.prior(load_robot(groups[name][0]), name) for name in alone}
+    better, _ = run(0.5, {name: prior for name, prior in priors.items() if prior is not None})
     count = len(out.fleet.arms) - 1
-    out.arms = [
-        _with_provenance(better[arm.name], count) if arm.name in better else arm for arm in alone
-    ]
+    for name, arm in alone.items():
+        if name in better:
+            arm, model = better[name], better[name].model
+            provenance = {**model.provenance, FLEET_KEY: {"arms": count}}
+            arm = replace(arm, model=replace(model, provenance=provenance))
+        out.arms.append(arm)
     return out
+
+
+def _bags_of_arms(
+    bags: Sequence[Path], robot: str | None, each: BagExecutor, failed: list[BagResult[Any]]
+) -> dict[str, tuple[str, tuple[Path, ...]]]:
+    """Type and bags of each arm, in order of the arms' names; other bags are added to `failed`."""
+    groups: dict[str, tuple[str, tuple[Path, ...]]] = {}
+    for result in each(_info, bags):
+        info, bag = result.value, result.bag
+        if info is None:
+            failed.append(result)
+            continue
+        name, type_ = arm_name(info), robot or info.robot
+        known, own = groups.get(name, (type_, ()))
+        if type_ is None or known is None:
+            problem = InputError(bag, "does not tell the type of the arm", "give --robot")
+            failed.append(BagResult(bag, None, str(problem)))
+        elif known != type_:
+            problem = InputError(
+                bag,
+                f"is of the arm {name}, a {type_}, which is a {known} in bags before",
+                "identify one of them on its own",
+            )
+            failed.append(BagResult(bag, None, str(problem)))
+        else:
+            groups[name] = type_, (*own, bag.absolute())
+    return dict(sorted(groups.items()))
+
+
+def _info(bag: Path) -> RecordingInfo:
+    return read_info(bag)
+
+
+def _identify(
+    _: Path, arm: tuple[str, str, tuple[Path, ...], IdentificationOptions]
+) -> IdentifiedArm:
+    """One arm, perhaps in another process."""
+    name, robot, bags, options = arm
+    found = identify(bags, robot, options, each=in_this_process)
+    left_out = {result.bag for result in found.failed}
+    used = tuple(bag for bag in bags if bag not in left_out)
+    return IdentifiedArm(name, found.model, used, found.failed, found.warnings)
+
+
+def _share(progress: Progress | None, begin: float) -> Progress | None:
+    """The progress of one of the two passes."""
+    if progress is None:
+        return None
+    return lambda fraction, text: progress(begin + 0.5 * fraction, text)
+
+
+# What the recordings of an identified arm say, read from its model.
+
+_PRIOR = "prior"
 
 
 def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
@@ -204,81 +188,45 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
     return FleetArm(name, robot, evidence_of(model, robot))
 
 
-def _arms(
-    bags: Sequence[Path], robot: str | None, each: BagExecutor, out: FleetIdentification
-) -> list[ArmBags]:
-    """Bags by arm, in order of the arms' names."""
-    groups: dict[str, tuple[str, list[Path]]] = {}
-    for result in each(_info, bags):
-        info = result.value
-        if info is None:
-            out.failed.append(result)
-            continue
-        type_ = robot or info.robot
-        if type_ is None:
-            problem = InputError(result.bag, "does not tell the type of the arm", "give --robot")
-            out.failed.append(BagResult(result.bag, None, str(problem)))
-            continue
-        name = arm_name(info)
-        known, own = groups.setdefault(name, (type_, []))
-        if known != type_:
-            problem = InputError(
-                result.bag,
-                f"is of the arm {name}, a {type_}, which is a {known} in bags before",
-                "identify one of them on its own",
-            )
-            out.failed.append(BagResult(result.bag, None, str(problem)))
-            continue
-        own.append(result.bag.absolute())
-    return [ArmBags(name, type_, tuple(own)) for name, (type_, own) in sorted(groups.items())]
+def evidence_of(model: EnergyModel, robot: RobotDescription) -> Evidence:
+    """What the recordings of a model say without any prior.
 
+    Models of versions that did not state it are taken as they are, less the prior of their type.
 
-def _identified(
-    groups: Sequence[ArmBags],
-    options: IdentificationOptions,
-    each: BagExecutor,
-    progress: Progress | None,
-    out: FleetIdentification,
-) -> list[IdentifiedArm]:
-    arms = []
-    first = [group.bags[0] for group in groups]
-    work = partial(_identify, options)
-    for group, result in zip(groups, each(work, first, progress, groups), strict=True):
-        if result.value is None:
-            out.failed += [replace(result, bag=bag) for bag in group.bags]
-            continue
-        out.failed += result.value.failed
-        arms.append(result.value)
-    return arms
+    Args:
+        model: of an arm with n joints.
+        robot: its description.
+    """
+    stated = model.provenance.get(EVIDENCE)
+    if isinstance(stated, Mapping):
+        with suppress(KeyError, TypeError, ValueError):
+            columns = [np.array(stated[each.name], dtype=float) for each in fields(Evidence)]
+            if all(column.shape == (model.dof,) for column in columns):  # NaN stood for None
+                for std in (columns[1], columns[3]):
+                    std[~(std > 0)] = np.nan
+                return Evidence(*columns)
+    prior, expected = TorqueConstantPrior.of_type(robot), expected_inertia(robot)
+    joints, nominal = model.joints, robot.torque_constant
 
+    def without(name: str, std: list[float], mean: Array, mean_std: Array) -> tuple[Array, Array]:
+        """A constant less its normal prior, and its deviation [n] each; NaN without data."""
+        value = np.array([joint.constants[name] for joint in joints])
+        precision = np.array(std) ** -2.0
+        shown = np.array([joint.source.get(name, _PRIOR) != _PRIOR for joint in joints])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            assumed = np.where(np.isfinite(mean_std), mean_std**-2.0, 0.0)
+            left = precision - assumed
+            known = shown & (left > 0.0)
+            pull = np.where(np.isfinite(mean_std), mean * assumed, 0.0)
+            own = (value * precision - pull) / np.where(known, left, 1.0)
+            return np.where(known, own, np.nan), np.where(known, left, np.nan) ** -0.5
 
-def _info(bag: Path) -> RecordingInfo:
-    return read_info(bag)
-
-
-def _identify(options: IdentificationOptions, _: Path, arm: ArmBags) -> IdentifiedArm:
-    """One arm, perhaps in another process."""
-    options = replace(options, prior=arm.prior)
-    found = identify(arm.bags, arm.robot, options, each=in_this_process)
-    left_out = {result.bag for result in found.failed}
-    used = tuple(bag for bag in arm.bags if bag not in left_out)
-    return IdentifiedArm(arm.name, found.model, used, found.failed, found.warnings)
-
-
-def _with_provenance(arm: IdentifiedArm, others: int) -> IdentifiedArm:
-    provenance = {**arm.model.provenance, FLEET_KEY: {"arms": others}}
-    return replace(arm, model=replace(arm.model, provenance=provenance))
-
-
-def _share(progress: Progress | None, begin: float) -> Progress | None:
-    """The progress of one of the two passes."""
-    if progress is None:
-        return None
-
-    def report(fraction: float, text: str) -> None:
-        progress(begin + 0.5 * fraction, text)
-
-    return report
+    spread = np.sqrt(np.diag(prior.covariance)) * nominal
+    constant = without("torque_constant", [own_part(joint) for joint in joints], nominal, spread)
+    deviations = [joint.std.get("reflected_inertia", np.nan) for joint in joints]
+    inertia = without("reflected_inertia", deviations, expected.value, expected.std)
+    links = [float(is_from_links(joint.source.get("torque_constant", ""))) for joint in joints]
+    return Evidence(*constant, *inertia, np.array(links))
 
 
 # A folder with one model file per arm, named <arm>.yaml.
