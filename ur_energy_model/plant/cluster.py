@@ -27,6 +27,52 @@ from ur_energy_model.typing import Progress
 if TYPE_CHECKING:
     from distributed import Client, Future, LocalCluster
 
+
+class ClusterError(InputError):
+    """A Dask cluster that cannot be used; `source` is the address of its scheduler."""
+
+
+@contextmanager
+def bag_work(
+    bags: Sequence[Path], scheduler: str | None = None, workers: int | None = None
+) -> Iterator[BagExecutor]:
+    """What works on these bags; its processes and connections end with the block.
+
+    Args:
+        bags: to work on.
+        scheduler: address of the scheduler of a running Dask cluster.
+        workers: number of processes of this machine; as many as its cores and the size of the bags
+            suggest if None.
+
+    Raises:
+        InputError: scheduler and workers are both given.
+        ClusterError: no scheduler answers at the address.
+    """
+    if scheduler is not None and workers is not None:
+        raise InputError(
+            "--workers", "is for this machine, --scheduler for a cluster", "leave one out"
+        )
+    count = min(_suggested(bags) if workers is None else workers, len(bags))
+    if scheduler is None and count <= 1:
+        yield in_this_process
+        return
+    with local_workers(count) if scheduler is None else running_cluster(scheduler) as each:
+        yield each
+
+
+_WORTH_A_PROCESS = 400e6
+"""Bytes of bags per process from which starting one saves time: a start takes some seconds."""
+
+
+def _suggested(bags: Sequence[Path]) -> int:
+    """Processes that are worth starting on this machine."""
+    if len(bags) < 2 or find_spec("distributed") is None:
+        return 1
+    files = (path for bag in bags for path in (bag, *(bag.iterdir() if bag.is_dir() else ())))
+    size = sum(path.stat().st_size for path in files if path.is_file())
+    return min(len(os.sched_getaffinity(0)), int(size / _WORTH_A_PROCESS))
+
+
 # What a worker does with one bag.
 
 
@@ -48,18 +94,27 @@ class BagTask(Generic[Result]):
     given: tuple[Any, ...]
     path: Path
     exists: bool
-    version: str
+    version: str = __version__
 
 
 def bag_task(work: Callable[..., Result], bag: Path, given: tuple[Any, ...]) -> BagTask[Result]:
     """The task of a bag that is named relative to the directory of this process."""
-    path = bag.absolute()
-    return BagTask(work, bag, given, path, path.exists(), __version__)
+    return BagTask(work, bag, given, bag.absolute(), bag.exists())
 
 
 def run_task(task: BagTask[Result]) -> BagResult[Result]:
     """Do the work on the bag of a task, in the process of a worker."""
-    problem = _problem_here(task)
+    host, problem = socket.gethostname(), None
+    if task.version != __version__:
+        problem = (
+            f"the worker on {host} has version {__version__} of ur_energy_model, the command "
+            f"{task.version}; install the same on all machines"
+        )
+    elif task.exists and not task.path.exists():
+        problem = (
+            f"is not on {host}, where a worker runs; put the bags where all workers find them "
+            "under the same path"
+        )
     if problem is not None:
         return BagResult(task.bag, None, f"{task.path}: {problem}")
     result = result_of(task.work, task.path, task.given)
@@ -67,29 +122,6 @@ def run_task(task: BagTask[Result]) -> BagResult[Result]:
     if reason is not None:
         reason = reason.replace(str(task.path), str(task.bag))
     return BagResult(task.bag, result.value, reason)
-
-
-def _problem_here(task: BagTask[Result]) -> str | None:
-    """Why this worker cannot do the task, in one line; None if it can."""
-    host = socket.gethostname()
-    if task.version != __version__:
-        return (
-            f"the worker on {host} has version {__version__} of ur_energy_model, the command "
-            f"{task.version}; install the same on all machines"
-        )
-    if task.exists and not task.path.exists():
-        return (
-            f"is not on {host}, where a worker runs; put the bags where all workers find them "
-            "under the same path"
-        )
-    return None
-
-
-# The error of a cluster.
-
-
-class ClusterError(InputError):
-    """A Dask cluster that cannot be used; `source` is the address of its scheduler."""
 
 
 # Work on many bags by the workers of a Dask cluster.
@@ -116,7 +148,6 @@ class DaskBags:
 
     def __init__(self, client: Client, address: str, patience: float = PATIENCE) -> None:
         self._client, self._address, self._patience = client, address, patience
-        self._last_seen = time.monotonic()
 
     def __call__(
         self,
@@ -132,48 +163,51 @@ class DaskBags:
                 lack this package.
         """
         sent: deque[Future[Any]] = deque()
-        result: BagResult[Result] | None
-        self._last_seen = time.monotonic()
+        last_seen = time.monotonic()
         try:
             for number, bag in enumerate(bags):
                 ahead = max(_LEAST_AHEAD, _AHEAD * self._threads())
                 for k in range(number + len(sent), min(number + ahead, len(bags))):
                     task = bag_task(work, bags[k], () if given is None else (given[k],))
                     sent.append(self._client.submit(run_task, task, pure=False))
-                while (result := self._result_soon(bag, sent[0])) is None:
+                # Not result(timeout=...): on a busy machine it fails in many ways besides that.
+                glance = time.monotonic() + _GLANCE
+                while not sent[0].done():
+                    time.sleep(_STEP)
+                    if time.monotonic() < glance:
+                        continue
+                    threads, now = self._threads(), time.monotonic()
+                    glance, last_seen = now + _GLANCE, now if threads else last_seen
+                    if now - last_seen > self._patience:
+                        raise ClusterError(
+                            self._address,
+                            f"has had no worker for {self._patience:.0f} s",
+                            f"start workers with: dask worker {self._address}",
+                        )
                     if progress is not None:
                         done = number + sum(future.done() for future in sent)
-                        progress(done / len(bags), self._text(done, len(bags)))
-                sent.popleft()
-                yield result
+                        workers = "1 worker" if threads == 1 else f"{threads} workers"
+                        text = f"{done} of {len(bags)} bags, {workers}"
+                        waits = f"{self._address}: waiting for a worker"
+                        progress(done / len(bags), text if threads else waits)
+                yield self._result(bag, sent.popleft())
         finally:
             with postponed(), suppress(Exception):  # the cluster may be gone
                 self._client.cancel(list(sent), force=True)
 
     def _threads(self) -> int:
         """Bags on which the cluster can work at the same time."""
-        try:
-            return sum(self._client.nthreads().values())
-        except OSError:
-            raise self._lost() from None
+        if self._client.status == "running":
+            with suppress(OSError):
+                return sum(self._client.nthreads().values())
+        raise self._lost()
 
-    def _result_soon(self, bag: Path, future: Future[Any]) -> BagResult[Result] | None:
-        """Wait a moment for the result of a task; None if it is not there yet.
-
-        Raises:
-            ClusterError: the scheduler is lost, or no task will have a result.
-        """
+    def _result(self, bag: Path, future: Future[Any]) -> BagResult[Any]:
+        """The result of a task that is done."""
         from distributed.scheduler import KilledWorker
 
-        # Not future.result(timeout=...): on a busy machine it fails in many ways besides a timeout.
-        glance = time.monotonic() + _GLANCE
-        while not future.done():
-            if time.monotonic() > glance:
-                self._check_cluster()
-                return None
-            time.sleep(_STEP)
         try:
-            result: BagResult[Result] = future.result()
+            result: BagResult[Any] = future.result()
             return result
         except KilledWorker:
             problem = "every worker that tried it died, perhaps for lack of memory"
@@ -186,28 +220,6 @@ class DaskBags:
                 f"its workers lack the Python package {error.name!r}",
                 "install ur_energy_model, of the version of this machine, where the workers run",
             ) from None
-
-    def _check_cluster(self) -> None:
-        """Raise ClusterError if the scheduler is gone, or no worker comes."""
-        if self._client.status != "running":
-            raise self._lost()
-        now = time.monotonic()
-        if self._threads():
-            self._last_seen = now
-        elif now - self._last_seen > self._patience:
-            raise ClusterError(
-                self._address,
-                f"has had no worker for {self._patience:.0f} s",
-                f"start workers with: dask worker {self._address}",
-            )
-
-    def _text(self, done: int, total: int) -> str:
-        """The current step, for progress."""
-        threads = self._threads()
-        if not threads:
-            return f"{self._address}: waiting for a worker"
-        workers = "1 worker" if threads == 1 else f"{threads} workers"
-        return f"{done} of {total} bags, {workers}"
 
     def _lost(self) -> ClusterError:
         return ClusterError(
@@ -240,19 +252,47 @@ def local_workers(count: int) -> Iterator[DaskBags]:
         count: number of processes, each with one thread.
     """
     import dask
-    from distributed import Client
+    from distributed import Client, LocalCluster, Security
+
+    def kill(kind: object, *_: object) -> None:
+        """After an error, end worker processes at once: what they still do is of no use."""
+        for nanny in cluster.workers.values() if kind else ():
+            nanny.auto_restart = False
+            if nanny.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(nanny.pid, signal.SIGKILL)
 
     with ExitStack() as opened:
         opened.enter_context(_quiet())
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ur_energy-workers-"))
         opened.enter_context(dask.config.set({**_SETTINGS, "temporary-directory": folder}))
         with postponed():  # an interrupt half-way would leave processes behind
-            cluster = _scheduler(folder)
-            opened.callback(_closed, cluster)
-            opened.push(lambda kind, *_: _kill_workers(cluster) if kind else None)
+            # Ctrl-C, which a terminal sends to all processes, is for the main process, which ends
+            # the others: the scheduler's threads and the workers that they start do not see it.
+            # But the thread that starts the tracker of multiprocessing sees it afterwards.
+            resource_tracker.ensure_running()
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                cluster = LocalCluster(
+                    n_workers=0,
+                    threads_per_worker=1,
+                    processes=True,
+                    host=_LOOPBACK,
+                    dashboard_address=None,
+                    scheduler_kwargs={"dashboard": False, "dashboard_address": f"{_LOOPBACK}:0"},
+                    security=Security.temporary(),
+                    silence_logs=logging.CRITICAL,
+                    local_directory=folder,
+                    memory_limit=0,
+                    env=_ONE_THREAD,
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            opened.callback(_close, cluster)
+            opened.push(kill)
             cluster.scale(count)
             client = Client(cluster, set_as_default=False)
-            opened.callback(_closed, client)
+            opened.callback(_close, client)
         yield DaskBags(client, "the processes of this machine")
 
 
@@ -264,11 +304,24 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
         address: of its scheduler, such as "tcp://10.0.0.5:8786"; TLS by Dask's configuration.
 
     Raises:
-        ClusterError: no scheduler answers there.
+        ClusterError: the address is malformed, needs keys for TLS that are not configured, or no
+            scheduler answers there.
     """
-    from distributed import Client
+    from distributed import Client, Security
+    from distributed.comm.addressing import parse_address, parse_host_port
 
-    _check_address(address)
+    try:  # before Dask waits for what cannot be an address
+        scheme, place = parse_address(address)
+        parse_host_port(place)
+    except ValueError:
+        scheme = ""
+    if scheme not in _SCHEMES:
+        raise ClusterError(
+            address, "is not the address of a scheduler", "give one such as tcp://10.0.0.5:8786"
+        )
+    if scheme == "tls" and not Security().get_connection_args("client").get("ssl_context"):
+        remedy = "name them in Dask's configuration (distributed.comm.tls)"
+        raise ClusterError(address, "needs certificates", remedy)
     with ExitStack() as opened:
         opened.enter_context(_quiet())
         try:
@@ -279,66 +332,8 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
                 f"no scheduler answers ({error})",
                 "start one with: dask scheduler --no-dashboard, and give its address",
             ) from None
-        opened.callback(_closed, client)
+        opened.callback(_close, client)
         yield DaskBags(client, address)
-
-
-def _check_address(address: str) -> None:
-    """Refuse what cannot be the address of a scheduler, before Dask waits for it.
-
-    Raises:
-        ClusterError: it is malformed, or needs keys for TLS that are not configured.
-    """
-    from distributed import Security
-    from distributed.comm.addressing import parse_address, parse_host_port
-
-    try:
-        scheme, place = parse_address(address)
-        parse_host_port(place)
-    except ValueError:
-        scheme = ""
-    if scheme not in _SCHEMES:
-        raise ClusterError(
-            address, "is not the address of a scheduler", "give one such as tcp://10.0.0.5:8786"
-        )
-    if scheme == "tls" and not Security().get_connection_args("client").get("ssl_context"):
-        raise ClusterError(
-            address,
-            "needs certificates",
-            "name them in Dask's configuration (distributed.comm.tls)",
-        )
-
-
-def _scheduler(folder: str) -> LocalCluster:
-    """A scheduler without workers.
-
-    Its threads, and the workers that they start, do not see Ctrl-C, which a terminal sends to all
-    processes: the main process ends them.
-
-    Args:
-        folder: for files of the workers.
-    """
-    from distributed import LocalCluster, Security
-
-    # The thread that starts the tracker of multiprocessing sees SIGINT afterwards: not a worker's.
-    resource_tracker.ensure_running()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        return LocalCluster(
-            n_workers=0,
-            threads_per_worker=1,
-            processes=True,
-            host=_LOOPBACK,
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard": False, "dashboard_address": f"{_LOOPBACK}:0"},
-            security=Security.temporary(),
-            silence_logs=logging.CRITICAL,
-            local_directory=folder,
-            memory_limit=0,
-            env=_ONE_THREAD,
-        )
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @contextmanager
@@ -356,63 +351,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _kill_workers(cluster: LocalCluster) -> None:
-    """End worker processes at once: what they are still doing is of no use."""
-    for nanny in cluster.workers.values():
-        nanny.auto_restart = False
-        if nanny.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(nanny.pid, signal.SIGKILL)
-
-
-def _closed(what: Client | LocalCluster) -> None:
+def _close(what: Client | LocalCluster) -> None:
     """Close a client or cluster, without an end half-way by another Ctrl-C."""
     with postponed():
         what.close()
-
-
-_WORTH_A_PROCESS = 400e6
-"""Bytes of bags per process from which starting one saves time: a start takes some seconds."""
-
-
-@contextmanager
-def bag_work(
-    bags: Sequence[Path], scheduler: str | None = None, workers: int | None = None
-) -> Iterator[BagExecutor]:
-    """What works on these bags; its processes and connections end with the block.
-
-    Args:
-        bags: to work on.
-        scheduler: address of the scheduler of a running Dask cluster.
-        workers: number of processes of this machine; as many as its cores and the size of the bags
-            suggest if None.
-
-    Raises:
-        InputError: scheduler and workers are both given.
-        ClusterError: no scheduler answers at the address.
-    """
-    if scheduler is not None and workers is not None:
-        raise InputError(
-            "--workers", "is for this machine, --scheduler for a cluster", "leave one out"
-        )
-    count = min(_suggested(bags) if workers is None else workers, len(bags))
-    if scheduler is None and count <= 1:
-        yield in_this_process
-        return
-
-    cluster = local_workers(count) if scheduler is None else running_cluster(scheduler)
-    with cluster as each:
-        yield each
-
-
-def _suggested(bags: Sequence[Path]) -> int:
-    """Processes that are worth starting on this machine."""
-    if len(bags) < 2 or find_spec("distributed") is None:
-        return 1
-    size = sum(file.stat().st_size for bag in bags for file in _files(bag))
-    return min(len(os.sched_getaffinity(0)), int(size / _WORTH_A_PROCESS))
-
-
-def _files(bag: Path) -> list[Path]:
-    found = [bag, *bag.iterdir()] if bag.is_dir() else [bag]
-    return [path for path in found if path.is_file()]

@@ -1,9 +1,7 @@
 """EnergyParts: cuts the powers of a recording into parts, from which rows of the history are made.
 
 A part ends where a second, a possible cycle or the time that another source covers begins or ends.
-Energies are those of the EnergyMeter, as `ur_energy estimate` counts them. What the meter adds or
-deducts once the standby power of the session is known concerns time before that moment, and is
-attributed to the parts of that time; the sum over all parts stays the meter's.
+Energies are those of the EnergyMeter, as `ur_energy estimate` counts them.
 """
 
 from __future__ import annotations
@@ -184,42 +182,18 @@ def host_times(samples: Telemetry) -> Times:
     return np.asarray(np.round(np.clip(samples.time, 0.0, _LATEST) * SECOND), dtype=np.int64)
 
 
-def bus_measured(samples: Telemetry, first: Indices) -> Mask:
-    """Whether bus power was measured at all samples of each part that begins at `first`."""
-    power = samples.bus_power
-    if power is None:
-        return np.zeros(len(first), dtype=bool)
-    return np.asarray(np.logical_and.reduceat(np.isfinite(power), first))
-
-
-def temperature_sums(samples: Telemetry, first: Indices, joints: int) -> Array:
-    """`PartTable.temperature` of parts that begin at samples `first`."""
-    values = samples.columns.get("joint_temperatures")
-    if values is None:
-        return np.zeros((len(first), joints + 1))
-    return _sums_and_count(values, first)
-
-
-def scaling_sums(samples: Telemetry, first: Indices) -> Array:
-    """`PartTable.scaling` of parts that begin at samples `first`: slider times limiter."""
-    columns = samples.columns
-    if "speed_scaling" not in columns:
-        return np.zeros((len(first), 2))
-    values = columns["speed_scaling"]
-    if "target_speed_fraction" in columns:
-        values = values * columns["target_speed_fraction"]
-    return _sums_and_count(values[:, None], first)
-
-
-def _sums_and_count(values: Array, first: Indices) -> Array:
-    """Sums over the finite rows of values [samples, k] by part, and their number: [parts, k + 1]"""
-    known = np.isfinite(values).all(axis=1, keepdims=True)
-    return np.add.reduceat(np.hstack([np.where(known, values, 0.0), known]), first, axis=0)
-
-
 _YEAR_2000 = 946_684_800.0
 _LATEST = 9.0e9
 """Clock times beyond the years that 64 bits of nanoseconds can count to are cut off [s]."""
+
+# Which energies are final
+#
+# Until the standby power of the session is known, the meter counts with the model's. What it adds
+# or deducts then concerns time that has passed: at once an increase, from later gains, bit
+# by bit, a decrease (`pending`). So a part is final once the standby power is known
+# and nothing is left to deduct. Each correction is shared by the parts that wait, by the time for
+# which the model's standby power was counted (`held`); where these were taken already, by all that
+# wait. The sum over all parts stays the meter's.
 
 MOST_WAITING = 90_000
 """Parts that wait for the standby power of the session; a day of seconds."""
@@ -234,16 +208,18 @@ class EnergyParts:
 
     Attributes:
         meter: has counted all energies so far.
+        waiting: number of parts that were not taken yet.
     """
 
     def __init__(self, channels: Channels, covered: TimeRanges = NOTHING) -> None:
         self.meter = EnergyMeter(len(channels))
+        self.waiting = 0
         self._channels, self._covered = channels, covered
-        self._waiting: list[PartTable] = []
-        self._count = 0
+        self._parts: list[PartTable] = []
         self._known = False
         """Whether the standby power of the session is in use."""
         self._attributed = np.zeros(len(channels))
+        """Corrections of the meter that the parts contain."""
 
     def update(self, table: PowerTable, cycles: Marks | None = None) -> None:
         """Take powers that follow those of the last call.
@@ -252,12 +228,11 @@ class EnergyParts:
             table: powers of samples.
             cycles: marks of cycles.
         """
-        cycles = {} if cycles is None else cycles
         samples, channels = table.samples, self._channels
-        times = host_times(samples)
+        cycles, times = cycles or {}, host_times(samples)
         covered = self._covered.holds(times)
         edges = run_starts(np.column_stack([times // SECOND, covered]))
-        readings, held, begins = [], [], []
+        begins, net, consumed, spans, known = [], [], [], [], []
         for rows, correction in table.parts([*edges.tolist(), *cycles]):
             before, corrected = self.meter.reading, self.meter.corrections
             if correction is not None:
@@ -265,93 +240,85 @@ class EnergyParts:
                 self.meter.correct(correction)
             self.meter.integrate_steps(table.steps.cut(rows), table.power[rows])
             moved = self.meter.corrections - corrected
-            reading = self.meter.reading - before
-            reading = MeterReading(
-                reading.net - moved,
-                reading.consumed - moved,
-                reading.accounted,
-                reading.unaccounted,
-            )
+            gained = self.meter.reading - before
             begins.append(rows.start)
-            readings.append(reading)
-            held.append(np.zeros(len(ArmState)) if self._known else self._held(reading.net))
-        first = np.array(begins)
-        marks = np.full(len(first), None, dtype=np.object_)
-        for part in np.flatnonzero(np.isin(first, list(cycles))).tolist():
-            marks[part] = cycles[begins[part]]
-        self._waiting.append(
+            net.append(gained.net - moved)
+            consumed.append(gained.consumed - moved)
+            spans.append((gained.accounted, gained.unaccounted))
+            known.append(self._known)
+        first, energies = np.array(begins), np.stack(net)
+        marks = np.array([cycles.get(begin) for begin in begins], dtype=np.object_)
+        states = slice(channels.state_time, channels.state_time + len(ArmState))
+        held = np.where(np.array(known)[:, None], 0.0, energies[:, states])
+        held[:, : ArmState.STANDSTILL] = 0.0  # brakes engaged: counted without standby power
+
+        def sums(values: Array) -> Array:
+            """Of the finite rows of values [samples, k] by part, and their number [parts, k + 1]"""
+            finite = np.isfinite(values).all(axis=1, keepdims=True)
+            return np.add.reduceat(
+                np.hstack([np.where(finite, values, 0.0), finite]), first, axis=0
+            )
+
+        columns, unknown = samples.columns, np.full((len(samples), 1), np.nan)
+        bus = unknown[:, 0] if samples.bus_power is None else samples.bus_power
+        warmth = columns.get("joint_temperatures", unknown.repeat(len(channels.joints), axis=1))
+        scaling = columns.get("speed_scaling", unknown[:, 0])
+        scaling = scaling * columns.get("target_speed_fraction", 1.0)  # slider times limiter
+        self._parts.append(
             PartTable(
                 begin=times[first],
                 end=times[np.append(first[1:], len(times)) - 1],
                 marks=marks,
                 covered=covered[first],
                 samples=np.diff(np.append(first, len(samples))),
-                bus_measured=bus_measured(samples, first),
-                accounted=np.array([reading.accounted for reading in readings]),
-                unaccounted=np.array([reading.unaccounted for reading in readings]),
+                bus_measured=np.logical_and.reduceat(np.isfinite(bus), first),
+                accounted=np.array([accounted for accounted, _ in spans]),
+                unaccounted=np.array([unaccounted for _, unaccounted in spans]),
                 peak=np.maximum.reduceat(table.power[:, channels.arm["total"]], first),
-                net=np.stack([reading.net for reading in readings]),
-                consumed=np.stack([reading.consumed for reading in readings]),
-                held=np.stack(held),
-                temperature=temperature_sums(samples, first, len(channels.joints)),
-                scaling=scaling_sums(samples, first),
+                net=energies,
+                consumed=np.stack(consumed),
+                held=held,
+                temperature=sums(warmth),
+                scaling=sums(scaling[:, None]),
             )
         )
-        self._count += len(first)
-
-    @property
-    def waiting(self) -> int:
-        """Number of parts that were not taken yet."""
-        return self._count
+        self.waiting += len(first)
 
     def take(self, *, anyway: bool = False) -> PartTable | None:
-        """Parts whose energies do not change any more, without those of the second in progress.
+        """Final parts, without those of the second in progress; None if there are none.
 
-        They are removed. None if there are none.
+        They are removed.
 
         Args:
-            anyway: take them even if the standby power of the session is not known yet.
+            anyway: take them even if they are not final.
         """
-        settled = self._known and self.meter.pending is None
-        if not self._count or not (anyway or settled or self._count > MOST_WAITING):
+        final = self._known and self.meter.pending is None
+        if not self.waiting or not (anyway or final or self.waiting > MOST_WAITING):
             return None
         parts = self.so_far()
         earlier = np.flatnonzero(parts.second != parts.second[-1])
         if not len(earlier):
             return None
         stop = int(earlier[-1]) + 1
-        self._waiting, self._count = [parts.cut(slice(stop, None))], len(parts) - stop
+        self._parts, self.waiting = [parts.cut(slice(stop, None))], len(parts) - stop
         return parts.cut(slice(stop))
 
     def so_far(self) -> PartTable:
         """All parts that were not taken yet, with what is known now; at least one is waiting."""
-        parts = PartTable.join(self._waiting)
+        parts, start = PartTable.join(self._parts), self._channels.state_energy
         correction = self.meter.corrections - self._attributed
         self._attributed = self.meter.corrections
         if correction.any():
-            change = self._attribute(correction, parts.held)
+            time = parts.held.sum(axis=1)
+            if not time.any():  # the parts that it concerns were taken
+                time = np.ones(len(parts))
+            share = time / time.sum()
+            change = np.outer(share, correction)
+            for state in ArmState:
+                own = parts.held[:, state]
+                if own.any():
+                    change[:, start + state] = own / own.sum() * correction[start + state]
             parts.net[:] += change
             parts.consumed[:] += change
-        self._waiting = [parts]
+        self._parts = [parts]
         return parts
-
-    def _held(self, net: Array) -> Array:
-        """Time by state in which the standby power of the model was counted [states], s."""
-        start = self._channels.state_time
-        held: Array = net[start : start + len(ArmState)].copy()
-        held[: ArmState.STANDSTILL] = 0.0  # brakes engaged: counted without standby power
-        return held
-
-    def _attribute(self, correction: Array, held: Array) -> Array:
-        """Shares of a correction [channels] of parts by their time [parts, states]: [parts, c]."""
-        total = held.sum(axis=1)
-        if not total.any():  # the parts that it concerns were taken
-            total = np.ones(len(held))
-        share = total / total.sum()
-        change: Array = np.outer(share, correction)
-        for state in ArmState:
-            seconds = held[:, state].sum()
-            column = self._channels.state_energy + state
-            own = held[:, state] / seconds if seconds > 0.0 else share
-            change[:, column] = own * correction[column]
-        return change
