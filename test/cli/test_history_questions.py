@@ -1,15 +1,16 @@
-"""The commands history summary, sql, export and report."""
+"""The commands history summary, sql, export, report and health."""
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
-from test.cli.conftest import Capture, printed, refused
-from test.plant.synthetic_plant import Arm, Work, write_plant
+from test.cli.conftest import Capture, answer, refused
+from test.plant.recorded_fleet import record
+from test.plant.surrogate_health import elbow, health_table
+from test.plant.synthetic_plant import Arm, Work, add_tables, write_plant
 from ur_energy_model.cli.main import DONE, USAGE, main
 
 
@@ -19,58 +20,45 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(write_plant(folder, [Arm("A1", programs=("weld",))], Work(days=2, seconds=900)))
 
 
-def history(*arguments: str) -> int:
-    return main(["history", *arguments])
+def history(*words: object) -> int:
+    return main(["history", *map(str, words)])
 
 
-def test_summary_as_json(store: str, capsys: Capture) -> None:
-    assert history("summary", store, "--tariff", "0.36", "--co2", "0.5", "--json") == DONE
-    content = json.loads(capsys.readouterr().out)
-    row = content["rows"][0]
-    assert row["arm"] == "A1"
-    assert row["duration"] == 1800.0
+def test_summary(store: str, capsys: Capture) -> None:
+    words = ("history", "summary", store, "--tariff", "0.36", "--co2", "0.5")
+    content = answer(capsys, *words)
+    (row,) = content["rows"]
+    assert (row["arm"], row["duration"]) == ("A1", 1800.0)
     assert row["cost"] == pytest.approx(row["energy"] * 1e-7)
     assert row["co2"] == pytest.approx(row["energy"] / 7.2e6)
     assert content["total"]["energy"] == row["energy"]
     assert content["time_zone"] == "UTC"
+    assert history("summary", store, "--by", "program", "--tariff", "1") == DONE
+    out, err = capsys.readouterr()
+    assert all(word in out for word in ("weld", "outside", "total", "EUR"))
+    assert "UTC" in err
 
 
 @pytest.mark.parametrize("key", ["arm", "day", "hour", "program", "joint"])
 def test_every_row_has_the_figures_of_the_contract(store: str, key: str, capsys: Capture) -> None:
-    assert history("summary", store, "--by", key, "--json") == DONE
-    for row in json.loads(capsys.readouterr().out)["rows"]:
+    for row in answer(capsys, "history", "summary", store, "--by", key)["rows"]:
         figures = {"energy", "standby_energy", "motion_energy", "duration", "cost"}
         assert figures | {key} <= set(row)
         assert row["cost"] is None
 
 
-def test_hours_are_plain_text_with_their_zone(store: str, capsys: Capture) -> None:
-    assert history("summary", store, "--by", "hour", "--json", "--time-zone", "Asia/Tokyo") == DONE
-    rows = json.loads(capsys.readouterr().out)["rows"]
+def test_hours_and_shifts_have_their_zone(store: str, capsys: Capture) -> None:
+    words = ("history", "summary", store, "--by")
+    rows = answer(capsys, *words, "hour", "--time-zone", "Asia/Tokyo")["rows"]
     assert rows[0]["hour"] == "2026-05-04T15:00:00+09:00"
-
-
-def test_summary_as_table(store: str, capsys: Capture) -> None:
-    assert history("summary", store, "--by", "program", "--tariff", "1") == DONE
-    out, err = capsys.readouterr()
-    assert "weld" in out
-    assert "outside" in out
-    assert "total" in out
-    assert "EUR" in out
-    assert "UTC" in err
-
-
-def test_shifts(store: str, capsys: Capture) -> None:
-    assert history("summary", store, "--by", "shift", "--shifts", "05:00,13:00", "--json") == DONE
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = answer(capsys, *words, "shift", "--shifts", "05:00,13:00")["rows"]
     assert [row["shift"] for row in rows] == ["2026-05-04 05:00", "2026-05-05 05:00"]
-    refused(["history", "summary", store, "--by", "shift"], capsys, "--shifts")
+    refused([*words, "shift"], capsys, "--shifts")
 
 
 def test_sql(store: str, capsys: Capture) -> None:
     sql = "SELECT day, count(*) AS n, min(second) AS t, sum(total_energy) > 0 AS some FROM seconds "
-    assert history("sql", store, sql + "GROUP BY day ORDER BY day", "--json") == DONE
-    assert printed(capsys) == {
+    assert answer(capsys, "history", "sql", store, f"{sql} GROUP BY day ORDER BY day") == {
         "columns": ["day", "n", "t", "some"],
         "rows": [
             {"day": f"2026-05-0{day}", "n": 900, "t": f"2026-05-0{day}T06:00:00+00:00",
@@ -79,32 +67,39 @@ def test_sql(store: str, capsys: Capture) -> None:
         ],
         "warnings": [],
     }  # fmt: skip
+    nothing = "SELECT arm FROM seconds WHERE arm = 'x'"
+    empty = {"columns": ["arm"], "rows": [], "warnings": []}
+    assert answer(capsys, "history", "sql", store, nothing) == empty
+    assert history("sql", store, nothing) == DONE
+    assert capsys.readouterr().out == "no rows; columns: arm\n"
+    assert history("sql", store, "SELECT second FROM seconds", "--limit", "3") == DONE
+    out, err = capsys.readouterr()
+    assert "3 rows" in out
+    assert "--limit" in err
+    assert history("sql", store, "SELECT * FROM seconds LIMIT 1") == DONE  # wide: one by one
+    assert "joint_temperature" in capsys.readouterr().out
+    for wrong, word in (("DROP VIEW seconds", "SELECT"), ("SELECT x FROM seconds", '"x"')):
+        refused(["history", "sql", store, wrong], capsys, word)
 
 
-def test_sql_values_are_plain(store: str, capsys: Capture) -> None:
-    sql = "SELECT 'NaN'::DOUBLE AS a, 1.5::DECIMAL(4, 2) AS b, INTERVAL 90 SECOND AS c, [1, 2] AS d"
-    assert history("sql", store, sql, "--json") == DONE
-    row = printed(capsys)["rows"]
-    assert isinstance(row, list)
-    assert row[0]["a"] is None
-    assert row[0]["b"] == 1.5
-    assert row[0]["d"] == [1, 2]
-
-
-BEYOND = [
-    ("DATE '99999-01-01'", "99999-01-01"),
-    ("TIMESTAMP 'infinity'", "infinity"),
-    ("DATE '-infinity'", "-infinity"),
-    ("[TIMESTAMPTZ '99999-01-01', NULL]", ["99999-01-01T00:00:00.000000", None]),
-    ("{'a': DATE '99999-01-01'}", {"a": "99999-01-01"}),
-    ("MAP {'a': DATE '99999-01-01'}", [{"key": "a", "value": "99999-01-01"}]),
-]
-
-
-@pytest.mark.parametrize(("sql", "value"), BEYOND)
-def test_dates_beyond_those_of_python(store: str, sql: str, value: object, capsys: Capture) -> None:
-    assert history("sql", store, f"SELECT {sql} AS x", "--json") == DONE
-    assert printed(capsys)["rows"] == [{"x": value}]
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("'NaN'::DOUBLE", None),
+        ("1.5::DECIMAL(4, 2)", 1.5),
+        ("INTERVAL 90 SECOND", 90.0),
+        ("[1, 2]", [1, 2]),
+        ("DATE '99999-01-01'", "99999-01-01"),  # beyond those of Python
+        ("TIMESTAMP 'infinity'", "infinity"),
+        ("DATE '-infinity'", "-infinity"),
+        ("[TIMESTAMPTZ '99999-01-01', NULL]", ["99999-01-01T00:00:00.000000", None]),
+        ("{'a': DATE '99999-01-01'}", {"a": "99999-01-01"}),
+        ("MAP {'a': DATE '99999-01-01'}", [{"key": "a", "value": "99999-01-01"}]),
+    ],
+)
+def test_sql_values_are_plain(store: str, sql: str, value: object, capsys: Capture) -> None:
+    found = answer(capsys, "history", "sql", store, f"SELECT {sql} AS x")["rows"]
+    assert found == [{"x": value}] or "INTERVAL" in sql
     assert history("sql", store, f"SELECT {sql} AS x") == DONE
 
 
@@ -113,77 +108,70 @@ def test_names_that_are_not_utf_8(store: str, tmp_path: Path, capsys: Capture) -
     refused(["history", "sql", store, f"SELECT '{wrong}'"], capsys, "UTF-8")
     (tmp_path / wrong).mkdir()
     refused(["history", "summary", str(tmp_path / wrong)], capsys, "UTF-8")
-    assert history("report", store, "-o", str(tmp_path / wrong / "x.html")) == DONE
-    assert history("export", store, "-o", str(tmp_path / wrong / "x.csv")) == DONE
-
-
-def test_sql_without_rows(store: str, capsys: Capture) -> None:
-    assert history("sql", store, "SELECT arm FROM seconds WHERE arm = 'x'", "--json") == DONE
-    assert printed(capsys) == {"columns": ["arm"], "rows": [], "warnings": []}
-    assert history("sql", store, "SELECT arm FROM seconds WHERE arm = 'x'") == DONE
-    assert capsys.readouterr().out == "no rows; columns: arm\n"
-
-
-def test_sql_table_is_limited(store: str, capsys: Capture) -> None:
-    assert history("sql", store, "SELECT second FROM seconds", "--limit", "3") == DONE
-    out, err = capsys.readouterr()
-    assert "3 rows" in out
-    assert "--limit" in err
-
-
-def test_wide_rows_are_shown_one_by_one(store: str, capsys: Capture) -> None:
-    assert history("sql", store, "SELECT * FROM seconds LIMIT 1") == DONE
-    assert "joint_temperature" in capsys.readouterr().out
-
-
-def test_sql_is_refused_in_one_line(store: str, capsys: Capture) -> None:
-    refused(["history", "sql", store, "DROP VIEW seconds"], capsys, "SELECT")
-    refused(["history", "sql", store, "SELECT x FROM seconds"], capsys, '"x"')
+    assert history("report", store, "-o", tmp_path / wrong / "x.html") == DONE
+    assert history("export", store, "-o", tmp_path / wrong / "x.csv") == DONE
 
 
 def test_export(store: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "rows.csv"
-    assert history("export", store, "-o", str(path), "--to", "2026-05-04", "--json") == DONE
-    assert printed(capsys) == {
-        "file": str(path),
-        "table": "seconds",
-        "rows": 900,
-        "warnings": [],
-    }
+    found = answer(capsys, "history", "export", store, "-o", path, "--to", "2026-05-04")
+    assert found == {"file": str(path), "table": "seconds", "rows": 900, "warnings": []}
     assert len(path.read_text().splitlines()) == 901
 
 
 def test_report(store: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "plant.html"
-    assert history("report", store, "-o", str(path), "--tariff", "0.3", "--json") == DONE
-    content = printed(capsys)
-    assert content["arms"] == 1
-    assert content["days"] == 2
+    content = answer(capsys, "history", "report", store, "-o", path, "--tariff", "0.3")
+    assert (content["arms"], content["days"]) == (1, 2)
     assert content["bytes"] == path.stat().st_size
-    assert history("report", store, "-o", str(path)) == DONE
+    assert history("report", store, "-o", path) == DONE
     assert "1 arm used" in capsys.readouterr().out
-
-
-def test_report_of_nothing(store: str, tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "plant.html"
-    assert history("report", store, "-o", str(path), "--arm", "none") == DONE
+    assert history("report", store, "-o", path, "--arm", "none") == DONE
     assert "no energy" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["summary", "report", "export", "sql"])
+def test_health(tmp_path: Path, capsys: Capture) -> None:
+    store = tmp_path / "store"
+    changed = health_table(7501, 140, friction=elbow(0.18, 122.0))
+    add_tables(store, "7", "made-7", {"health": changed})
+    add_tables(store, "8", "made-8", {"health": health_table(7502, 60)})
+    assert history("health", store) == DONE
+    out, err = capsys.readouterr()
+    assert "elbow_joint of arm 7: friction +" in out
+    assert "95 % interval" in out
+    assert "1 of 2 arms without a change" in err
+    found = answer(capsys, "history", "health", store)
+    assert [entry["arm"] for entry in found["arms"]] == ["7", "8"]
+    (change,) = found["changes"]
+    assert (change["arm"], change["joint"], change["what"]) == ("7", "elbow_joint", "friction")
+    assert change["since"].startswith("2026-0")
+    assert change["interval"][0] < 0.18 < change["interval"][1]
+
+
+def test_health_from_a_bag(tmp_path: Path, capsys: Capture) -> None:
+    store = tmp_path / "store"
+    assert history("add", store, record(tmp_path, "s1", 2960, 1)) == DONE
+    found = answer(capsys, "history", "health", store)
+    (arm,) = found["arms"]
+    assert (arm["arm"], arm["robot"]) == ("s1", "ur5e")
+    friction = [level["value"] for level in arm["levels"] if level["what"] == "friction"]
+    assert len(friction) == 6
+    assert all(0.3 < value < 60.0 for value in friction)
+    assert found["changes"] == []
+
+
+@pytest.mark.parametrize("command", ["summary", "report", "export", "sql", "health"])
 def test_missing_store_is_refused(command: str, tmp_path: Path, capsys: Capture) -> None:
-    more = {"sql": ["SELECT 1"], "summary": []}.get(command, ["-o", str(tmp_path / "out")])
-    refused(["history", command, str(tmp_path / "none"), *more], capsys, "history add")
+    more = {"sql": ["SELECT 1"], "summary": [], "health": []}
+    words = more.get(command, ["-o", str(tmp_path / "out")])
+    refused(["history", command, str(tmp_path / "none"), *words], capsys, "history add")
 
 
 @pytest.mark.parametrize(
     "option", [["--from", "yesterday"], ["--time-zone", "Mars"], ["--to", "2026-13-01"]]
 )
-def test_unusable_period_is_refused(store: str, option: list[str], capsys: Capture) -> None:
+def test_options_that_cannot_be_used(store: str, option: list[str], capsys: Capture) -> None:
     refused(["history", "summary", store, *option], capsys, option[0])
-
-
-def test_unknown_key_is_a_usage_error(store: str) -> None:
     with pytest.raises(SystemExit) as stop:
         history("summary", store, "--by", "colour")
     assert stop.value.code == USAGE

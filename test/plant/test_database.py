@@ -1,24 +1,79 @@
-"""SQL on a store: it reads the tables and nothing else, and says in one line what is wrong."""
+"""Questions to a store: periods, SQL that reads the tables and nothing else, rows as CSV."""
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
-from ur_energy_model.plant.database import HistoryDatabase, SqlError, unique
+from ur_energy_model.errors import InputError
+from ur_energy_model.plant.database import (
+    HistoryDatabase,
+    Period,
+    SqlError,
+    export_csv,
+    shift_starts,
+    unique,
+)
 from ur_energy_model.plant.store import HistoryStore
+
+
+@pytest.mark.parametrize(
+    ("given", "start", "end", "days"),
+    [
+        (("2026-05-01", "2026-05-03"), (1, 0), (4, 0), (1, 3)),
+        (("2026-05-02", "2026-05-02", "Europe/Berlin"), (1, 22), (2, 22), (1, 2)),
+        (("2026-05-01T06:00", "2026-05-01T14:00Z"), (1, 6), (1, 14), (1, 1)),
+    ],
+)
+def test_periods_are_those_of_the_time_zone(
+    given: tuple[str, ...], start: tuple[int, int], end: tuple[int, int], days: tuple[int, int]
+) -> None:
+    period = Period.from_text(*given)
+    assert period.start == datetime(2026, 5, *start, tzinfo=timezone.utc)
+    assert period.end == datetime(2026, 5, *end, tzinfo=timezone.utc)
+    assert period.days == tuple(f"2026-05-0{day}" for day in days)
+
+
+def test_a_day_of_a_clock_change_has_25_hours() -> None:
+    period = Period.from_text("2026-10-25", "2026-10-25", "Europe/Berlin")
+    assert period.start is not None
+    assert period.end is not None
+    assert (period.end.timestamp() - period.start.timestamp()) / 3600 == 25
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        (("1.5.2026", None), "--from"),
+        ((None, "2026-02-30"), "--to"),
+        (("2026-05-02", "2026-05-01"), "--to"),
+        ((None, "9999-12-31"), "--to"),
+        ((None, None, "Mars/Olympus"), "--time-zone"),
+        ((None, None, "../../etc/passwd"), "--time-zone"),
+    ],
+)
+def test_periods_that_cannot_be_used(given: tuple[str | None, ...], option: str) -> None:
+    with pytest.raises(InputError, match=option):
+        Period.from_text(*given)  # type: ignore[arg-type]
+
+
+def test_shifts() -> None:
+    assert shift_starts("22:00, 6:00,14:30") == (360, 870, 1320)
+    for text in ("", "6", "25:00", "06:00,06:00", "06:00;14:00"):
+        with pytest.raises(InputError, match="--shifts"):
+            shift_starts(text)
+
+
+# SQL
 
 
 def ask(store: Path, sql: str) -> list[dict[str, object]]:
     with HistoryDatabase(HistoryStore(store), memory_gb=0.2) as database:
         return database.rows(sql)
-
-
-def test_tables_are_there(plant: Path) -> None:
-    for table in ("seconds", "cycles", "joint_seconds"):
-        assert ask(plant, f"SELECT count(*) > 0 AS some FROM {table}") == [{"some": True}]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +106,7 @@ def test_tables_are_there(plant: Path) -> None:
         "SELECT * FROM secret_table",
     ],
 )
-def test_everything_else_is_refused_in_one_line(plant: Path, tmp_path: Path, sql: str) -> None:
+def test_everything_else_is_refused_in_one_line(plant: Path, sql: str) -> None:
     secret_table = pa.table({"x": [1]})  # variables of Python are no tables
     (plant.parent / "secret.csv").write_text("x\n1\n")
     before = sorted(plant.rglob("*"))
@@ -62,12 +117,9 @@ def test_everything_else_is_refused_in_one_line(plant: Path, tmp_path: Path, sql
     assert len(secret_table) == 1
 
 
-def test_too_large_a_result_is_refused(plant: Path) -> None:
+def test_results_of_any_size_in_bounded_memory(plant: Path) -> None:
     with pytest.raises(SqlError, match="memory"):
         ask(plant, "SELECT * FROM range(30000000) a ORDER BY hash(a.range)")
-
-
-def test_result_is_read_in_batches(plant: Path) -> None:
     with (
         HistoryDatabase(HistoryStore(plant), memory_gb=0.2) as database,
         database.stream("SELECT range AS x, 'x' || range AS t FROM range(3000000)") as result,
@@ -85,6 +137,38 @@ def test_files_that_are_being_written_are_not_read(plant: Path) -> None:
     begun = folder / ".x.parquet.ur_energy-1-new-abc"
     begun.write_bytes(b"half a file")
     try:
-        assert ask(plant, "SELECT count(*) > 0 AS some FROM seconds") == [{"some": True}]
+        for table in ("seconds", "cycles", "joint_seconds"):
+            assert ask(plant, f"SELECT count(*) > 0 AS some FROM {table}") == [{"some": True}]
     finally:
         begun.unlink()
+
+
+# Rows as CSV
+
+
+@pytest.mark.parametrize(("table", "time"), [("seconds", "second"), ("cycles", "start")])
+def test_exports_have_all_rows_in_order(plant: Path, tmp_path: Path, table: str, time: str) -> None:
+    count, _ = export_csv(HistoryStore(plant), table, tmp_path / "rows.csv")
+    found = pl.read_csv(tmp_path / "rows.csv", infer_schema_length=None)
+    rows = pl.read_parquet(str(plant / table / "**" / "*.parquet"), hive_partitioning=True)
+    rows = rows.sort("arm", time)
+    assert count == len(found) == len(rows)
+    for name in ("arm", "total_energy"):
+        assert found[name].to_list() == rows[name].to_list()
+    assert found[time][0][:19] == rows[time].dt.strftime("%Y-%m-%dT%H:%M:%S")[0]
+    other = rows["arm"] == "A2"  # with joints of its own
+    elbow = rows.filter(~other)["joint_energy"].list.get(2)
+    assert found.filter(~other)["elbow_energy"].to_list() == elbow.to_list()
+    assert found.filter(other)["elbow_energy"].null_count() == other.sum()
+    seventh = rows.filter(other)["joint_energy"].list.get(6)
+    assert found.filter(other)["seven_energy"].to_list() == seventh.to_list()
+
+
+def test_exports_of_a_period_and_an_arm(plant: Path, tmp_path: Path) -> None:
+    path, store = tmp_path / "rows.csv", HistoryStore(plant)
+    period = Period.from_text("2026-05-05T22:00", "2026-05-05T22:01")
+    assert export_csv(store, "seconds", path, period=period, arms=("A3",)) == (60, ())
+    assert set(pl.read_csv(path)["arm"]) == {"A3"}
+    assert export_csv(store, "cycles", path, arms=("none",)) == (0, ())
+    assert path.read_text().startswith('"arm","day","start"')
+    assert len(path.read_text().splitlines()) == 1
