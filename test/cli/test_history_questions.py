@@ -87,7 +87,7 @@ def test_sql(store: str, capsys: Capture) -> None:
     [
         ("'NaN'::DOUBLE", None),
         ("1.5::DECIMAL(4, 2)", 1.5),
-        ("INTERVAL 90 SECOND", 90.0),
+        ("INTERVAL 90 SECOND", [0, 0, 90_000_000_000]),
         ("[1, 2]", [1, 2]),
         ("DATE '99999-01-01'", "99999-01-01"),  # beyond those of Python
         ("TIMESTAMP 'infinity'", "infinity"),
@@ -99,7 +99,7 @@ def test_sql(store: str, capsys: Capture) -> None:
 )
 def test_sql_values_are_plain(store: str, sql: str, value: object, capsys: Capture) -> None:
     found = answer(capsys, "history", "sql", store, f"SELECT {sql} AS x")["rows"]
-    assert found == [{"x": value}] or "INTERVAL" in sql
+    assert found == [{"x": value}]
     assert history("sql", store, f"SELECT {sql} AS x") == DONE
 
 
