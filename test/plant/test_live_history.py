@@ -78,6 +78,7 @@ def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path, r
     history.close()
     add(tmp_path / "bags", write_bag(tmp_path / "bag", telemetry))
     shown = list(source.cycles)
+    assert history.problem is None
     assert len(shown) == 5
     for store in ("live", "bags"):
         kept = rows(tmp_path / store, "cycles")

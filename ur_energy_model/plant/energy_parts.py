@@ -247,7 +247,8 @@ class EnergyParts:
             spans.append((gained.accounted, gained.unaccounted))
             known.append(self._known)
         first, energies = np.array(begins), np.stack(net)
-        marks = np.array([cycles.get(begin) for begin in begins], dtype=np.object_)
+        marks = np.empty(len(first), dtype=np.object_)
+        marks[:] = [cycles.get(begin) for begin in begins]
         states = slice(channels.state_time, channels.state_time + len(ArmState))
         held = np.where(np.array(known)[:, None], 0.0, energies[:, states])
         held[:, : ArmState.STANDSTILL] = 0.0  # brakes engaged: counted without standby power
