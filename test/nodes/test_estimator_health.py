@@ -28,7 +28,7 @@ def test_latency_is_from_the_stamp_to_the_publication(monkeypatch: pytest.Monkey
     for milliseconds in (1, 2, 3, 10):
         health.record_publication(now - milliseconds * 1_000_000)
     first, second = (
-        {pair.key: pair.value for pair in health.statuses(None, None, None)[0].values}
+        {pair.key: pair.value for pair in health.statuses(None, None, None)()[0].values}
         for _ in range(2)
     )
     assert float(first["latency_p50_ms"]) == pytest.approx(2.5)

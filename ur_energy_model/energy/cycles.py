@@ -119,6 +119,9 @@ class Cycle:
         return {name: float(value) for name, value in values.items()}
 
 
+_NOTHING = np.zeros(0)
+
+
 class CycleDetector:
     """Finds the samples at which a cycle starts, and which cycles are complete.
 
@@ -155,10 +158,13 @@ class CycleDetector:
             signals = [(k, PROGRAM) for k in self._starts(batch, "program", NOT_STARTED)]
             signals += self._rising_outputs(batch)
             # Targets of position and velocity, else what was measured, else no joints.
-            q, qd = np.zeros((2, len(batch), 0))
-            for kind in ("actual", "target"):
-                if f"{kind}_q" in batch.columns and f"{kind}_qd" in batch.columns:
-                    q, qd = batch.columns[f"{kind}_q"], batch.columns[f"{kind}_qd"]
+            columns = batch.columns
+            for kind in ("target", "actual"):
+                if f"{kind}_q" in columns and f"{kind}_qd" in columns:
+                    q, qd = columns[f"{kind}_q"], columns[f"{kind}_qd"]
+                    break
+            else:
+                q, qd = np.zeros((2, len(batch), 0))
             ends = self._repetition.update(batch.time, q, qd, signals, batch.info.rate)
             return {index: Mark(back, batch.info.program) for index, back in ends.items()}
         if self.trigger != "none":
@@ -186,6 +192,8 @@ class CycleDetector:
     ) -> list[int]:
         """Samples at which a register changes, or a program starts from no state of a pause."""
         signal, before = self._signal(batch, trigger)
+        if not len(signal):
+            return []
         starts = signal != before
         if trigger == "program":
             starts &= (signal == PLAYING) & ~np.isin(before, paused)
@@ -193,10 +201,10 @@ class CycleDetector:
 
     def _rising_outputs(self, batch: Telemetry) -> list[tuple[int, int]]:
         """Samples and numbers of digital outputs that rise."""
-        bits, old = (
-            np.maximum(values, 0.0).astype(np.uint64)
-            for values in self._signal(batch, "digital_output")
-        )
+        signals = self._signal(batch, "digital_output")
+        if not len(signals[0]):
+            return []
+        bits, old = (np.maximum(values, 0.0).astype(np.uint64) for values in signals)
         rising = bits & ~old
         return [
             (k, output)
@@ -212,8 +220,8 @@ class CycleDetector:
         """
         signal = batch.columns.get(TRIGGER_FIELD[trigger])
         last = self._last.get(trigger)
-        if signal is None or (signal == last).all():
-            return np.zeros(0), np.zeros(0)
+        if signal is None or signal.tolist().count(last) == len(signal):
+            return _NOTHING, _NOTHING
         possible = (signal >= LOWEST_SIGNAL) & (signal < BITS)
         if not possible.all():
             rows = np.maximum.accumulate(np.where(possible, np.arange(len(signal)), -1))
@@ -333,17 +341,20 @@ class Repetition:
         restarts = np.flatnonzero(time[1:] < time[:-1]) + 1  # of the controller
         ends: dict[int, tuple[int, ...]] = {}
         for part in slices_between(restarts.tolist(), len(time)):
-            last = self._held[-1] if self._held else None
-            if last is None or last[1].shape[1] != q.shape[1] or time[part.start] < last[0][-1]:
+            last, first = self._held[-1] if self._held else None, part.start
+            if last is None or last[1].shape[1] != q.shape[1] or time[first] < last[0][-1]:
                 self._restart(time[part][:1], q[part][:1])
-            first = part.start
-            moved_before = np.concatenate((self._held[-1][3][-1:], moving[part][:-1]))
-            events = {int(k): {DEPARTURE} for k in np.flatnonzero(moving[part] & ~moved_before)}
+                last = self._held[-1]
+            now = moving[part]
+            leaves = now.copy()
+            leaves[1:] &= ~now[:-1]
+            leaves[0] &= not last[3][-1]
+            events = {k: {DEPARTURE} for k in np.flatnonzero(leaves).tolist()}
             for index, kind in signals:
                 if first <= index < part.stop:
                     events.setdefault(index - first, set()).add(kind)
             count = sum(len(each) for each, *_ in self._held)
-            self._held.append((time[part], q[part], speed[part], moving[part]))
+            self._held.append((time[part], q[part], speed[part], now))
             if events or count + part.stop - first > _MOST_HELD:
                 found = self._take({count + k: kinds for k, kinds in events.items()})
                 ends |= {first + k - count: back for k, back in found.items()}

@@ -245,12 +245,12 @@ class EnergyMeter:
         if not len(power):
             return
         rows, now = np.concatenate((self.last_power[None], power)), self.reading
-        self.last_power = power[-1]
+        self.last_power, weights = power[-1], _weights(steps.bridged)
         if steps.back.any():
             self.restarts += int(np.count_nonzero(steps.back))
         self.reading = MeterReading(
-            now.net + trapezoid(steps.bridged, rows),
-            now.consumed + trapezoid(steps.bridged, np.maximum(rows, 0.0)),
+            now.net + weights @ rows,
+            now.consumed + weights @ np.maximum(rows, 0.0),
             now.accounted + float(steps.bridged.sum()),
             now.unaccounted + float(steps.lost.sum()),
         )
@@ -258,7 +258,7 @@ class EnergyMeter:
             return
         columns = list(pending.deducted_from)
         least = np.maximum(rows[:, columns], 0.0).min(axis=1)
-        available = 0.5 * float(trapezoid(steps.bridged, least))
+        available = 0.5 * float(weights @ least)
         share = min(1.0, available / -pending.energy[columns[0]])
         # The error columns change in the same share as the energy: they are integrated like
         # powers, so a counter and its interval belong together at any moment and over a restart.
@@ -284,10 +284,15 @@ class EnergyMeter:
 
 def trapezoid(steps: Array, power: Array) -> Array:
     """Trapezoidal integral of powers [n + 1, ...] over steps [n] s: [...], J."""
+    return np.asarray(_weights(steps) @ power)
+
+
+def _weights(steps: Array) -> Array:
+    """Weights of powers [n + 1] in their trapezoidal integral over steps [n], s."""
     weights = np.zeros(len(steps) + 1)
     weights[:-1] += steps
     weights[1:] += steps
-    return np.asarray((0.5 * weights) @ power)
+    return 0.5 * weights
 
 
 def integrate(time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT) -> MeterReading:

@@ -204,7 +204,10 @@ class EnergyPublishers:
             self._publish_numbers(self._heard_total, total_numbers(snapshot))
 
     def publish_live(
-        self, snapshot: Snapshot, stamp: Time, joint_positions: Callable[[Array], Array]
+        self,
+        snapshot: Snapshot,
+        now: Callable[[], Time],
+        joint_positions: Callable[[Array], Array],
     ) -> None:
         """Publish the other topics at publish_rate (markers at MARKER_RATE).
 
@@ -212,14 +215,14 @@ class EnergyPublishers:
 
         Args:
             snapshot: present state of the estimator.
-            stamp: time of its newest sample.
+            now: returns the time of its newest sample.
             joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
         """
         if self._heard_others:
             self._publish_numbers(self._heard_others, numbers(snapshot, self._joints))
         if not self._heard:
             return
-        values = energy_values(snapshot)
+        values, stamp = energy_values(snapshot), now()
         for publisher, order, serialized in self._energies:
             if publisher in self._heard:
                 publisher.publish(serialized(stamp, values[:, order]))

@@ -38,7 +38,7 @@ from ur_energy_model.nodes.managed_node import ManagedNode, explain
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions, header_of
-from ur_energy_model.nodes.ros import OK, WARN, status, time_message
+from ur_energy_model.nodes.ros import OK, WARN, has_subscribers, status, time_message
 from ur_energy_model.nodes.sources import DEPTH, joint_states_source, source_of
 from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading
 from ur_energy_model.sinks.options import SinkOptions, open_sinks
@@ -317,14 +317,13 @@ class EstimatorNode(ManagedNode):
 
     def _publish(self, snapshot: Snapshot) -> None:
         """Publish the topics of publish_rate."""
-        stamp = self._now()
-        if self._clock_topic is not None:
-            self._clock_topic.publish(Clock(clock=stamp))
         self._energy.publish_total(snapshot)
         self._health.published += 1
         if self._stamp is not None and self.parameters.source == "rtde":
             self._health.record_publication(self._stamp)
-        self._energy.publish_live(snapshot, stamp, self._estimator().calculator.joint_positions)
+        if self._clock_topic is not None:
+            self._clock_topic.publish(Clock(clock=self._now()))
+        self._energy.publish_live(snapshot, self._now, self._estimator().calculator.joint_positions)
 
     def _report(self) -> None:
         """Publish summary and diagnostics, save the counters, use changed and learned models."""
@@ -333,7 +332,8 @@ class EstimatorNode(ManagedNode):
             return
         arm = self._arm
         if arm is None:
-            self.publish_diagnostics(self._health.statuses(None, self._reader, None), self._now())
+            statuses = self._health.statuses(None, self._reader, None)
+            self.publish_diagnostics(statuses(), self._now())
             self.say(self._lines.source(self._reader))
             return
         if arm.reload():
@@ -347,8 +347,9 @@ class EstimatorNode(ManagedNode):
         if snapshot is not None:
             self.say(self._lines.arm(snapshot.note, arm.warning))
             self._energy.publish_summary(snapshot, stamp, arm.model.words)
-        statuses = *self._health.statuses(snapshot, self._reader, arm), *self._outlets.diagnostics()
-        self.publish_diagnostics(statuses, stamp)
+        statuses = self._health.statuses(snapshot, self._reader, arm)
+        if has_subscribers(self._diagnostics):
+            self.publish_diagnostics((*statuses(), *self._outlets.diagnostics()), stamp)
         self.say(self._lines.source(self._reader))
         self.say(self._outlets.lines())
         self.say(self._lines.problems(arm, self._health.disk_problem))

@@ -78,8 +78,10 @@ class EstimatorHealth:
 
     def statuses(
         self, snapshot: Snapshot | None, reader: SourceReader | None, arm: EstimatedArm | None
-    ) -> list[DiagnosticStatus]:
-        """Statuses of source, model, counters and history; starts a new interval.
+    ) -> Callable[[], list[DiagnosticStatus]]:
+        """Starts a new interval; returns what makes the statuses of the last one.
+
+        Those of source, model, counters and history: messages take long to make.
 
         Args:
             snapshot: present state, None before the first sample.
@@ -98,9 +100,8 @@ class EstimatorHealth:
             values: dict[str, object] = {"history_store": arm.history.address}
             level = OK if problem is None else WARN
             parts["history"] = level, problem or "written each minute", values
-        return [
-            status(f"{self._node}: {name}", *part, self._hardware) for name, part in parts.items()
-        ]
+        named = [(f"{self._node}: {name}", *part) for name, part in parts.items()]
+        return lambda: [status(*each, self._hardware) for each in named]
 
     def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> Part:
         now = time.monotonic()
