@@ -22,29 +22,14 @@ from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 START = np.array([0.0, -1.2, 1.0, -1.0, 0.3, 0.0])
-
-
 WAY = np.array([0.8, -0.3, 0.4, 0.0, 0.0, 1.0])
-
-
 GOAL = START + WAY
-
-
 TOTAL = LiveEstimator(known_model(), ROBOT).channels.arm["total"]
-
-
 Piece = tuple[float, Array]
-
-
 """Seconds, and the place at their end: a smooth move there, or a hold."""
-
-
+WAIT: list[Piece] = [(1.0, START)]
 THERE: list[Piece] = [(2.0, GOAL)]
-
-
 BENT: list[Piece] = [(1.5, START + WAY * [1, 0, 1, 1, 1, 0]), (1.5, GOAL)]
-
-
 HELD: list[Piece] = [(0.8, START), *THERE, (1.5, GOAL), (1.0, START + 0.5 * WAY), (0.7, GOAL)]
 
 
@@ -96,9 +81,6 @@ def follow(
         return float(np.trapezoid(total(arm)[rows], time[rows]))
 
     return found, truth
-
-
-WAIT: list[Piece] = [(1.0, START)]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,17 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets, total
 from test.nodes.conftest import PATIENCE, Cell
+from test.small_disk import SmallDisk, small_disk
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.ros import time_message
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo
 
 JOINTS = ROBOT.joint_names
 
@@ -36,16 +36,12 @@ JOINTS = ROBOT.joint_names
 @pytest.fixture
 def bag(tmp_path: Path) -> Path:
     """Three seconds of the known arm."""
-    telemetry = motion(3.0)
-    stamp = (1_700_000_000 + telemetry.time) * 1e9
-    path = tmp_path / "bag"
+    telemetry, path = motion(3.0), tmp_path / "bag"
+    stamp = ((1_700_000_000 + telemetry.time) * 1e9).astype(np.int64)
     info = RecordingInfo(robot="ur5e", rate=500.0)
-    fields = tuple(telemetry.columns)
-    whole = Telemetry(telemetry.time, telemetry.columns, info, stamp=stamp.astype(np.int64))
-    writer = BagWriter(path, info, fields)
-    for part in packets(whole, 100):
-        writer.write(part)
-    writer.close()
+    with BagWriter(path, info, tuple(telemetry.columns)) as writer:
+        for part in packets(replace(telemetry, info=info, stamp=stamp), 100):
+            writer.write(part)
     return path
 
 
@@ -222,27 +218,6 @@ def test_a_new_model_file_is_used_and_a_broken_one_is_not(
     assert observer.next_message("/energy/standby/power").data == 31.0
 
 
-def test_a_plan_is_predicted_and_compared(cell: Cell, model: Path, bag: Path) -> None:
-    observer = cell.observer
-    observer.subscribe("/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True)
-    cell.start_node(EstimatorNode, source="bag", bag=str(bag), loop=True, model_file=str(model))
-    publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
-    observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
-    plan = JointTrajectory(joint_names=list(reversed(JOINTS)))
-    for second, place in ((0, 0.0), (2, 1.0)):
-        point = JointTrajectoryPoint(positions=[place] * 6, velocities=[0.0] * 6)
-        point.time_from_start.sec = second
-        plan.points.append(point)
-    publisher.publish(plan)
-    observer.wait(lambda: "/energy/prediction" in observer.latest, "the prediction")
-    figures = observer.status("/energy/prediction", "total")
-    assert float(figures["duration_s"]) == 2.0
-    assert float(figures["energy_J"]) > 25.0 * 2.0
-    assert float(figures["energy_std_J"]) > 0
-    names = [status.name for status in observer.latest["/energy/prediction"].status]
-    assert names == [f"prediction: {part}" for part in (*JOINTS, "total")]
-
-
 def test_a_drifting_model_raises_a_warning(cell: Cell, tmp_path: Path, bag: Path) -> None:
     observer = cell.observer
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
@@ -378,3 +353,47 @@ def test_a_model_of_another_arm_has_one_warning_and_wider_intervals(
         code, output = cell.stop(child)
         assert code == 0
         assert len(both.findall(output)) == (0 if same_arm else 1), output
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk", 512) as disk_:
+        yield disk_
+
+
+def test_a_full_disk_ends_nothing(cell: Cell, model: Path, bag: Path, disk: SmallDisk) -> None:
+    """The process starts, measures, answers and ends as ever."""
+    observer, energy = cell.observer, "/energy/total/energy"
+    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    observer.subscribe(energy, "std_msgs/Float64")
+
+    def counters(level: str) -> dict[str, str]:
+        def found() -> dict[str, str] | None:
+            status = observer.status("/diagnostics", "estimator: counters")
+            return status if status["level"] == level else None
+
+        return observer.wait(found, f"level {level}")
+
+    disk.fill()
+    child = cell.start_process(
+        "estimator",
+        source="bag",
+        bag=str(bag),
+        loop=True,
+        model_file=str(model),
+        state_file=str(disk.path / "state.json"),
+        cycle_log=str(disk.path / "cycles.csv"),
+    )
+    assert "No space left" in counters("2")["message"]
+    for service in ("reset_energy", "start_cycle", "start_cycle", "read_interval"):
+        response = observer.call(f"/estimator/{service}")
+        assert response.success
+        assert service != "reset_energy" or "not saved" in response.message
+        observer.wait_for_messages(energy, 3)
+    disk.empty()
+    counters("0")
+    assert (disk.path / "state.json").stat().st_size > 0
+    code, output = cell.stop(child)
+    assert code == 0
+    assert "Traceback" not in output
+    assert "counters saved" in output

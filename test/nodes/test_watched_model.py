@@ -24,48 +24,42 @@ def watched_model(path: Path, robot: str = "", period: float = 1e-9) -> ArmModel
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     """A robot file of the user: a UR5e with another name."""
-    text = config_file("robots", "ur5e.yaml").read_text()
-    assert "name: ur5e" in text
     path = tmp_path / "arms" / "mine.yaml"
     path.parent.mkdir()
-    path.write_text(text.replace("name: ur5e", "name: mine"))
+    path.write_text(
+        config_file("robots", "ur5e.yaml").read_text().replace("name: ur5e", "name: mine")
+    )
     return path
 
 
-def test_the_robot_file_of_a_model_may_be_moved(own: Path, tmp_path: Path) -> None:
-    model = tmp_path / "model.yaml"
-    save_model(replace(known_model(), robot=str(own)), model)
-    assert watched_model(model).robot.name == "mine"
-    copy = tmp_path / "copy.yaml"
-    shutil.copy(own, copy)
-    assert watched_model(model, str(copy)).robot.name == "mine"
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A model of a UR5e."""
+    save_model(known_model(), tmp_path / "model.yaml")
+    return tmp_path / "model.yaml"
+
+
+def test_the_robot_file_of_a_model_may_be_moved(own: Path, path: Path) -> None:
+    save_model(replace(known_model(), robot=str(own)), path)
+    copy = Path(shutil.copy(own, path.parent / "copy.yaml"))
+    assert [watched_model(path, each).robot.name for each in ("", str(copy))] == ["mine"] * 2
     own.unlink()
-    assert watched_model(model, str(copy)).robot.name == "mine"
+    assert watched_model(path, str(copy)).robot.name == "mine"
 
 
-def test_a_model_of_another_arm_is_refused(own: Path, tmp_path: Path) -> None:
-    model = tmp_path / "model.yaml"
-    save_model(known_model(), model)
+def test_a_replaced_file_is_read_once_and_one_of_another_arm_is_reported_and_not_used(
+    own: Path, path: Path
+) -> None:
     with pytest.raises(WrongRobotError, match="is a model of ur5e, not of mine"):
-        watched_model(model, str(own))
-
-
-def test_a_replaced_file_is_read_once(tmp_path: Path) -> None:
-    path = tmp_path / "model.yaml"
-    save_model(known_model(), path)
-    watched = watched_model(path)
+        watched_model(path, str(own))
+    never, watched = watched_model(path, period=0.0), watched_model(path)
     assert watched.load_if_changed() is None
     save_model(known_model(standby=31.0), path)
     model = watched.load_if_changed()
     assert model is not None
     assert model.bus.standby == 31.0
     assert watched.load_if_changed() is None
-
-
-def test_a_changed_file_of_another_arm_is_reported_and_not_used(own: Path, tmp_path: Path) -> None:
-    path = tmp_path / "model.yaml"
-    save_model(known_model(), path)
-    watched = watched_model(path)
+    assert never.load_if_changed() is None
     save_model(replace(known_model(), robot=str(own)), path)
     assert watched.load_if_changed() is None
     assert "not of ur5e" in str(watched.problem)
@@ -74,11 +68,3 @@ def test_a_changed_file_of_another_arm_is_reported_and_not_used(own: Path, tmp_p
     save_model(known_model(), path)
     assert watched.load_if_changed() is not None
     assert watched.problem is None
-
-
-def test_a_period_of_zero_never_looks(tmp_path: Path) -> None:
-    path = tmp_path / "model.yaml"
-    save_model(known_model(), path)
-    watched = watched_model(path, period=0.0)
-    save_model(known_model(standby=31.0), path)
-    assert watched.load_if_changed() is None

@@ -7,7 +7,6 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.cycles import Cycle
@@ -35,7 +34,7 @@ from ur_energy_model.telemetry.bag.message_encoder import (
 )
 from ur_energy_model.telemetry.bag.metadata import custom_of_info
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.samples import Telemetry, time_blocks
+from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.telemetry.source import Decimator
 from ur_energy_model.typing import Array, Progress
 
@@ -150,72 +149,41 @@ def write_energy_bag(
         UrEnergyError: the recording or the model cannot be used.
         OSError: the disk fails.
     """
-    writer = _EnergyBag(model, model_path, rate, same_arm)
-    writer.write(recording, bag, bag.name if name is None else name, progress)
+    cycles: list[Cycle] = []
+    options = LiveOptions(same_arm=same_arm)
+    robot, batches = load_robot(model.robot), iterate_bag(recording, LIVE_FIELDS)
+    first = next(batches)
+    info, stamps = first.info, StampRule()
+    joints = [info.tf_prefix + joint for joint in robot.joint_names]
+    messages = EnergyMessages(joints, model_path, info.namespace)
+    estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
+    publishing, summarising = Decimator(rate), Decimator(SUMMARY_RATE)
+    custom = custom_of_info(info, (), host_clock=first.stamp is not None)
+    stamp, due = 0, True
 
-
-class _EnergyBag:
-    """One pass of the live estimator over a recording."""
-
-    def __init__(self, model: EnergyModel, model_path: str, rate: float, same_arm: bool) -> None:
-        self._model, self._robot = model, load_robot(model.robot)
-        self._model_path = model_path
-        self._period, self._same_arm = 1.0 / rate, same_arm
-        self._publishing, self._summarising = Decimator(rate), Decimator(SUMMARY_RATE)
-        self._cycles: list[Cycle] = []
-        self._stamp = 0
-        self._unpublished = False
-
-    def write(self, recording: Path, bag: Path, name: str, progress: Progress | None) -> None:
-        """Write the bag."""
-        batches = iterate_bag(recording, LIVE_FIELDS)
-        first = next(batches)
-        info = first.info
-        joints = [info.tf_prefix + joint for joint in self._robot.joint_names]
-        self._messages = EnergyMessages(joints, self._model_path, info.namespace)
-        stamps = StampRule()
-        custom = custom_of_info(info, (), host_clock=first.stamp is not None)
-        estimator = LiveEstimator(
-            self._model,
-            self._robot,
-            LiveOptions(same_arm=self._same_arm),
-            on_cycle=self._cycles.append,
-        )
-        with MessageBag(bag, name, custom) as out:
-            for batch in chain([first], batches):
-                self._read(estimator, batch, stamps.stamps(batch), out)
-                if progress is not None:
-                    progress(float("nan"), f"writing energies: {estimator.samples} samples")
-            if self._unpublished:  # the last samples may not fill a period
-                self._publish(estimator)
-            out.write(self._messages.take())
-
-    def _read(
-        self,
-        estimator: LiveEstimator,
-        batch: Telemetry,
-        stamp: NDArray[np.int64],
-        out: MessageBag,
-    ) -> None:
-        for rows in time_blocks(batch.time, self._period):
-            estimator.update(batch.cut(rows))
-            self._stamp = int(stamp[rows.stop - 1])
-            self._unpublished = True
-            if self._publishing.due(float(batch.time[rows.stop - 1])):
-                self._publish(estimator)
-            if len(self._messages) >= CHUNK_MESSAGES:
-                out.write(self._messages.take())
-
-    def _publish(self, estimator: LiveEstimator) -> None:
-        self._unpublished = False
+    def publish() -> None:
         snapshot = estimator.snapshot()
         if snapshot is None:
             return
-        self._messages.keep(snapshot, self._stamp)
-        if self._summarising.due(snapshot.time):
-            summary = estimator.snapshot("summary")
-            if summary is not None:
-                self._messages.keep_summary(summary, self._stamp)
-        for cycle in self._cycles:
-            self._messages.keep_cycle(cycle, snapshot, self._stamp)
-        self._cycles.clear()
+        messages.keep(snapshot, stamp)
+        if summarising.due(snapshot.time) and (summary := estimator.snapshot("summary")):
+            messages.keep_summary(summary, stamp)
+        for cycle in cycles:
+            messages.keep_cycle(cycle, snapshot, stamp)
+        cycles.clear()
+
+    with MessageBag(bag, bag.name if name is None else name, custom) as out:
+        for batch in chain([first], batches):
+            host = stamps.stamps(batch)
+            for rows in time_blocks(batch.time, 1.0 / rate):
+                estimator.update(batch.cut(rows))
+                stamp = int(host[rows.stop - 1])
+                if due := publishing.due(float(batch.time[rows.stop - 1])):
+                    publish()
+                if len(messages) >= CHUNK_MESSAGES:
+                    out.write(messages.take())
+            if progress is not None:
+                progress(float("nan"), f"writing energies: {estimator.samples} samples")
+        if not due:  # the last samples may not fill a period
+            publish()
+        out.write(messages.take())

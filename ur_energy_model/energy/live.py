@@ -17,7 +17,6 @@ from ur_energy_model.energy.cycles import (
     CycleCounter,
     CycleDetector,
     CycleLog,
-    Mark,
     Marks,
     Trigger,
 )
@@ -133,21 +132,11 @@ def code_of(samples: Telemetry, name: str, row: int = -1) -> int | None:
     return int(value) if math.isfinite(value) else None
 
 
-@dataclass
 class ResidualMonitor:
-    """Model minus measured bus power, with a drift alarm on its mean.
+    """Model minus measured bus power, with an alarm [W] on its mean over a time constant [s]."""
 
-    Attributes:
-        alarm: mean residual that raises the alarm [W].
-        time_constant: of the mean [s].
-    """
-
-    alarm: float = 5.0
-    time_constant: float = 60.0
-    statistics: RunningMean = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.statistics = RunningMean(self.time_constant)
+    def __init__(self, alarm: float, time_constant: float) -> None:
+        self.alarm, self.statistics = alarm, RunningMean(time_constant)
 
     def update(self, table: PowerTable, channels: Channels) -> None:
         """Include powers while brakes are released, if the bus power is measured."""
@@ -163,7 +152,7 @@ class ResidualMonitor:
     @property
     def drifting(self) -> bool:
         """Whether the mean residual exceeds the alarm, after at least one time constant."""
-        settled = self.statistics.elapsed >= self.time_constant
+        settled = self.statistics.elapsed >= self.statistics.time_constant
         return settled and abs(self.statistics.mean) > self.alarm
 
 
@@ -293,8 +282,11 @@ class LiveEstimator:
             self.use_model(self._given)
         if serial is not None and serial != self._counters.serial:
             self._process()
-            if self._counters.bind(serial):
-                self._begin_another_arm()
+            if self._counters.bind(serial):  # the session of the arm before is over
+                refused, model = self.refused, self.calculator.model
+                self.calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
+                self.calculator.refused = refused
+                self._begin_arm(self._detector.trigger, self._cycle.number)
         self._pending.append(batch)
         waited = float(batch.time[-1]) - float(self._pending[0].time[0])
         if not 0.0 <= waited < PROCESS_AFTER or len(self._pending) >= MOST_PENDING:
@@ -400,8 +392,14 @@ class LiveEstimator:
         calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
         calculator.continue_from(self.calculator)
         self.calculator = calculator
-        if calculator.channels.names != self.channels.names:
-            self._change_channels(calculator.channels)
+        if (channels := calculator.channels).names != self.channels.names:
+            names, self.channels = self.channels.names, channels
+            self._counters.change_channels(channels)
+            self._cycle.change_channels(lambda old: channels.convert(old, names))
+            self._shown.clear()
+            if self._last is not None:
+                power = np.zeros((len(self._last.power), len(channels)))
+                self._last = replace(self._last, power=power)
         self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
 
     def set_options(self, options: LiveOptions) -> None:
@@ -415,7 +413,7 @@ class LiveEstimator:
         )
         self.calculator.set_options(power)
         self.residual.alarm = options.drift_alarm
-        self.residual.time_constant = self.residual.statistics.time_constant = options.drift_time
+        self.residual.statistics.time_constant = options.drift_time
 
     def prepare_save(self) -> Callable[[], None]:
         """Take the counters to save; returns a function that writes them and needs no lock."""
@@ -435,24 +433,6 @@ class LiveEstimator:
             self._log.write()
         self._counters.close()
 
-    def _begin_another_arm(self) -> None:
-        """Forget the session of the arm that was counted before."""
-        refused, calculator = self.refused, self.calculator
-        self.calculator = EnergyCalculator(calculator.model, calculator.robot, self.options.power)
-        self.calculator.refused = refused
-        self._begin_arm(self._detector.trigger, self._cycle.number)
-
-    def _change_channels(self, channels: Channels) -> None:
-        """Convert all counters for a model with other parameter errors."""
-        names = self.channels.names
-        self._counters.change_channels(channels)
-        self._cycle.change_channels(lambda old: channels.convert(old, names))
-        self._shown.clear()
-        if self._last is not None:
-            power = np.zeros((len(self._last.power), len(channels)))
-            self._last = replace(self._last, power=power)
-        self.channels = channels
-
     def _process(self, ends: Sequence[int] = ()) -> list[Snapshot]:
         """Process the pending samples; states after samples of the last batch, see `snapshots`."""
         if not self._pending:
@@ -465,33 +445,27 @@ class LiveEstimator:
         self.residual.update(table, self.channels)
         self._controller_energy.update(table.samples)
         self.samples += len(table.samples)
-        self._last = table
+        self._last, found = table, list[Snapshot]()
+        time, total = table.samples.time, self.channels.arm["total"]
         complete = len(table.samples) == len(batch)
-        return self._integrate(table, [before + end for end in ends] if complete else [])
-
-    def _integrate(self, table: PowerTable, ends: Sequence[int]) -> list[Snapshot]:
-        """Integrate energies, cycle by cycle; states after numbers of samples."""
-        time, found = table.samples.time, list[Snapshot]()
+        stops = {before + end for end in ends} if complete else set[int]()
         marks = self._detector.find(table.samples)
-        total = self.channels.arm["total"]
-        for part, correction in table.parts((*marks, *ends)):
+        for part, correction in table.parts((*marks, *stops)):
             if part.start in marks:
-                self._mark(float(time[part.start]), marks[part.start])
+                lifetime, mark = self._counters.lifetime, marks[part.start]
+                for done in self._cycle.mark(float(time[part.start]), lifetime, mark):
+                    self.cycles.append(done)
+                    if self._log is not None:
+                        self._log.append(done, self.channels, utc_now())
+                    if self._on_cycle is not None:
+                        self._on_cycle(done)
             if correction is not None:
                 self._counters.correct(correction)
             self._counters.integrate(time[part], table.steps.cut(part), table.power[part])
             self._cycle.observe(float(table.power[part, total].max()))
-            if part.stop in ends:
+            if part.stop in stops:
                 self._counters.note_highest()
                 found.append(self._snapshot(table, part.stop - 1, "live"))
         if self._on_powers is not None:
             self._on_powers(table, marks)
         return found
-
-    def _mark(self, time: float, mark: Mark) -> None:
-        for done in self._cycle.mark(time, self._counters.lifetime, mark):
-            self.cycles.append(done)
-            if self._log is not None:
-                self._log.append(done, self.channels, utc_now())
-            if self._on_cycle is not None:
-                self._on_cycle(done)

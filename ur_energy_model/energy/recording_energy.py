@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -48,14 +48,10 @@ from ur_energy_model.typing import Array, Progress
 # Energies of a recording: per joint, whole arm, by state, beside the measured bus energy.
 
 
-@dataclass(frozen=True)
-class SessionStandby:
-    """Standby power of a session.
+class SessionStandby(NamedTuple):
+    """Standby power of a session [W], and the settled standstill in its average [s].
 
-    Attributes:
-        anchored: whether it was measured at standstill; else it is the model's.
-        power, std: W.
-        still_seconds: settled standstill in the average [s].
+    It is anchored where it was measured at standstill; else it is the model's.
     """
 
     anchored: bool
@@ -131,18 +127,16 @@ class EnergySummary(JointEnergies):
             **self.energy_json(joints, total),
             "bus_energy": self.bus,
             "states": {
-                state.name.lower(): {
-                    "time": self.state_time[state],
-                    "energy": self.state_energy[state],
-                }
-                for state in ArmState
+                state.name.lower(): {"time": time, "energy": self.state_energy[state]}
+                for state, time in self.state_time.items()
             },
-            "session": {
-                "anchored": self.session.anchored,
-                "standby": self.session.power,
-                "standby_std": self.session.std,
-                "still_seconds": self.session.still_seconds,
-            },
+            "session": dict(
+                zip(
+                    ("anchored", "standby", "standby_std", "still_seconds"),
+                    self.session,
+                    strict=True,
+                )
+            ),
             "warnings": self.warnings,
             "serials": dict(self.serials),
         }
@@ -277,18 +271,14 @@ class PowerCsv:
             meter: that has integrated it last.
         """
         channels, power = self._channels, table.power
-        arm = channels.arm
-        n_errors = channels.errors[1]
-        total = power[:, arm["total"]]
+        arm, total = channels.arm, power[:, channels.arm["total"]]
         columns = np.column_stack(
             [
                 table.samples.time,
                 power[:, : arm["total"]],
-                power[:, arm["driver"]],
-                power[:, arm["standby"]],
-                power[:, arm["regeneration"]],
+                power[:, [arm[name] for name in ("driver", "standby", "regeneration")]],
                 total,
-                np.linalg.norm(power[:, -n_errors:], axis=1),
+                channels.deviations_of_total(power),
                 energy_at(table.steps.bridged, total, meter.reading.net[arm["total"]]),
                 power[:, arm["bus"]] if table.bus_measured else np.full(len(total), np.nan),
             ]
@@ -423,18 +413,12 @@ def estimate_energy(
     found = summarise(calculator, meter, bus_complete)
     if warning is None and not same_arm:
         session = calculator.model_in_session().session
-        warning = doubt_about_arm(model, info, session, _misfits(found))
+        misfits, bus, half = [], found.bus, CONFIDENCE * found.supply_std
+        if bus is not None and abs(found.supply - bus) > _CONTRADICTION * found.supply_std:
+            measured = f"{bus:.0f} J were measured at the supply"
+            misfits = [f"{measured}, {found.supply:.0f} ± {half:.0f} J modelled"]
+        warning = doubt_about_arm(model, info, session, misfits)
     warnings = () if warning is None else (warning,)
     return replace(
         found, warnings=(*warnings, *repetition(found.repeated)), serials=serials(model, info)
     )
-
-
-def _misfits(found: EnergySummary) -> list[str]:
-    """In words, where the measured energy at the supply contradicts the modelled one."""
-    if found.bus is None or abs(found.supply - found.bus) <= _CONTRADICTION * found.supply_std:
-        return []
-    half = CONFIDENCE * found.supply_std
-    return [
-        f"{found.bus:.0f} J were measured at the supply, {found.supply:.0f} ± {half:.0f} J modelled"
-    ]

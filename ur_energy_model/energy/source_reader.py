@@ -29,6 +29,14 @@ class SourceReader:
         loop: open a recorded source again when it ends.
         on_end: called in the thread when a recorded source has ended.
         clock: that a live source stamps with; its corrections are added to the stamps.
+
+    Attributes:
+        info: robot and recording, None before the source was opened.
+        problem: why the source cannot be read now, None while it can.
+        failure: the error that ended the thread.
+        ended: whether a recorded source has no more samples.
+        attempts: number of times the source was opened.
+        samples: number of samples read.
     """
 
     def __init__(
@@ -40,27 +48,16 @@ class SourceReader:
         on_end: Callable[[], None] = lambda: None,
         clock: HostClock | None = None,
     ) -> None:
-        self._open_source = open_source
-        self._consume = consume
-        self._loop = loop
-        self._on_end = on_end
-        self._clock = clock
+        self._open_source, self._consume = open_source, consume
+        self._loop, self._on_end, self._clock = loop, on_end, clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry reader", daemon=True)
         self.info: RecordingInfo | None = None
-        """Robot and recording, None before the source was opened."""
         self.problem: str | None = None
-        """Why the source cannot be read now, None while it can."""
         self.failure: BaseException | None = None
-        """The error that ended the thread."""
-        self.ended = False
-        """Whether a recorded source has no more samples."""
+        self.ended, self.attempts, self.samples = False, 0, 0
         self._source: TelemetrySource | None = None
         self._final: LinkStatus | None = None
-        self.attempts = 0
-        """Number of times the source was opened."""
-        self.samples = 0
-        """Number of samples read."""
 
     @property
     def reconnects(self) -> int:

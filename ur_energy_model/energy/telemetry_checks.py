@@ -68,24 +68,17 @@ def rated_limits(robot: RobotDescription) -> PlausibleRanges:
     torque = np.where(unknown, TORQUE, _TORQUE_MARGIN * robot.max_torque)
     speed = _SPEED_MARGIN * robot.max_velocity
     acceleration = np.maximum(ACCELERATION, 10 * robot.max_acceleration)
-    joint_limits = {
-        "actual_q": position,
-        "target_q": position,
-        "actual_qd": speed,
-        "target_qd": speed,
+    highest = {
+        **dict.fromkeys(("actual_q", "target_q"), position),
+        **dict.fromkeys(("actual_qd", "target_qd"), speed),
         "target_qdd": acceleration,
-        "target_moment": torque,
-        "actual_current_as_torque": torque,
-        "actual_current": current,
-        "target_current": current,
-        "joint_control_output": current,
+        **dict.fromkeys(("target_moment", "actual_current_as_torque"), torque),
+        **dict.fromkeys(("actual_current", "target_current", "joint_control_output"), current),
     }
-    voltage = max(80.0, 1.7 * robot.nominal_voltage)
-    supply = {
-        name: (np.array([-1.0]), np.array([voltage]))
-        for name in ("actual_joint_voltage", "actual_main_voltage", "actual_robot_voltage")
-    }
-    return {**ANY_ARM, **supply, **{name: (-high, high) for name, high in joint_limits.items()}}
+    supply = (np.array([-1.0]), np.array([max(80.0, 1.7 * robot.nominal_voltage)]))
+    names = ("actual_joint_voltage", "actual_main_voltage", "actual_robot_voltage")
+    limits = {name: (-high, high) for name, high in highest.items()}
+    return {**ANY_ARM, **dict.fromkeys(names, supply), **limits}
 
 
 # Operating conditions that the robot reports: payload, speed scaling, joint temperatures.
@@ -153,25 +146,22 @@ class OperatingConditions:
             yield rows, self.setup
 
     def _take_payload(self, columns: Mapping[str, Array], row: int) -> None:
+        """Take over the payload that is set in the controller at a sample."""
         mass, center = columns["payload"][row], columns["payload_cog"][row]
         known = self.setup.payload
-        if mass != known.mass or (mass and not np.array_equal(center, known.center_of_mass)):
-            self._set_payload(payload_at(columns, row))
+        if mass == known.mass and (not mass or np.array_equal(center, known.center_of_mass)):
+            return
+        tensor = np.zeros((3, 3))
+        if "payload_inertia" in columns:
+            xx, yy, zz, xy, xz, yz = columns["payload_inertia"][row]
+            entered = tensor_of(np.array([xx, xy, yy, xz, yz, zz]))
+            # Users may enter anything; an impossible body counts as a point mass.
+            tensor = entered if np.linalg.eigvalsh(entered).min() >= 0 else tensor
+        self._set_payload(Payload(float(mass), np.array(center), tensor))
 
     def _set_payload(self, payload: Payload) -> None:
         self._payload_known = True
         self.setup = Setup(self.setup.gravity, payload)
-
-
-def payload_at(columns: Mapping[str, Array], row: int) -> Payload:
-    """The payload set in the controller at a sample."""
-    tensor = np.zeros((3, 3))
-    if "payload_inertia" in columns:
-        xx, yy, zz, xy, xz, yz = columns["payload_inertia"][row]
-        entered = tensor_of(np.array([xx, xy, yy, xz, yz, zz]))
-        # Users may enter anything; an impossible body counts as a point mass.
-        tensor = entered if np.linalg.eigvalsh(entered).min() >= 0 else tensor
-    return Payload(float(columns["payload"][row]), np.array(columns["payload_cog"][row]), tensor)
 
 
 # Samples that energy can be computed from: values that are finite and possible for the arm.
@@ -235,8 +225,9 @@ class UsableSamples:
         """Fields to check between time and currents; limits and optional ones of all values."""
         key = current is None, tuple(columns)
         if key not in self._layouts:
-            required = (*ALWAYS, *(MOTION if current is None else ()))
-            optional = (*OPTIONAL, *(MOTION[:1] if current is not None else ()))
+            required, optional = ALWAYS, (*OPTIONAL, MOTION[0])
+            if current is None:
+                required, optional = (*ALWAYS, *MOTION), OPTIONAL
             names = [name for name in (*required, *optional) if name in columns]
             widths = {"timestamp": 1, **{name: columns[name][:1].size for name in names}}
             if current is not None:

@@ -317,12 +317,12 @@ class EstimatorNode(ManagedNode):
 
     def _publish(self, snapshot: Snapshot) -> None:
         """Publish the topics of publish_rate."""
+        if self._clock_topic is not None:
+            self._clock_topic.publish(Clock(clock=self._now()))
         self._energy.publish_total(snapshot)
         self._health.published += 1
         if self._stamp is not None and self.parameters.source == "rtde":
             self._health.record_publication(self._stamp)
-        if self._clock_topic is not None:
-            self._clock_topic.publish(Clock(clock=self._now()))
         self._energy.publish_live(snapshot, self._now, self._estimator().calculator.joint_positions)
 
     def _report(self) -> None:
