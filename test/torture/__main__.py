@@ -16,12 +16,10 @@ FAMILIES = (
 def load(name: str) -> Family:
     """A family of faults, from the module of its name."""
     module = importlib.import_module(f"test.torture.{'files' if name == 'bags' else name}")
-    family = module.BAGS if name == "bags" else module.FAMILY
-    assert isinstance(family, Family)
-    return family
+    return module.BAGS if name == "bags" else module.FAMILY
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Run the families; returns 1 if any case failed."""
     parser = argparse.ArgumentParser(prog="python -m test.torture", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of all random numbers (default: 0)")
@@ -30,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--only", choices=FAMILIES, action="append", help="run only this family")
     parser.add_argument("--case", type=int, help="run only the case of this number")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     families = [load(name) for name in options.only or FAMILIES]
     results = run_families(families, options.seed, 60.0 * options.minutes, options.case)
     return report(results, options.seed)

@@ -9,22 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import numpy as np
-
 from test.torture.harness import PATIENCE, Case, Family, Verdict
-from test.torture.subjects import (
-    Recorded,
-    check_counts,
-    check_recording,
-    end_node,
-    no_ros,
-    readable_times,
-    ros_client,
-    start_node,
-    start_recording,
-    stop_recording,
-    summary,
-)
+from test.torture.subjects import RATE, Subject, no_ros, ros_client
 
 DURATION = 5.0
 NO_MOUNT = "file systems cannot be mounted here (needs root): full and read-only disks"
@@ -50,36 +36,15 @@ def _quietly(*command: str) -> bool:
     return False
 
 
+def _remount(disk: Path, mode: str) -> None:
+    _quietly("mount", "-o", f"remount,{mode}", str(disk))
+
+
 def _fill(disk: Path) -> None:
     """Use the last byte of a disk."""
     with suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
         while file.write(bytes(4096)):
             pass
-
-
-def _free(disk: Path) -> None:
-    with suppress(OSError):
-        (disk / "filler").unlink()
-
-
-def _remount(mode: str) -> Callable[[Path], None]:
-    def remount(disk: Path) -> None:
-        _quietly("mount", "-o", f"remount,{mode}", str(disk))
-
-    return remount
-
-
-def _delete(disk: Path) -> None:
-    shutil.rmtree(disk / "parent" / "bag", ignore_errors=True)
-
-
-def _delete_parent(disk: Path) -> None:
-    shutil.rmtree(disk / "parent", ignore_errors=True)
-
-
-def _rename(disk: Path) -> None:
-    with suppress(OSError):
-        (disk / "parent" / "bag").rename(disk / "parent" / "other")
 
 
 def _replace(disk: Path) -> None:
@@ -88,19 +53,28 @@ def _replace(disk: Path) -> None:
         path.with_suffix(".new").replace(path)
 
 
-def _nothing(disk: Path) -> None:
-    """The disk recovers by nothing."""
-
-
-FAULTS: dict[str, tuple[Callable[[Path], None], Callable[[Path], None], bool]] = {
-    "full for good": (_fill, _nothing, True),
-    "full for a while": (_fill, _free, True),
-    "read-only for good": (_remount("ro"), _nothing, True),
-    "read-only for a while": (_remount("ro"), _remount("rw"), True),
-    "bag deleted": (_delete, _nothing, False),
-    "parent deleted": (_delete_parent, _nothing, False),
-    "bag renamed": (_rename, _nothing, False),
-    "file replaced": (_replace, _nothing, False),
+Action = Callable[[Path], object]
+FAULTS: dict[str, tuple[Action, Action | None, bool]] = {
+    "full for good": (_fill, None, True),
+    "full for a while": (_fill, lambda disk: (disk / "filler").unlink(missing_ok=True), True),
+    "read-only for good": (lambda disk: _remount(disk, "ro"), None, True),
+    "read-only for a while": (
+        lambda disk: _remount(disk, "ro"),
+        lambda disk: _remount(disk, "rw"),
+        True,
+    ),
+    "bag deleted": (
+        lambda disk: shutil.rmtree(disk / "parent/bag", ignore_errors=True),
+        None,
+        False,
+    ),
+    "parent deleted": (
+        lambda disk: shutil.rmtree(disk / "parent", ignore_errors=True),
+        None,
+        False,
+    ),
+    "bag renamed": (lambda disk: (disk / "parent/bag").rename(disk / "parent/other"), None, False),
+    "file replaced": (_replace, None, False),
 }
 """What happens to a disk, how it recovers, and whether that needs a disk of its own."""
 SUBJECTS = ("record", "record", "logger", "estimator")
@@ -108,118 +82,73 @@ SUBJECTS = ("record", "record", "logger", "estimator")
 
 def run(case: Case) -> Verdict:
     """One fault of the disk under one program; they take turns."""
-    name = list(FAULTS)[case.number % len(FAULTS)]
-    subject = SUBJECTS[(case.number + case.number // len(FAULTS)) % len(SUBJECTS)]
-    if subject != "record" and not FAULTS[name][2]:
-        name = "full for a while" if case.number % 2 else "full for good"
-    _, _, own = FAULTS[name]
-    verdict = Verdict(f"{subject}: {name}")
-    if subject != "record" and no_ros():
-        verdict.skipped = no_ros()
+    fault = list(FAULTS)[case.number % len(FAULTS)]
+    name = SUBJECTS[(case.number + case.number // len(FAULTS)) % len(SUBJECTS)]
+    if name != "record" and not FAULTS[fault][2]:
+        fault = "full for a while" if case.number % 2 else "full for good"
+    verdict = Verdict(f"{name}: {fault}", skipped="" if name == "record" else no_ros())
+    if verdict.skipped:
         return verdict
-    if not own:
+    if not FAULTS[fault][2]:
         (case.folder / "disk").mkdir()
-        _run(case, verdict, subject, name, case.folder / "disk")
+        _run(case, verdict, name, fault, case.folder / "disk")
         return verdict
     with small_disk(case.folder, case.random.randint(1500, 4000)) as disk:
         if disk is None:
             verdict.skipped = NO_MOUNT
         else:
-            _run(case, verdict, subject, name, disk)
+            _run(case, verdict, name, fault, disk)
     return verdict
 
 
-def _run(case: Case, verdict: Verdict, subject: str, name: str, disk: Path) -> None:
-    check = {"record": _record, "logger": _logger, "estimator": _estimator}[subject]
-    (disk / "parent").mkdir()
-    check(case, verdict, name, disk)
-
-
-def _record(case: Case, verdict: Verdict, name: str, disk: Path) -> None:
-    fault, recovery, _ = FAULTS[name]
-    bag = disk / "parent" / "bag"
-    recording = start_recording(
-        case.around, case.around.host, case.folder, "--duration", str(DURATION), "-o", str(bag)
+def _run(case: Case, verdict: Verdict, name: str, fault: str, disk: Path) -> None:
+    strike, recover, _ = FAULTS[fault]
+    folder, random = disk / "parent", case.random
+    folder.mkdir()
+    if name == "estimator" and random.random() < 0.3:
+        strike(disk)  # at the start already
+    paths = {
+        "logger": {"bag_directory": str(folder)},
+        "estimator": {"state_file": str(folder / "state.json")},
+    }.get(name, {})
+    subject = Subject(
+        case, verdict, name, case.around.host, seconds=DURATION, output=folder / "bag", **paths
     )
-    _wait_until(lambda: bag.is_dir() or not recording.running)
-    recording.wait(case.random.uniform(0.2, 3.0))
-    fault(disk)
-    recording.wait(case.random.uniform(0.5, 2.0))
-    recovery(disk)
-    recording.finish(PATIENCE)
-    verdict.seconds = time.monotonic() - recording.began
-    recording.judge(verdict, (0, 1, 3))
-    told = summary(recording.output)
-    if not verdict.expect(told is not None, "no summary was printed") or told is None:
-        return
-    _remount("rw")(disk)
-    parts = [readable_times(path) for path in (bag, bag.with_name("other")) if path.is_dir()]
-    largest = max(parts, key=len, default=np.zeros(0))
-    check_counts(verdict, Recorded.of(largest, told))
-    whole = round(DURATION * 500.0)
-    accounted = int(told["samples"]) + int(told["lost"])
-    verdict.expect(
-        accounted >= 0.8 * whole or recording.finish(0.0) != 0,
-        f"{accounted} of {whole} samples are accounted for, with exit code 0",
-    )
-
-
-def _logger(case: Case, verdict: Verdict, name: str, disk: Path) -> None:
-    fault, recovery, _ = FAULTS[name]
-    folder = disk / "parent"
-    environment = case.around.ros_environment()
-    logger = start_node(
-        case,
-        "logger",
-        environment,
-        robot_ip=case.around.host,
-        bag_directory=str(folder),
-        record=True,
-    )
-    _wait_until(lambda: any(folder.glob("*")) or not logger.running)
-    logger.wait(case.random.uniform(0.5, 2.0))
-    fault(disk)
-    logger.wait(case.random.uniform(2.0, 4.0))
-    recovery(disk)
+    process = subject.process
+    if name == "estimator":
+        process.wait(random.uniform(3.0, 5.0))
+    else:
+        end = time.monotonic() + PATIENCE
+        while process.running and not any(folder.glob("*")) and time.monotonic() < end:
+            time.sleep(0.05)
+        process.wait(random.uniform(0.2, 3.0))
+    with suppress(OSError):
+        strike(disk)
+    if name == "estimator":
+        with ros_client(subject.environment) as client:
+            client.call("/estimator/reset_energy")  # writes the counters at once
+    process.wait(random.uniform(0.5, 2.0) if name == "record" else random.uniform(2.0, 4.0))
+    if recover is not None:
+        with suppress(OSError):
+            recover(disk)
     before = _size(folder)
-    logger.wait(8.0)
-    verdict.expect(logger.running, "the logger ended by itself")
-    if recovery is not _nothing:
+    process.wait({"record": PATIENCE, "logger": 8.0, "estimator": 3.0}[name])
+    if name == "logger" and recover is not None:
         verdict.expect(_size(folder) > before, "recording did not resume on the recovered disk")
-    told = stop_recording(environment)
-    _remount("rw")(disk)
-    check_recording(case, verdict, told)
-    end_node(case, logger, verdict, (0, 1))
-
-
-def _estimator(case: Case, verdict: Verdict, name: str, disk: Path) -> None:
-    fault, recovery, _ = FAULTS[name]
-    state = disk / "parent" / "state.json"
-    if case.random.random() < 0.3:
-        fault(disk)  # at the start already
-    environment = case.around.ros_environment()
-    estimator = start_node(
-        case, "estimator", environment, robot_ip=case.around.host, state_file=str(state)
+    accounted = subject.conclude(
+        whole=False,
+        codes=(0, 1) if name == "logger" else None,
+        before_reading=lambda: _remount(disk, "rw"),
     )
-    estimator.wait(case.random.uniform(3.0, 5.0))
-    fault(disk)
-    with ros_client(environment) as client:
-        client.call("/estimator/reset_energy")  # writes the counters at once
-    estimator.wait(case.random.uniform(1.0, 4.0))
-    recovery(disk)
-    estimator.wait(3.0)
-    verdict.expect(estimator.running, "the estimator ended by itself")
-    end_node(case, estimator, verdict)
+    if name == "record":
+        whole, code = round(DURATION * RATE), process.finish()
+        if verdict.expect(accounted is not None, "no summary was printed"):
+            problem = f"{accounted} of {whole} samples are accounted for, with exit code 0"
+            verdict.expect((accounted or 0) >= 0.8 * whole or code != 0, problem)
 
 
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
 
 
 FAMILY = Family("disks", 2.5, run, at_once=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from test.telemetry.bag.bag_files import write_bag
@@ -17,57 +16,59 @@ from test.torture.hostile_files import (
     shifted_csv,
     yaml_file,
 )
-from test.torture.reading import worker_of
+from test.torture.reading import ReadingWorker
 
 SAMPLES = 1500
 BAGS_PER_CASE = 10
 
 
+def _worker(around: Surroundings) -> ReadingWorker:
+    """The worker that all cases share."""
+    if "reading worker" not in around.kept:
+        around.kept["reading worker"] = ReadingWorker(around)
+    return around.kept["reading worker"]
+
+
 def healthy_bag(around: Surroundings) -> Path:
     """A small bag of several chunks."""
     path = around.folder / "healthy_bag"
-    if not path.exists():
-        write_bag(path, make_telemetry(SAMPLES), batch=100)
-    return path
+    return path if path.exists() else write_bag(path, make_telemetry(SAMPLES), batch=100)
 
 
 def run_bags(case: Case) -> Verdict:
     """Damage some bags, one file each; read, iterate and recover them."""
     verdict = Verdict(f"{BAGS_PER_CASE} damaged bags")
-    worker = worker_of(case.around)
     for number in range(BAGS_PER_CASE):
         bag = case.folder / f"bag_{number}"
         shutil.copytree(healthy_bag(case.around), bag)
         file = case.random.choice(sorted(bag.iterdir()))
         file.write_bytes(damaged(file.read_bytes(), case.random))
-        known = len(verdict.problems)
+        found = Verdict(verdict.name)
         for kind in ("bag", "iterate", "events", "recover", "bag"):
-            worker.judge(verdict, kind, bag)
-        for place in range(known, len(verdict.problems)):
-            verdict.problems[place] += f" (bag {number}, {file.name} damaged)"
+            _worker(case.around).judge(found, kind, bag)
+        place = f" (bag {number}, {file.name} damaged)"
+        verdict.problems += [problem + place for problem in found.problems]
+        verdict.weigh(found.memory)
+        verdict.seconds = max(verdict.seconds, found.seconds)
         shutil.rmtree(bag)
     return verdict
 
 
-BAGS = Family("bags", 2.0, run_bags)
-
-
 def run(case: Case) -> Verdict:
     """One hostile file; the kinds take turns."""
-    makers: list[Callable[[], tuple[str, Path]]] = [
-        lambda: yaml_file(case.folder, case.random),
-        lambda: csv_file(case.folder, case.random),
-        lambda: shifted_csv(case.folder, case.random),
-        lambda: mcap_file(case.folder, case.random),
-        lambda: bag_of_bomb(case.folder, case.random, healthy_bag(case.around)),
-    ]
-    kind, path = makers[case.number % len(makers)]()
+    makers = (yaml_file, csv_file, shifted_csv, mcap_file)
+    turn = case.number % (len(makers) + 1)
+    if turn < len(makers):
+        kind, path = makers[turn](case.folder, case.random)
+    else:
+        kind, path = bag_of_bomb(case.folder, case.random, healthy_bag(case.around))
     size = path.stat().st_size if path.is_file() else 0
     verdict = Verdict(f"{path.name} of {size} bytes as {kind}")
-    worker_of(case.around).judge(verdict, kind, path)
+    _worker(case.around).judge(verdict, kind, path)
     if path.is_file():
         path.unlink()
     return verdict
 
 
+BAGS = Family("bags", 2.0, run_bags)
 FAMILY = Family("files", 1.5, run)

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import signal
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 from rosbags.highlevel import AnyReader
 
-from test.torture.harness import PATIENCE, Case, Family, Verdict, Watched
-from test.torture.subjects import (
-    Recorded,
-    check_counts,
-    check_duration,
-    check_recording,
-    end_node,
-    no_ros,
-    readable_times,
-    start_node,
-    start_recording,
-    stop_recording,
-    summary,
-)
+from test.torture.harness import PATIENCE, Case, Family, Verdict
+from test.torture.subjects import Subject, no_ros, readable_times
 
 TARGETS = ("record", "logger", "estimator", "cell")
-DURATION = 5.0
 FLUSHED = 3.0
 """Age of a bag from which samples in it must survive a kill [s]."""
 ALIVE = 3.0
@@ -38,89 +26,55 @@ def run(case: Case) -> Verdict:
     kill = case.number // len(TARGETS) % 2 == 0
     delay = case.random.uniform(0.0, 6.0)
     verdict = Verdict(f"{'SIGKILL' if kill else 'SIGSTOP'} on {target} after {delay:.1f} s")
-    if target != "record" and no_ros():
-        verdict.skipped = no_ros()
+    verdict.skipped = "" if target == "record" else no_ros()
+    if verdict.skipped:
         return verdict
-    (_kill if kill else _stop)(case, verdict, target, delay)
+    subject = Subject(case, verdict, target, case.around.host)
+    if kill:
+        _kill(subject, verdict, delay)
+        if target != "record":
+            _check_state(case, verdict)
+            again = Subject(case, verdict, target, case.around.host)
+            again.process.wait(ALIVE)
+            verdict.expect(again.process.running, "the node did not start again")
+            again.end()
+    else:
+        subject.process.wait(delay)
+        subject.process.send(signal.SIGSTOP)
+        time.sleep(case.random.uniform(0.1, 4.0))
+        subject.process.send(signal.SIGCONT)
+        if target != "record":
+            subject.process.wait(ALIVE)
+        told = subject.conclude(patience=PATIENCE)
+        reported = told is not None or target in ("record", "estimator")
+        verdict.expect(reported, "the logger tells of no recording")
+    _check_state(case, verdict)
     return verdict
 
 
-def _start(case: Case, target: str, environment: dict[str, str] | None = None) -> Watched:
-    if target == "record":
-        return start_recording(
-            case.around, case.around.host, case.folder, "--duration", str(DURATION)
-        )
-    return start_node(case, target, environment, robot_ip=case.around.host)
-
-
-def _kill(case: Case, verdict: Verdict, target: str, delay: float) -> None:
-    victim = _start(case, target)
-    appeared: dict[Path, float] = {}
+def _kill(subject: Subject, verdict: Verdict, delay: float) -> None:
+    """What is left is read by others in order, and has samples unless it is very young."""
+    victim, appeared = subject.process, dict[Path, float]()
     while time.monotonic() - victim.began < delay and victim.running:
-        for bag in _bags(case, target):
+        for bag in subject.bags:
             appeared.setdefault(bag, time.monotonic())
         time.sleep(0.02)
     killed = time.monotonic()
     victim.send(signal.SIGKILL)
-    victim.finish(PATIENCE)
+    victim.finish()
     victim.judge(verdict)
-    for bag in _bags(case, target):
-        problem = _other_reader(bag)
-        verdict.expect(problem is None, f"{bag.name} is not read by rosbags: {problem}")
+    for bag in subject.bags:
+        if (bag / "metadata.yaml").exists():
+            try:
+                with AnyReader([bag]) as reader:
+                    times = [stamp for _, stamp, _ in reader.messages()]
+                problem = "" if times == sorted(times) else "not in order"
+            except Exception as error:  # whatever that reader raises
+                problem = str(error)
+            verdict.expect(not problem, f"{bag.name} is not read by rosbags: {problem}")
         age = killed - appeared.get(bag, killed)
         enough = age < FLUSHED or len(readable_times(bag, recover=True)) > 0
         verdict.expect(enough, f"{bag.name} has nothing readable after {age:.1f} s")
-    _check_state(case, verdict)
-    if target == "record":
-        return
-    again = _start(case, target)
-    again.wait(ALIVE)
-    verdict.expect(again.running, "the node did not start again")
-    end_node(case, again, verdict)
-    _check_state(case, verdict)
-
-
-def _stop(case: Case, verdict: Verdict, target: str, delay: float) -> None:
-    environment = None if target == "record" else case.around.ros_environment()
-    victim = _start(case, target, environment)
-    victim.wait(delay)
-    victim.send(signal.SIGSTOP)
-    time.sleep(case.random.uniform(0.1, 4.0))
-    victim.send(signal.SIGCONT)
-    if target == "record":
-        code = victim.finish(PATIENCE)
-        victim.judge(verdict, (0, 1, 3))
-        summed = summary(victim.output)
-        if summed is not None:
-            recorded = Recorded.of(readable_times(case.folder / "bag"), summed)
-            check_counts(verdict, recorded)
-            check_duration(verdict, recorded, DURATION, code)
-        return
-    victim.wait(ALIVE)
-    verdict.expect(victim.running, "the node ended by itself")
-    if environment is not None and target != "estimator":
-        told = stop_recording(environment, patience=PATIENCE)
-        verdict.expect(told is not None, "the logger tells of no recording")
-        check_recording(case, verdict, told)
-    end_node(case, victim, verdict)
-    _check_state(case, verdict)
-
-
-def _other_reader(bag: Path) -> str | None:
-    """Why another reader does not read a bag in order; None if it does, or nothing is in it yet."""
-    if not (bag / "metadata.yaml").exists():
-        return None
-    try:
-        with AnyReader([bag]) as reader:
-            times = [stamp for _, stamp, _ in reader.messages()]
-    except Exception as error:
-        return str(error)
-    return None if times == sorted(times) else "not in order"
-
-
-def _bags(case: Case, target: str) -> list[Path]:
-    bags = [case.folder / "bag"] if target == "record" else (case.folder / "bags").glob("*")
-    return sorted(bag for bag in bags if bag.is_dir())
 
 
 def _check_state(case: Case, verdict: Verdict) -> None:
@@ -128,9 +82,11 @@ def _check_state(case: Case, verdict: Verdict) -> None:
     path = case.folder / "state.json"
     if path.exists():
         try:
-            json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            verdict.problems.append(f"the state file is damaged: {error}")
+            with closing(sqlite3.connect(path)) as file:
+                found = file.execute("PRAGMA integrity_check").fetchone()[0]
+        except sqlite3.Error as error:
+            found = str(error)
+        verdict.expect(found == "ok", f"the state file is damaged: {found}")
 
 
 FAMILY = Family("kills", 3.0, run, at_once=2)

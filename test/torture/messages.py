@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import time
 from contextlib import ExitStack
 from random import Random
 from typing import Any
 
-from test.torture.harness import PATIENCE, Case, Family, Surroundings, Verdict, Watched
-from test.torture.subjects import (
-    RosClient,
-    hostile_message,
-    message_class,
-    no_ros,
-    ros_client,
-    start_node,
-)
+from test.torture.harness import PATIENCE, Case, Family, Surroundings, Verdict
+from test.torture.subjects import Subject, no_ros, ros_client
 
+FLOATS = (float("nan"), float("inf"), -float("inf"), 1e300, -1e300, 1e-300, 0.0, -1.0, 1e9)
+TEXTS = ("", "x", "\x1b[2J\x07", "x" * 100_000, "shoulder_pan_joint", "\N{SNOWMAN}" * 50, "a\nb")
+LENGTHS = (0, 1, 5, 6, 7, 1000)
+HUGE = 200_000
+_BITS = re.compile(r"(u?)int(\d+)")
+_SEQUENCE = re.compile(r"sequence<([\w/]+)(?:, \d+)?>|([\w/]+)\[\d*\]")
 OWN = ("/parameter_events", "/rosout", "/clock")
 """Topics of ROS itself."""
 MESSAGES_PER_CASE = 6
@@ -25,121 +26,135 @@ PLAN = "trajectory_msgs/msg/JointTrajectory"
 NODES = ("estimator", "logger", "cell", "joint_states estimator")
 
 
-class Subject:
+def message_class(kind: str) -> Any:
+    """Message class of "package/msg/Type"."""
+    package, *_, name = kind.split("/")
+    return getattr(importlib.import_module(f"{package}.msg"), name)
+
+
+def hostile_message(kind: str, random: Random, depth: int = 0) -> Any:
+    """A message of this type whose values are extreme, with lists of any length.
+
+    Half of the plans are right but for their times: they take very long, or have points without
+    end.
+    """
+    if kind == PLAN and random.random() < 0.5:
+        from builtin_interfaces.msg import Duration
+
+        from ur_energy_model.model.robots import load_robot
+
+        point = message_class("trajectory_msgs/msg/JointTrajectoryPoint")
+        seconds = random.choice((3600, 86_400, 2_147_483_647))
+        count = random.choice((2, 3, 20_000))
+        times = [Duration(sec=i * seconds // (count - 1)) for i in range(count)]
+        plan = message_class(PLAN)(joint_names=list(load_robot("ur5e").joint_names))
+        plan.points = [
+            point(positions=[0.1 * random.random()] * 6, time_from_start=time) for time in times
+        ]
+        return plan
+    message = message_class(kind)()
+    for name, field in message.get_fields_and_field_types().items():
+        if random.random() < 0.8:
+            setattr(message, name, _value(field, random, depth, getattr(message, name)))
+    return message
+
+
+def _value(field: str, random: Random, depth: int, known: Any) -> Any:
+    if repeated := _SEQUENCE.fullmatch(field):
+        item = repeated[1] or repeated[2]
+        length = random.choice(LENGTHS if depth == 0 else LENGTHS[:4])
+        if depth == 0 and random.random() < 0.1:
+            length = 5000 if "/" in item or item.startswith("string") else HUGE
+        if repeated[2]:
+            length = len(known)
+        if "float" in item or "double" in item:
+            same, value = random.random() < 0.5, random.choice(FLOATS)
+            return [value if same else random.choice(FLOATS) for _ in range(length)]
+        return [_value(item, random, depth + 1, None) for _ in range(length)]
+    if integer := _BITS.fullmatch(field):
+        bits = int(integer[2])
+        low, high = (0, 2**bits - 1) if integer[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        return random.choice((low, high, 0, 1))
+    if field in ("float", "float32"):
+        return 1e38
+    if field in ("double", "float64"):
+        return random.choice(FLOATS)
+    if field == "boolean":
+        return random.random() < 0.5
+    if field.startswith("string"):
+        return random.choice(TEXTS if depth < 2 else TEXTS[:3])
+    if field == "octet":
+        return bytes([random.randrange(256)])
+    return hostile_message(field, random, depth + 1)
+
+
+class Listener:
     """A node under test, which lives on from case to case, and a client in its domain."""
 
     def __init__(self, case: Case, name: str) -> None:
-        environment = case.around.ros_environment()
-        self.name = name
-        self.node = self._start(case, environment)
+        self.name, self.verdict = name, Verdict(f"the end of {name}")
+        self.subject = Subject(case, self.verdict, name, case.around.host)
         self._held = ExitStack()
-        self.client: RosClient = self._held.enter_context(ros_client(environment))
+        self.client = self._held.enter_context(ros_client(self.subject.environment))
         self.topics: list[tuple[str, str]] = []
         end = time.monotonic() + PATIENCE
         names = {"cell": ("logger", "estimator")}.get(name, (name.split()[-1],))
-        while not self.topics and time.monotonic() < end and self.node.running:
+        while not self.topics and time.monotonic() < end and self.subject.process.running:
             self.client.spin(0.5)
             found = [topic for each in names for topic in self.client.subscribed(each)]
             self.topics = [topic for topic in found if topic[0] not in OWN]
-
-    def _start(self, case: Case, environment: dict[str, str]) -> Watched:
-        if self.name == "joint_states estimator":
-            return start_node(case, "estimator", environment, source="joint_states")
-        return start_node(case, self.name, environment, robot_ip=case.around.host)
 
     def answers(self) -> bool:
         """Whether the node still answers a service call: it is neither dead nor blocked."""
         service = "/logger/mark" if self.name == "logger" else "/estimator/reset_energy"
         end = time.monotonic() + ANSWER_SECONDS
-        while time.monotonic() < end and self.node.running:
+        while time.monotonic() < end and self.subject.process.running:
             if self.client.call(service) is not None:
                 return True
         return False
 
-    def close(self) -> None:
-        """Close the client; the node must have been ended."""
+    def retire(self, verdict: Verdict) -> None:
+        """End the node and the client; problems go to a verdict."""
+        self.subject.end()
         self._held.close()
+        verdict.problems += [f"{self.name}: {problem}" for problem in self.verdict.problems]
 
 
 def run(case: Case) -> Verdict:
     """A few messages to one node; topics take turns."""
-    if no_ros():
-        return Verdict("messages", skipped=no_ros())
     name = NODES[case.number % len(NODES)]
-    subject = _subject(case, name)
-    verdict = Verdict(f"hostile messages to {name}")
-    if not verdict.expect(bool(subject.topics), "the node subscribes to no topic"):
+    verdict = Verdict(f"hostile messages to {name}", skipped=no_ros())
+    if verdict.skipped:
+        return verdict
+    key = f"messages: {name}"
+    listener = case.around.kept.get(key) or Listener(case, name)
+    case.around.kept[key] = listener
+    if not verdict.expect(bool(listener.topics), "the node subscribes to no topic"):
         return verdict
     turn = case.number // len(NODES)
     for number in range(MESSAGES_PER_CASE):
         place = turn * MESSAGES_PER_CASE + number
-        topic, kind = subject.topics[place % len(subject.topics)]
-        message = _message(kind, case.random)
-        subject.client.publish(topic, kind, message)
+        topic, kind = listener.topics[place % len(listener.topics)]
+        message = hostile_message(kind, case.random)
+        listener.client.publish(topic, message)
         began = time.monotonic()
-        alive = subject.answers()
-        verdict.seconds = max(verdict.seconds, time.monotonic() - began)
-        verdict.weigh(subject.node.memory)
-        what = f"{topic}: {str(message)[:200]!r}"
-        if not verdict.expect(alive, f"no answer after {what}"):
-            _retire(case.around, name, subject, verdict)
-            return verdict
+        alive = listener.answers()
+        verdict.time_since(began)
+        verdict.weigh(listener.subject.process.memory)
+        if not verdict.expect(alive, f"no answer after {topic}: {str(message)[:200]!r}"):
+            case.around.kept.pop(key)  # the next case starts another
+            listener.retire(verdict)
+            break
     return verdict
-
-
-def _message(kind: str, random: Random) -> Any:
-    """A hostile message; half of the plans are right but for their times."""
-    if kind == PLAN and random.random() < 0.5:
-        return _endless_plan(random)
-    return hostile_message(kind, random)
-
-
-def _endless_plan(random: Random) -> Any:
-    """A plan of six joints that takes very long, or has points without end."""
-    from builtin_interfaces.msg import Duration
-
-    from ur_energy_model.model.robots import load_robot
-
-    point = message_class("trajectory_msgs/msg/JointTrajectoryPoint")
-    plan = message_class(PLAN)(joint_names=list(load_robot("ur5e").joint_names))
-    seconds = random.choice((3600, 86_400, 2_147_483_647))
-    count = random.choice((2, 3, 20_000))
-    plan.points = [
-        point(
-            positions=[0.1 * random.random()] * 6,
-            time_from_start=Duration(sec=i * seconds // (count - 1)),
-        )
-        for i in range(count)
-    ]
-    return plan
-
-
-def _subject(case: Case, name: str) -> Subject:
-    key = f"messages: {name}"
-    found = case.around.kept.get(key)
-    if not isinstance(found, Subject):
-        found = case.around.kept[key] = Subject(case, name)
-    return found
-
-
-def _retire(around: Surroundings, name: str, subject: Subject, verdict: Verdict) -> None:
-    """End a node; the next case that needs it starts another."""
-    around.kept.pop(f"messages: {name}", None)
-    subject.node.end(PATIENCE)
-    subject.node.judge(verdict, (0,))
-    subject.close()
 
 
 def finish(around: Surroundings) -> Verdict:
     """Every node ends as it should."""
     verdict = Verdict("the end of the nodes")
     for name in NODES:
-        subject = around.kept.get(f"messages: {name}")
-        if isinstance(subject, Subject):
-            known = len(verdict.problems)
-            _retire(around, name, subject, verdict)
-            for place in range(known, len(verdict.problems)):
-                verdict.problems[place] = f"{name}: {verdict.problems[place]}"
+        if listener := around.kept.pop(f"messages: {name}", None):
+            listener.retire(verdict)
+            verdict.weigh(listener.verdict.memory)
     return verdict
 
 

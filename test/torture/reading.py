@@ -10,7 +10,6 @@ import json
 import os
 import resource
 import select
-import signal
 import subprocess
 import sys
 import tempfile
@@ -50,73 +49,61 @@ class ReadingWorker:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._child: subprocess.Popen[str] | None = None
-        around.at_end(self.close)
+        around.at_end(self._close)
 
-    def judge(self, verdict: Verdict, kind: str, path: Path) -> dict[str, Any]:
-        """Read a file as this kind: read or refused in one line, in bounded time and memory."""
+    def judge(self, verdict: Verdict, kind: str, path: Path) -> str:
+        """Read a file as this kind: read or refused in one line, in bounded time and memory.
+
+        Returns:
+            The outcome.
+        """
         answer = self._ask(kind, path)
-        verdict.weigh(answer["memory"])
+        memory, outcome, text = (answer[key] for key in ("memory", "outcome", "text"))
+        verdict.weigh(memory)
         verdict.seconds = max(verdict.seconds, answer["seconds"])
-        text = answer["text"]
-        fine = answer["outcome"] in ("read", "refused")
-        verdict.expect(fine, f"{kind}: {answer['outcome']}: {text[:300]}")
-        if answer["outcome"] == "refused":
+        verdict.expect(outcome in ("read", "refused"), f"{kind}: {outcome}: {text[:300]}")
+        if outcome == "refused":
             one = "\n" not in text and len(text) < LONGEST_TEXT
             verdict.expect(one, f"{kind}: the refusal is not one line: {text[:200]!r}")
             verdict.expect("\x1b" not in text, f"{kind}: the refusal has escape sequences")
-        limit = f"{kind}: {answer['memory']:.0f} MB, limit {MEMORY_LIMIT:.0f} MB"
-        verdict.expect(answer["memory"] < MEMORY_LIMIT, limit)
-        return answer
+        limit = f"{kind}: {memory:.0f} MB, limit {MEMORY_LIMIT:.0f} MB"
+        verdict.expect(memory < MEMORY_LIMIT, limit)
+        return outcome
 
     def _ask(self, kind: str, path: Path) -> dict[str, Any]:
-        child = self._start() if self._child is None else self._child
+        if self._child is None:
+            with (self._around.folder / "reading.txt").open("ab") as errors:
+                self._child = subprocess.Popen(
+                    [sys.executable, "-m", "test.torture.reading"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    text=True,
+                    cwd=ROOT,
+                    env=self._around.environment,
+                )
+            with suppress(OSError):
+                limits = (ADDRESS_SPACE, ADDRESS_SPACE)
+                resource.prlimit(self._child.pid, resource.RLIMIT_AS, limits)
+        child = self._child
         assert child.stdin is not None
         assert child.stdout is not None
-        with suppress(BrokenPipeError):  # told below
+        with suppress(BrokenPipeError):  # reported below
             child.stdin.write(f"{kind} {path}\n")
             child.stdin.flush()
         ready, _, _ = select.select([child.stdout], [], [], LONGEST)
-        line = child.stdout.readline() if ready else ""
-        if line:
+        if ready and (line := child.stdout.readline()):
             return dict(json.loads(line))
         outcome = "the reader crashed" if ready else f"hang: over {LONGEST:g} s"
-        self.close()
+        self._close()
         return {"outcome": outcome, "text": "", "seconds": LONGEST, "memory": 0.0}
 
-    def _start(self) -> subprocess.Popen[str]:
-        errors = (self._around.folder / "reading.txt").open("ab")
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "test.torture.reading"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            cwd=ROOT,
-            env=self._around.environment,
-            start_new_session=True,
-        )
-        errors.close()
-        limits = (ADDRESS_SPACE, ADDRESS_SPACE)
-        with suppress(OSError):
-            resource.prlimit(self._child.pid, resource.RLIMIT_AS, limits)
-        return self._child
-
-    def close(self) -> None:
-        """End the process."""
+    def _close(self) -> None:
         if self._child is not None:
-            with suppress(OSError):
-                os.killpg(self._child.pid, signal.SIGKILL)
+            self._child.kill()
             with suppress(BrokenPipeError):
                 self._child.communicate()
             self._child = None
-
-
-def worker_of(around: Surroundings) -> ReadingWorker:
-    """The worker that all cases share."""
-    worker = around.kept.setdefault("reading worker", None) or ReadingWorker(around)
-    around.kept["reading worker"] = worker
-    assert isinstance(worker, ReadingWorker)
-    return worker
 
 
 def _iterate(path: Path) -> None:
@@ -139,8 +126,7 @@ def _table(path: Path) -> None:
     """Import a table in which each column holds its number, see `hostile_files.shifted_csv`."""
     columns = _import(path)
     for first, name in ((0, "actual_q"), (6, "actual_qd")):
-        expected = 0.1 * np.arange(first, first + 6)
-        if not np.allclose(columns[name], expected, atol=1e-6):
+        if not np.allclose(columns[name], 0.1 * np.arange(first, first + 6), atol=1e-6):
             raise AssertionError(f"values of {name} come from other columns")
 
 
@@ -155,34 +141,26 @@ READERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def read(kind: str, path: Path) -> dict[str, Any]:
-    """Read one file; what happened, with time [s] and peak memory [MB]."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    began = time.monotonic()
-    try:
-        READERS[kind](path)
-        outcome, text = "read", ""
-    except UrEnergyError as error:
-        outcome, text = "refused", str(error)
-    except (Exception, SystemExit) as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        outcome = "traceback"
-        text = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}: {error}"
-    return {
-        "outcome": outcome,
-        "text": text[:2000],
-        "seconds": time.monotonic() - began,
-        "memory": peak_memory(os.getpid()),
-    }
-
-
 def main() -> None:
     """Answer until the input ends."""
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         kind, _, path = line.rstrip("\n").partition(" ")
-        print(json.dumps(read(kind, Path(path))), file=answers, flush=True)
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        began, outcome, text = time.monotonic(), "read", ""
+        try:
+            READERS[kind](Path(path))
+        except UrEnergyError as error:
+            outcome, text = "refused", str(error)
+        except (Exception, SystemExit) as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            file = Path(place.filename).name
+            outcome = "traceback"
+            text = f"{type(error).__name__} in {file}:{place.lineno}: {error}"
+        seconds = time.monotonic() - began
+        answer = {"outcome": outcome, "text": text[:2000], "seconds": seconds}
+        print(json.dumps({**answer, "memory": peak_memory(os.getpid())}), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
-from test.torture.harness import PATIENCE, Case, Family, Surroundings, Verdict, Watched
-from test.torture.network import Cutter, is_data
+from test.torture.harness import Case, Family, Surroundings, Verdict
+from test.torture.network import DATA, RESET, packets
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.rtde.protocol import (
     MAX_FRAME,
@@ -20,92 +20,54 @@ from ur_energy_model.telemetry.rtde.protocol import (
     frame,
 )
 
+_ARGUMENTS = {
+    "sleep": '"nan"; 1e999; -1; 1e300; True, False; t=1, t=2',
+    "set_tcp": '[1]; p[1]; 1; p[1e300,0,0,0,0,0]; p[0,0,0,1e300,0,0]; "p[0,0,0,0,0,0]"; []',
+    "set_digital_out": '1000000000,True; -1,True; 1e300,True; 100000000000000000000,True; 0,"x"',
+    "set_configurable_digital_out": "8,True",
+    "set_tool_digital_out": "2,True",
+    "movej": (
+        "[1,-1.5,1.5,0,0,0],t=1e-300; [1,-1.5,1.5,0,0,0],t=1e-160; "
+        "[1,-1.5,1.5,0,0,0],t=-1; [1,-1.5,1.5,0,0,0],a=1e300,v=1e300; "
+        '[1,-1.5,1.5,0,0,0],a=1e-300,v=1e-300; [1,-1.5,1.5,0,0,0],a="nan"; '
+        '[1e300,0,0,0,0,0]; ["nan",0,0,0,0,0]; [[1],0,0,0,0,0]; p[1e300,0,0,0,0,0]; '
+        "p[0.3,0.2,0.4,1e300,0,0]; "
+    ),
+    "movel": (
+        "p[1e300,0,0,0,0,0]; p[1e160,0,0,0,0,0]; [1e300,0,0,0,0,0]; "
+        "p[0.3,0.2,0.4,0,3,0],a=1e300,v=1e300; p[0.3,0.2,0.4,0,3,0],a=1e-300,v=1e-300; "
+        "[0.1,-1.5,1.5,-1.5,-1.5,0],a=1e300,v=1e300"
+    ),
+    "servoj": (
+        "[0,-1.5,1.5,0,0,0],0,0,1e300,0.1,300; [0,-1.5,1.5,0,0,0],0,0,0.1,0.1,1e300; "
+        "[0,-1.5,1.5,0,0,0],0,0,0.1,0.1,-1; [0,-1.5,1.5,0,0,0],0,0,0.1,1e-300,300"
+    ),
+    "speedj": (
+        "[1e300,0,0,0,0,0],1,1; [0.1,0,0,0,0,0],0; [0.1,0,0,0,0,0],1e-300; "
+        "[0.1,0,0,0,0,0],1e300,1; [0.1,0,0,0,0,0],1,1e300"
+    ),
+    "stopj": "1e300; 0; -1",
+    "set_payload": '1e300; -1; 1,[1e300,0,0]; 1,[1]; "1"',
+    "set_target_payload": "1,[0,0,0],[1e300,0,0,0,0,0]",
+    "write_output_integer_register": (
+        '0,1e300; 0,100000000000000000000; 0,"x"; 0,[1,2]; "0",1; -1,1; 1e300,1'
+    ),
+    "write_output_float_register": '0,"x"; 0,[1]; 1000000,1',
+    "textmsg": '[[[[1]]]]; "\\x1b[2J"',
+}
+"""Arguments of functions that once ended the simulator, and their relatives."""
 ONE_LINERS = (
-    'sleep("nan")',
-    "sleep(1e999)",
-    "sleep(-1)",
-    "sleep(1e300)",
-    "sleep(" + "1+" * 3000 + "1)",
-    "sleep(" + "-" * 5000 + "1)",
-    "sleep(" + "(" * 5000 + "1" + ")" * 5000 + ")",
-    "sleep(" + "[" * 5000 + "]" * 5000 + ")",
-    "sleep(" + "9" * 5000 + ")",
-    "sleep(True, False)",
-    "sleep(t=1, t=2)",
-    "set_tcp([1])",
-    "set_tcp(p[1])",
-    "set_tcp(1)",
-    "set_tcp(p[1e300,0,0,0,0,0])",
-    "set_tcp(p[0,0,0,1e300,0,0])",
-    'set_tcp("p[0,0,0,0,0,0]")',
-    "set_tcp([])",
-    "set_digital_out(1000000000,True)",
-    "set_digital_out(-1,True)",
-    "set_digital_out(1e300,True)",
-    "set_digital_out(100000000000000000000,True)",
-    'set_digital_out(0,"x")',
-    "digital_out[99999999999]=True",
-    "set_configurable_digital_out(8,True)",
-    "set_tool_digital_out(2,True)",
-    "movej([1,-1.5,1.5,0,0,0],t=1e-300)",
-    "movej([1,-1.5,1.5,0,0,0],t=1e-160)",
-    "movej([1,-1.5,1.5,0,0,0],t=-1)",
-    "movej([1,-1.5,1.5,0,0,0],a=1e300,v=1e300)",
-    "movej([1,-1.5,1.5,0,0,0],a=1e-300,v=1e-300)",
-    'movej([1,-1.5,1.5,0,0,0],a="nan")',
-    "movej([1e300,0,0,0,0,0])",
-    'movej(["nan",0,0,0,0,0])',
-    "movej([[1],0,0,0,0,0])",
-    "movej(p[1e300,0,0,0,0,0])",
-    "movej(p[0.3,0.2,0.4,1e300,0,0])",
-    "movej()",
-    "movel(p[1e300,0,0,0,0,0])",
-    "movel(p[1e160,0,0,0,0,0])",
-    "movel([1e300,0,0,0,0,0])",
-    "movel(p[0.3,0.2,0.4,0,3,0],a=1e300,v=1e300)",
-    "movel(p[0.3,0.2,0.4,0,3,0],a=1e-300,v=1e-300)",
-    "movel([0.1,-1.5,1.5,-1.5,-1.5,0],a=1e300,v=1e300)",
-    "servoj([0,-1.5,1.5,0,0,0],0,0,1e300,0.1,300)",
-    "servoj([0,-1.5,1.5,0,0,0],0,0,0.1,0.1,1e300)",
-    "servoj([0,-1.5,1.5,0,0,0],0,0,0.1,0.1,-1)",
-    "servoj([0,-1.5,1.5,0,0,0],0,0,0.1,1e-300,300)",
-    "speedj([1e300,0,0,0,0,0],1,1)",
-    "speedj([0.1,0,0,0,0,0],0)",
-    "speedj([0.1,0,0,0,0,0],1e-300)",
-    "speedj([0.1,0,0,0,0,0],1e300,1)",
-    "speedj([0.1,0,0,0,0,0],1,1e300)",
-    "stopj(1e300)",
-    "stopj(0)",
-    "stopj(-1)",
-    "set_payload(1e300)",
-    "set_payload(-1)",
-    "set_payload(1,[1e300,0,0])",
-    "set_payload(1,[1])",
-    'set_payload("1")',
-    "set_target_payload(1,[0,0,0],[1e300,0,0,0,0,0])",
-    "write_output_integer_register(0,1e300)",
-    "write_output_integer_register(0,100000000000000000000)",
-    'write_output_integer_register(0,"x")',
-    "write_output_integer_register(0,[1,2])",
-    'write_output_integer_register("0",1)',
-    "write_output_integer_register(-1,1)",
-    "write_output_integer_register(1e300,1)",
-    'write_output_float_register(0,"x")',
-    "write_output_float_register(0,[1])",
-    "write_output_float_register(1000000,1)",
-    "textmsg([[[[1]]]])",
-    "textmsg(\"\\x1b[2J\")",
+    *(f"{name}({each})" for name, text in _ARGUMENTS.items() for each in text.split("; ")),
+    *(f"sleep({each})" for each in ("1+" * 3000 + "1", "-" * 5000 + "1", "9" * 5000)),
+    *(f"sleep({a * 5000}{b}{c * 5000})" for a, b, c in (("(", "1", ")"), ("[", "", "]"))),
     'popup("' + "x" * 300_000 + '")',
     "textmsg(" + ",".join(["1"] * 10_000) + ")",
+    "digital_out[99999999999]=True",
     "def rtde_control():\n    global reg_offset_int = 99999999999999999999\nend",
     "def rtde_control():\n    global reg_offset_int = 47\nend",
-    "rtde_control(",
-    "movej([1,2,3",
-    "end",
+    "rtde_control(", "movej([1,2,3", "end", "\x00\xff\x01(",
     "def f():\n" + "sleep(0)\n" * 20_000 + "end",
-    "\x00\xff\x01(",
 )  # fmt: skip
-"""Lines that once ended the simulator, and their relatives."""
 
 FUNCTIONS = (
     "movej", "movel", "servoj", "speedj", "stopj", "stopl", "set_payload", "set_target_payload",
@@ -200,6 +162,7 @@ def _value(random: random.Random, depth: int) -> str:
 
 PORTS = (29998, 29999, 30001, 30002, 30003, 30004)
 """Control port, dashboard, client interfaces and RTDE."""
+SCRIPT_PORTS = PORTS[2:5]
 
 
 def junk(draw: random.Random) -> Iterator[bytes]:
@@ -215,25 +178,23 @@ def junk(draw: random.Random) -> Iterator[bytes]:
     yield frame(PacketType.SETUP_OUTPUTS, encode_output_setup(("actual_q",) * 1500, 500.0))
     yield frame(PacketType.SETUP_OUTPUTS, encode_output_setup(("x",) * 30_000, 500.0))
     yield frame(PacketType.SETUP_OUTPUTS, (frequency + names)[: MAX_FRAME - 3])
-    yield frame(PacketType.SETUP_INPUTS, b"speed_slider_mask") + frame(
-        PacketType.DATA_PACKAGE, b"\x01\xff\xff\xff\xff"
-    )
+    mask = frame(PacketType.SETUP_INPUTS, b"speed_slider_mask")
+    yield mask + frame(PacketType.DATA_PACKAGE, b"\x01\xff\xff\xff\xff")
     yield frame(PacketType.SETUP_INPUTS, b"input_double_register_0") * 300
     for kind in range(256):
         yield frame(kind, draw.randbytes(draw.randint(0, 20)))
     yield hostile_script(draw) * 3
 
 
-SCRIPT_PORTS = (30001, 30002, 30003)
+HOLDING = ("--motion", "hold")
 PACKAGES = 25
 SILENCE = 5.0
 """Longest time for which the stream of data packages may stop [s]."""
-_RESET = struct.pack("ii", 1, 0)
 
 
 def run(case: Case) -> Verdict:
     """Some scripts or packets at once; then another client gets its data packages."""
-    host, robot = _robot(case.around)
+    host, robot = case.around.controller(*HOLDING)
     draw = case.random
     if case.number < len(ONE_LINERS):
         line = ONE_LINERS[case.number]
@@ -246,89 +207,57 @@ def run(case: Case) -> Verdict:
         verdict = Verdict("junk on a port")
         sent = [(draw.choice(PORTS), data) for data in draw.sample([*junk(draw)], 5)]
     began = time.monotonic()
-    for action in draw.sample([_whole, _split, _cut_off], 1):
-        _send(host, sent, action, draw)
-    with suppress(OSError):
-        _say(host, 29998, b"clear\nquit\n")
-        _say(host, 29999, b"unlock protective stop\nquit\n")
-    packages = _packages(host)
-    verdict.seconds = time.monotonic() - began
-    verdict.expect(packages >= PACKAGES, f"{packages} data packages within {SILENCE:g} s after it")
+    _send(host, sent, draw.choice(("whole", "split", "cut off")), draw)
+    for port, ending in ((29998, b"clear\nquit\n"), (29999, b"unlock protective stop\nquit\n")):
+        with suppress(OSError), socket.create_connection((host, port), SILENCE) as client:
+            client.sendall(ending)
+            while client.recv(65536):
+                pass
+    found = _packages(host)
+    verdict.time_since(began)
+    verdict.expect(found >= PACKAGES, f"{found} data packages within {SILENCE:g} s after it")
     if not verdict.expect(robot.running, "the simulated controller ended"):
         robot.judge(verdict)
-        case.around.kept.pop("scripts: robot")
     verdict.weigh(robot.memory)
     return verdict
 
 
-def _robot(around: Surroundings) -> tuple[str, Watched]:
-    found = around.kept.get("scripts: robot")
-    if not isinstance(found, tuple):
-        found = around.kept["scripts: robot"] = around.start_robot("--motion", "hold")
-    return found
-
-
-Send = Callable[[socket.socket, bytes, random.Random], None]
-
-
-def _whole(client: socket.socket, data: bytes, draw: random.Random) -> None:
-    client.sendall(data)
-
-
-def _split(client: socket.socket, data: bytes, draw: random.Random) -> None:
-    cut = draw.randrange(len(data) + 1)
-    client.sendall(data[:cut])
-    time.sleep(0.01)
-    client.sendall(data[cut:])
-
-
-def _cut_off(client: socket.socket, data: bytes, draw: random.Random) -> None:
-    client.sendall(data[: draw.randrange(len(data) + 1)])
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-
-
-def _send(host: str, sent: list[tuple[int, bytes]], send: Send, draw: random.Random) -> None:
+def _send(host: str, sent: list[tuple[int, bytes]], how: str, draw: random.Random) -> None:
     """Send all at once, each on a connection of its own; the controller may close them."""
     with ExitStack() as opened:
         for port, data in sent:
+            cut = len(data) if how == "whole" else draw.randrange(len(data) + 1)
             with suppress(OSError):
                 client = opened.enter_context(socket.create_connection((host, port), SILENCE))
-                send(client, data, draw)
+                client.sendall(data[:cut])
+                if how == "split":
+                    time.sleep(0.01)
+                    client.sendall(data[cut:])
+                elif how == "cut off":
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         time.sleep(0.1)
-
-
-def _say(host: str, port: int, data: bytes) -> None:
-    """Send lines and wait for the end of the answers."""
-    with socket.create_connection((host, port), SILENCE) as client:
-        client.sendall(data)
-        while client.recv(65536):
-            pass
 
 
 def _packages(host: str) -> int:
     """Data packages that a new client gets within a while, at most `PACKAGES`."""
     setup = struct.pack(">d", 500.0) + b"timestamp"
     requests = ((ord("V"), struct.pack(">H", 2)), (ord("O"), setup), (ord("S"), b""))
-    count, cutter, end = 0, Cutter(), time.monotonic() + SILENCE
+    count, rest, end = 0, bytearray(), time.monotonic() + SILENCE
     with suppress(OSError), socket.create_connection((host, 30004), SILENCE) as client:
         for kind, payload in requests:
             client.sendall(struct.pack(">HB", 3 + len(payload), kind) + payload)
-        while count < PACKAGES and time.monotonic() < end:
-            data = client.recv(65536)
-            if not data:
-                break
-            count += sum(map(is_data, cutter.feed(data)))
+        while count < PACKAGES and time.monotonic() < end and (data := client.recv(65536)):
+            count += sum(packet[2] == DATA for packet in packets(rest, data))
     return count
 
 
 def finish(around: Surroundings) -> Verdict:
     """The simulated controller ends as it should, and has complained about nothing."""
     verdict = Verdict("the end of the simulated controller")
-    found = around.kept.pop("scripts: robot", None)
-    if isinstance(found, tuple):
-        found[1].end(PATIENCE)
-        found[1].judge(verdict, (0,))
-        verdict.expect("\x1b" not in found[1].output, "escape sequences reached the terminal")
+    _, robot = around.controller(*HOLDING)
+    robot.end()
+    robot.judge(verdict, (0,))
+    verdict.expect("\x1b" not in robot.output, "escape sequences reached the terminal")
     return verdict
 
 

@@ -10,23 +10,18 @@ import sys
 import time
 
 
-def step_clock(seconds: float, after: float) -> None:
-    """Let time.time and time.time_ns jump once."""
+def main() -> None:
+    """Let time.time and time.time_ns jump once, and run the script."""
+    seconds, after = map(float, sys.argv[1:3])
     true_ns, monotonic, began = time.time_ns, time.monotonic, time.monotonic()
-    step = round(1e9 * seconds)
 
     def stepped_ns() -> int:
-        return true_ns() + (step if monotonic() - began > after else 0)
+        return true_ns() + (round(1e9 * seconds) if monotonic() - began > after else 0)
 
     time.time_ns = stepped_ns
     time.time = lambda: stepped_ns() / 1e9
-
-
-def main() -> None:
-    """Step the clock and run the script."""
-    step_clock(float(sys.argv[1]), float(sys.argv[2]))
     name, sys.argv = sys.argv[3], sys.argv[3:]
-    from ur_energy_model import scripts
+    from ur_energy_model import scripts  # once the clock is in place
 
     sys.exit(getattr(scripts, name)())
 

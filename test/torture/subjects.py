@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
 
-from test.torture.harness import PATIENCE, Case, Surroundings, Verdict, Watched, command
+from test.torture.harness import Case, Verdict, Watched, command
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.launch_arguments import node_command
 from ur_energy_model.options import Value
@@ -27,120 +24,181 @@ from ur_energy_model.typing import Array
 
 TOLERANCE = 1e-7
 """Of a controller timestamp [s]."""
+RATE = 500.0
 SLACK = 1.0
 """Time that a recording may be shorter than asked without being called short [s]."""
 SHORT = 3
 """Exit code of a recording that is shorter than asked."""
+STOP_SECONDS = 20.0
+"""Longest time for the end of a recording [s], on a busy machine and a sick disk."""
+FIELDS = "actual_q,actual_qd,actual_current,actual_robot_voltage,actual_robot_current,robot_mode"
+_RECORDED = re.compile(r"(\S+): (\d+) samples, (\d+) lost")
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A recording, as reported and as read back.
+class Subject:
+    """`record`, a node of the package, or "cell": logger and estimator in one process.
 
-    Attributes:
-        times: readable controller timestamps [samples], s.
-        samples, lost: as reported.
-        lost_seconds: as reported, 0 where it is not.
-        rate: samples per second.
-    """
-
-    times: Array
-    samples: int
-    lost: int
-    lost_seconds: float = 0.0
-    rate: float = 500.0
-
-    @classmethod
-    def of(cls, times: Array, summary: Mapping[str, Any], rate: float = 500.0) -> Recorded:
-        """From the JSON of `ur_energy record`."""
-        seconds = float(summary.get("lost_seconds") or 0.0)
-        return cls(times, int(summary["samples"]), int(summary["lost"]), seconds, rate)
-
-    @property
-    def span(self) -> float:
-        """Time from the first to the last sample [s]."""
-        return float(self.times[-1] - self.times[0]) + 1.0 / self.rate if len(self.times) else 0.0
-
-
-def check_counts(verdict: Verdict, recorded: Recorded, *, honest: bool = True) -> None:
-    """Reported = readable, in order, and every missing cycle in between is reported as lost.
+    Nodes run in a ROS domain of their own. `record` writes the folder's `bag`, nodes write bags to
+    its `bags`, and the energy state to `state.json`.
 
     Args:
-        verdict: to note problems in.
-        recorded: what was recorded.
-        honest: whether the timestamps that were sent can be relied upon.
+        case: its folder is the working directory.
+        verdict: for problems; it is skipped where nodes cannot run.
+        name: of the command or node, or "joint_states estimator".
+        host: address of the controller.
+        launch: command that takes the place of the Python interpreter or the node's program.
+        seconds: to record.
+        output: bag of `record`.
+        parameters: of a node, those that differ from their default.
     """
-    readable = len(recorded.times)
-    verdict.expect(
-        recorded.samples == readable, f"{recorded.samples} samples reported, {readable} readable"
-    )
-    if not readable or not honest:
-        return
-    verdict.expect(bool((np.diff(recorded.times) > 0.0).all()), "samples are out of order")
-    missing = round(recorded.span * recorded.rate) - readable
-    verdict.expect(
-        missing <= recorded.lost, f"{missing} cycles are missing, {recorded.lost} reported as lost"
-    )
+
+    def __init__(
+        self,
+        case: Case,
+        verdict: Verdict,
+        name: str,
+        host: str,
+        *,
+        launch: Sequence[str] = (),
+        seconds: float = 5.0,
+        output: Path | None = None,
+        **parameters: Value,
+    ) -> None:
+        self._verdict, self.name, self._seconds = verdict, name, seconds
+        self.bag = case.folder / "bag" if output is None else output
+        if name == "record":
+            self.environment = case.around.environment
+            words = ["--host", host, "--robot", "ur5e", "--fields", FIELDS, "--json"]
+            words += ["--duration", str(seconds), "-o", str(self.bag)]
+            line = [*launch, "ur_energy", "record", *words] if launch else command("record", *words)
+        else:
+            self.environment = case.around.ros_environment()
+            folder = case.folder
+            logger: dict[str, Value] = {"bag_directory": str(folder / "bags"), "record": True}
+            estimator: dict[str, Value] = {"model_file": str(case.around.model)}
+            estimator["state_file"] = str(folder / "state.json")
+            defaults = {"logger": logger, "estimator": estimator, "cell": logger | estimator}
+            source: dict[str, Value] = {"robot_ip": host}
+            if name == "joint_states estimator":
+                source = {"source": "joint_states"}
+            node = name.split()[-1]
+            line = node_line(node, defaults[node] | source | parameters)
+            line = [*launch, *line[1:]] if launch else line
+        self.process = Watched(line, case.folder, self.environment)
+        self._case = case
+
+    @property
+    def bags(self) -> list[Path]:
+        """Bags that it has begun."""
+        found = [self.bag] if self.name == "record" else (self._case.folder / "bags").glob("*")
+        return sorted(bag for bag in found if bag.is_dir())
+
+    @property
+    def records(self) -> bool:
+        """Whether it records bags."""
+        return "estimator" not in self.name
+
+    def conclude(
+        self,
+        *,
+        passed: Sequence[float] | None = None,
+        honest: bool = True,
+        whole: bool = True,
+        patience: float = 0.0,
+        codes: Sequence[int] | None = None,
+        before_reading: Callable[[], object] = bool,
+    ) -> int | None:
+        """Let it end, and compare what it reported with what can be read back.
+
+        Args:
+            passed: controller timestamps that it was sent [s], None if that is unknown.
+            honest: whether the timestamps that were sent can be relied upon.
+            whole: whether a recording shorter than asked must say so: by its exit code, and with
+                the seconds lost. The code may be 0 where samples came again when the time was over:
+                then what is missing is a gap like any other.
+            patience: time for which a logger may take to begin a recording [s].
+            codes: exit codes that are fine; by default those of its kind.
+            before_reading: called once the recording has ended.
+
+        Returns:
+            The number of samples reported as recorded or lost, None without a report.
+        """
+        verdict, process = self._verdict, self.process
+        told: tuple[Path, int, int] | None = None
+        code, seconds = 0, 0.0
+        if self.name == "record":
+            code = process.finish()
+            verdict.time_since(process.began)
+            lines = [line for line in process.output.splitlines() if line.startswith("{")]
+            # Without a summary it was refused before it began.
+            process.judge(verdict, codes or ((0, 1, SHORT) if lines else (1, SHORT)))
+            if lines:
+                summary = json.loads(lines[-1])
+                told = self.bag, int(summary["samples"]), int(summary["lost"])
+                seconds = float(summary.get("lost_seconds") or 0.0)
+        else:
+            verdict.expect(process.running, "the node ended by itself")
+            if self.records:
+                told = self._stop_recording(patience)
+                begun = bool(self.bags) or not passed
+                verdict.expect(begun, "samples arrive, but nothing is recorded")
+        before_reading()
+        if told is not None:
+            bag, samples, lost = told
+            parts = [
+                readable_times(each) for each in (bag, bag.with_name("other")) if each.is_dir()
+            ]
+            times = max(parts, key=len, default=np.zeros(0))
+            if honest:
+                compare(verdict, times, samples, lost, passed)
+            else:
+                problem = f"{samples} samples reported, {len(times)} readable"
+                verdict.expect(samples == len(times), problem)
+            if honest and whole and self.name == "record" and len(times):
+                span = float(times[-1] - times[0]) + 1.0 / RATE
+                short = self._seconds - span - SLACK
+                back = max(passed or (), default=0.0) >= times[0] + self._seconds
+                problem = f"{span:.1f} s of {self._seconds:g} s recorded with exit code {code}"
+                verdict.expect(short <= 0 or back or code == SHORT, problem)
+                said = max(seconds, lost / RATE)
+                problem = f"{short + SLACK:.1f} s are missing at the end, {said:.1f} s reported"
+                verdict.expect(said >= short, problem)
+        if self.name != "record":
+            self.end(codes or (0,))
+        return None if told is None else told[1] + told[2]
+
+    def end(self, codes: Sequence[int] = (0,)) -> None:
+        """Ctrl-C, and judge how it ended; the time that takes counts as the case's."""
+        began = time.monotonic()
+        self.process.end()
+        self._verdict.time_since(began)
+        self.process.judge(self._verdict, codes)
+
+    def _stop_recording(self, patience: float) -> tuple[Path, int, int] | None:
+        """Bag, samples and losses that a logger reports, None if it reports none."""
+        end = time.monotonic() + patience
+        with ros_client(self.environment) as client:
+            while True:
+                text = client.call("/logger/stop_recording", STOP_SECONDS) or ""
+                match = _RECORDED.search(text)
+                if match is not None:
+                    return self._case.folder / match[1], int(match[2]), int(match[3])
+                if time.monotonic() > end:
+                    return None
+                client.spin(0.5)
 
 
-def check_received(verdict: Verdict, recorded: Recorded, passed: Sequence[float]) -> None:
-    """What is readable was received, and what was received is readable or reported as lost."""
-    received = np.unique(np.asarray(passed, dtype=float))
-    if not len(recorded.times):
-        return
-    if not verdict.expect(len(received) > 0, "samples are readable that were never sent"):
-        return
-    places = np.clip(np.searchsorted(received, recorded.times - TOLERANCE), 0, len(received) - 1)
-    invented = int((np.abs(received[places] - recorded.times) > TOLERANCE).sum())
-    verdict.expect(invented == 0, f"{invented} readable samples were never sent")
-    first, last = recorded.times[0], recorded.times[-1]
-    early = int((received < first - TOLERANCE).sum())
-    within = int(((received >= first - TOLERANCE) & (received <= last + TOLERANCE)).sum())
-    absent = within - (len(recorded.times) - invented)
-    verdict.expect(
-        early + absent <= recorded.lost,
-        f"{early} packages before the first sample and {absent} later ones are not in the bag, "
-        f"{recorded.lost} reported as lost",
-    )
-
-
-def check_duration(
-    verdict: Verdict, recorded: Recorded, asked: float, code: int, passed: Sequence[float] = ()
-) -> None:
-    """A recording shorter than asked says so: exit code, and seconds lost.
-
-    The exit code may be 0 where samples came again when the time was over: then what is missing is
-    a gap like any other.
-    """
-    short = asked - recorded.span
-    if short <= SLACK or not len(recorded.times):
-        return
-    back = max(passed, default=0.0) >= recorded.times[0] + asked
-    verdict.expect(
-        back or code == SHORT,
-        f"{recorded.span:.1f} s of {asked:g} s recorded with exit code {code}",
-    )
-    said = max(recorded.lost_seconds, recorded.lost / recorded.rate)
-    verdict.expect(
-        said >= short - SLACK, f"{short:.1f} s are missing at the end, {said:.1f} s reported"
-    )
-
-
-FIELDS = "actual_q,actual_qd,actual_current,actual_robot_voltage,actual_robot_current,robot_mode"
-
-
-def start_recording(around: Surroundings, host: str, folder: Path, *options: str) -> Watched:
-    """Start `ur_energy record` into the folder's `bag`."""
-    arguments = ["--host", host, "--robot", "ur5e", "--fields", FIELDS, "-o", "bag", "--json"]
-    return Watched(command("record", *arguments, *options), folder, around.environment)
-
-
-def summary(output: str) -> dict[str, Any] | None:
-    """The JSON object that a command printed, None without one."""
-    for line in reversed(output.splitlines()):
-        if line.startswith("{"):
-            return dict(json.loads(line))
-    return None
+def node_line(name: str, parameters: Mapping[str, Value]) -> list[str]:
+    """Command line of a node; in the cell, parameters without a node's name apply to both nodes."""
+    if name != "cell":
+        return node_command(name, dict(parameters))
+    program = Path(node_command("logger", {})[0]).parent / "cell_node"
+    texts = {
+        key: f"'{value}'" if isinstance(value, str) else str(value).lower()
+        for key, value in parameters.items()
+    }
+    words = [part for key, text in texts.items() for part in ("-p", f"{key}:={text}")]
+    return [str(program), "--ros-args", *words]
 
 
 def readable_times(bag: Path, *, recover: bool = False) -> Array:
@@ -158,12 +216,36 @@ def readable_times(bag: Path, *, recover: bool = False) -> Array:
         return np.zeros(0)
 
 
-FLOATS = (float("nan"), float("inf"), -float("inf"), 1e300, -1e300, 1e-300, 0.0, -1.0, 1e9)
-TEXTS = ("", "x", "\x1b[2J\x07", "x" * 100_000, "shoulder_pan_joint", "\N{SNOWMAN}" * 50, "a\nb")
-LENGTHS = (0, 1, 5, 6, 7, 1000)
-HUGE = 200_000
-_BITS = re.compile(r"(u?)int(\d+)")
-_SEQUENCE = re.compile(r"sequence<([\w/]+)(?:, \d+)?>|([\w/]+)\[\d*\]")
+def compare(
+    verdict: Verdict, times: Array, samples: int, lost: int, passed: Sequence[float] | None
+) -> None:
+    """Reported = readable, in order, and every missing cycle in between is reported as lost.
+
+    Args:
+        verdict: to note problems in.
+        times: readable controller timestamps [samples], s.
+        samples, lost: as reported.
+        passed: timestamps that were received [s], None if that is unknown: what is readable was
+            received, and what was received is readable or reported as lost.
+    """
+    readable = len(times)
+    verdict.expect(samples == readable, f"{samples} samples reported, {readable} readable")
+    if not readable:
+        return
+    verdict.expect(bool((np.diff(times) > 0.0).all()), "samples are out of order")
+    missing = round((times[-1] - times[0]) * RATE) + 1 - readable
+    verdict.expect(missing <= lost, f"{missing} cycles are missing, {lost} reported as lost")
+    if passed is None:
+        return
+    received = np.unique(np.asarray(passed, dtype=float))
+    if not verdict.expect(len(received) > 0, "samples are readable that were never sent"):
+        return
+    places = np.clip(np.searchsorted(received, times - TOLERANCE), 0, len(received) - 1)
+    invented = int((np.abs(received[places] - times) > TOLERANCE).sum())
+    verdict.expect(invented == 0, f"{invented} readable samples were never sent")
+    absent = int((received <= times[-1] + TOLERANCE).sum()) - (readable - invented)
+    problem = f"{absent} packages that were received are not in the bag, {lost} reported as lost"
+    verdict.expect(absent <= lost, problem)
 
 
 def no_ros() -> str:
@@ -181,11 +263,10 @@ class RosClient:
 
         self._context = Context()
         rclpy.init(context=self._context, domain_id=domain)
-        name = f"torture_{domain}"
-        self._node = rclpy.create_node(name, context=self._context)
+        self._node = rclpy.create_node(f"torture_{domain}", context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
-        self._publishers: dict[tuple[str, str], Any] = {}
+        self._publishers: dict[str, Any] = {}
 
     def spin(self, seconds: float) -> None:
         """Wait, and let the node work."""
@@ -215,12 +296,12 @@ class RosClient:
             return sorted((topic, kinds[0]) for topic, kinds in found if kinds)
         return []
 
-    def publish(self, topic: str, kind: str, message: Any) -> None:
+    def publish(self, topic: str, message: Any) -> None:
         """Publish one message, reliable and once the subscriber is known."""
-        publisher = self._publishers.get((topic, kind))
+        publisher = self._publishers.get(topic)
         if publisher is None:
-            publisher = self._node.create_publisher(message_class(kind), topic, 10)
-            self._publishers[topic, kind] = publisher
+            publisher = self._node.create_publisher(type(message), topic, 10)
+            self._publishers[topic] = publisher
             end = time.monotonic() + 5.0
             while not publisher.get_subscription_count() and time.monotonic() < end:
                 self.spin(0.05)
@@ -245,140 +326,3 @@ def ros_client(environment: Mapping[str, str]) -> Iterator[RosClient]:
         yield client
     finally:
         client.close()
-
-
-def message_class(kind: str) -> Any:
-    """Message class of "package/msg/Type"."""
-    package, *_, name = kind.split("/")
-    return getattr(importlib.import_module(f"{package}.msg"), name)
-
-
-def hostile_message(kind: str, random: Random, *, depth: int = 0) -> Any:
-    """A message of this type whose values are extreme, with lists of any length."""
-    message = message_class(kind)()
-    for name, field in message.get_fields_and_field_types().items():
-        if random.random() < 0.8:
-            setattr(message, name, _value(field, random, depth, getattr(message, name)))
-    return message
-
-
-def _value(field: str, random: Random, depth: int, known: Any) -> Any:
-    repeated = _SEQUENCE.fullmatch(field)
-    if repeated:
-        item = repeated[1] or repeated[2]
-        length = len(known) if repeated[2] else _length(item, random, depth)
-        if "float" in item or "double" in item:
-            same = random.random() < 0.5
-            value = random.choice(FLOATS)
-            return [value if same else random.choice(FLOATS) for _ in range(length)]
-        return [_value(item, random, depth + 1, None) for _ in range(length)]
-    integer = _BITS.fullmatch(field)
-    if integer:
-        bits = int(integer[2])
-        low, high = (0, 2**bits - 1) if integer[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        return random.choice((low, high, 0, 1))
-    if field in ("float", "double", "float32", "float64"):
-        return random.choice(FLOATS) if "64" in field or field == "double" else 1e38
-    if field == "boolean":
-        return random.random() < 0.5
-    if field.startswith("string"):
-        return random.choice(TEXTS if depth < 2 else TEXTS[:3])
-    if field == "octet":
-        return bytes([random.randrange(256)])
-    return hostile_message(field, random, depth=depth + 1)
-
-
-def _length(item: str, random: Random, depth: int) -> int:
-    plain = "/" not in item and not item.startswith("string")
-    if depth == 0 and random.random() < 0.1:
-        return HUGE if plain else 5000
-    return random.choice(LENGTHS if depth == 0 else LENGTHS[:4])
-
-
-STOP_SECONDS = 20.0
-"""Longest time for the end of a recording [s], on a busy machine and a sick disk."""
-_RECORDED = re.compile(r"(\S+): (\d+) samples, (\d+) lost")
-
-
-def start_node(
-    case: Case,
-    name: str,
-    environment: dict[str, str] | None = None,
-    launch: Sequence[str] = (),
-    **parameters: Value,
-) -> Watched:
-    """Start a node of the package; "cell" is logger and estimator in one process.
-
-    Bags go to the case's folder `bags`, and the energy state to `state.json`.
-
-    Args:
-        case: its folder is the working directory.
-        name: of the node, or "cell".
-        environment: variables; those of a ROS domain of its own by default.
-        launch: command that takes the place of the node's program.
-        parameters: those that differ from their default.
-    """
-    folder = case.folder
-    logger: dict[str, Value] = {"bag_directory": str(folder / "bags"), "record": True}
-    estimator: dict[str, Value] = {"model_file": str(case.around.model)}
-    estimator["state_file"] = str(folder / "state.json")
-    defaults = {"logger": logger, "estimator": estimator, "cell": logger | estimator}
-    values = defaults.get(name, {}) | parameters
-    command = _cell(values) if name == "cell" else node_command(name, values)
-    command = [*launch, *command[1:]] if launch else command
-    return Watched(command, folder, environment or case.around.ros_environment())
-
-
-def _cell(parameters: dict[str, Value]) -> list[str]:
-    """Command of the cell; parameters without a node's name apply to both nodes."""
-    program = Path(node_command("logger", {})[0]).parent / "cell_node"
-    words = (f"{name}:={_yaml(value)}" for name, value in parameters.items())
-    return [str(program), "--ros-args", *(part for word in words for part in ("-p", word))]
-
-
-def _yaml(value: Value) -> str:
-    return f"'{value}'" if isinstance(value, str) else str(value).lower()
-
-
-def end_node(case: Case, node: Watched, verdict: Verdict, codes: tuple[int, ...] = (0,)) -> None:
-    """Ctrl-C, and judge how it ended; the time that takes counts as the case's."""
-    began = time.monotonic()
-    node.end(PATIENCE)
-    verdict.seconds = max(verdict.seconds, time.monotonic() - began)
-    node.judge(verdict, codes)
-
-
-def stop_recording(
-    environment: Mapping[str, str], patience: float = 0.0
-) -> tuple[str, int, int] | None:
-    """Let a logger end its recording; returns bag, samples and losses, None if it says none.
-
-    Args:
-        environment: of the logger.
-        patience: time for which it may take to begin one [s].
-    """
-    end = time.monotonic() + patience
-    with ros_client(environment) as client:
-        while True:
-            told = reported(client.call("/logger/stop_recording", STOP_SECONDS) or "")
-            if told is not None or time.monotonic() > end:
-                return told
-            client.spin(0.5)
-
-
-def reported(text: str) -> tuple[str, int, int] | None:
-    """Bag, samples and losses that a logger told, None if it did not."""
-    match = _RECORDED.search(text)
-    return (match[1], int(match[2]), int(match[3])) if match else None
-
-
-def check_recording(
-    case: Case, verdict: Verdict, told: tuple[str, int, int] | None, *, honest: bool = True
-) -> Recorded | None:
-    """Compare what a logger told about a recording with what its bag holds."""
-    if told is None:
-        return None
-    bag, samples, lost = told
-    recorded = Recorded(readable_times(case.folder / bag), samples, lost)
-    check_counts(verdict, recorded, honest=honest)
-    return recorded

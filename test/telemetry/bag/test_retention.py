@@ -94,9 +94,8 @@ def test_the_last_file_takes_the_bag_along_but_nothing_of_others(bag: Path) -> N
 def test_only_bags_that_were_recorded_here_under_a_budget_count(bag: Path, tmp_path: Path) -> None:
     write_bag(tmp_path / "of_a_command", make_telemetry(50, fields=("actual_q",)))
     (tmp_path / "elsewhere").mkdir()
-    shutil.copytree(bag, tmp_path / "elsewhere" / "copy")
-    assert files_of(tmp_path / "elsewhere" / "copy") == []
-    shutil.copytree(bag, tmp_path / "to_be_kept")
+    for copy in (tmp_path / "elsewhere" / "copy", tmp_path / "to_be_kept"):
+        shutil.copytree(bag, copy)
     (tmp_path / "elsewhere" / "link").symlink_to(bag)
     assert files_of(tmp_path / "elsewhere" / "link") == []
     foreign = bag.parent / "foreign"
@@ -115,8 +114,11 @@ def test_only_bags_that_were_recorded_here_under_a_budget_count(bag: Path, tmp_p
 
 def test_budget() -> None:
     file = StoredFile(Path("bag/bag_0.mcap"), 100, modified=10 * DAY)
-    assert not Retention().is_due(file, 10**15, 1e9)
-    assert Retention(bytes=500).is_due(file, 501, 10 * DAY)
-    assert not Retention(bytes=500).is_due(file, 500, 10 * DAY)
-    assert Retention(days=2.0).is_due(file, 0, 12.1 * DAY)
-    assert not Retention(days=2.0).is_due(file, 0, 11.9 * DAY)
+    for budget, total, now, due in (
+        (Retention(), 10**15, 1e9, False),
+        (Retention(bytes=500), 501, 10 * DAY, True),
+        (Retention(bytes=500), 500, 10 * DAY, False),
+        (Retention(days=2.0), 0, 12.1 * DAY, True),
+        (Retention(days=2.0), 0, 11.9 * DAY, False),
+    ):
+        assert budget.is_due(file, total, now) == due

@@ -259,6 +259,8 @@ class StoredFile:
 def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
     """MCAP files of the bags that were recorded into a folder under its budget, oldest first.
 
+    Bags of other programs and commands, copies, and bags that were renamed do not count.
+
     Args:
         folder: that holds the bags.
         own: whether bags seen before count; brought up to date.
@@ -266,7 +268,11 @@ def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
     found = []
     for bag in folder.glob("*"):
         if bag not in own and os.access(bag / FILE_NAME, os.R_OK):
-            own[bag] = is_in_budget(bag)
+            own[bag] = False
+            with suppress(RecordingError):
+                recorded_at = read_metadata(bag).custom.get(BUDGET)
+                linked = (bag / FILE_NAME).is_symlink()
+                own[bag] = recorded_at == str(bag.resolve()) and not linked
         if bag.is_symlink() or not own.get(bag):
             continue
         for path in bag.glob("*.mcap"):
@@ -306,23 +312,3 @@ def delete_file(file: Path, contents: FileContents) -> None:
         (bag / FILE_NAME).unlink(missing_ok=True)
         with suppress(OSError):  # other files in it are not ours to delete
             bag.rmdir()
-
-
-def is_in_budget(path: Path) -> bool:
-    """Whether a path is a bag that was recorded there, by this name, under a budget.
-
-    Bags of other programs and commands, copies, and bags that were renamed are not.
-    """
-    try:
-        recorded_at = read_metadata(path).custom.get(BUDGET)
-    except RecordingError:
-        return False
-    return recorded_at == str(path.resolve()) and not (path / FILE_NAME).is_symlink()
-
-
-def is_own_bag(path: Path) -> bool:
-    """Whether a path is a bag of this package."""
-    try:
-        return path.is_dir() and "package_version" in read_metadata(path).custom
-    except RecordingError:
-        return False

@@ -31,7 +31,6 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     pack,
 )
 from ur_energy_model.telemetry.samples import equal_runs
-from ur_energy_model.typing import Bytes
 
 LIBRARY = f"ur_energy_model {__version__}"
 COMPRESSION = "zstd"
@@ -114,10 +113,33 @@ class McapWriter:
         blocks = [block for block in blocks if len(block.time)]
         if not blocks:
             return
-        body, offsets = self._interleave(blocks)
+        rows, times = [], [block.time for block in blocks]
+        for block in blocks:
+            count, size = block.payload.shape
+            records = np.empty(count, np.dtype([*_MESSAGE, ("payload", "u1", (size,))]))
+            records["op"] = Op.MESSAGE
+            records["length"] = MESSAGE_HEAD.size + size
+            records["channel"] = block.channel
+            records["sequence"] = self._sequence[block.channel] + np.arange(count)
+            self._sequence[block.channel] += count
+            records["log_time"] = records["publish_time"] = block.time
+            records["payload"] = block.payload
+            rows.append(records.view(np.uint8).reshape(count, -1))
+        owner = np.repeat(np.arange(len(blocks)), [len(time) for time in times])
+        number = np.concatenate([np.arange(len(time)) for time in times])
+        order = np.argsort(np.concatenate(times), kind="stable")
+        owner, number = owner[order], number[order]
+        sizes = np.array([each.shape[1] for each in rows])[owner]
+        starts = np.cumsum(sizes) - sizes
+        runs = np.stack([owner, number - np.arange(len(order))], axis=1)
+        body = b"".join(
+            rows[owner[run.start]][number[run.start] : number[run.stop - 1] + 1].tobytes()
+            for run in equal_runs(runs)
+        )
         index: dict[int, list[NDArray[np.int64]]] = {}
-        for block, offset in zip(blocks, offsets, strict=True):
-            index.setdefault(block.channel, []).append(np.stack([block.time, offset], axis=1))
+        for i, block in enumerate(blocks):
+            entries = np.stack([block.time, starts[owner == i]], axis=1)
+            index.setdefault(block.channel, []).append(entries)
         self.write_body(body, {channel: np.concatenate(each) for channel, each in index.items()})
 
     def write_body(self, body: bytes, index: Mapping[int, NDArray[np.int64]]) -> None:
@@ -241,35 +263,3 @@ class McapWriter:
         while view:
             written = os.pwrite(self._file, view, place)
             view, place = view[written:], place + written
-
-    def _interleave(self, blocks: Sequence[MessageBlock]) -> tuple[bytes, list[NDArray[np.int64]]]:
-        """Message records of all blocks in order of time, and the offset of each record."""
-        rows = [self._records(block) for block in blocks]
-        if len(blocks) == 1:
-            size = rows[0].shape[1]
-            return rows[0].tobytes(), [np.arange(len(rows[0]), dtype=np.int64) * size]
-        owner = np.repeat(np.arange(len(blocks)), [len(row) for row in rows])
-        number = np.concatenate([np.arange(len(row)) for row in rows])
-        order = np.argsort(np.concatenate([block.time for block in blocks]), kind="stable")
-        owner, number = owner[order], number[order]
-        sizes = np.array([row.shape[1] for row in rows])[owner]
-        starts = np.cumsum(sizes) - sizes
-        step = number - np.arange(len(order))
-        body = b"".join(
-            rows[owner[part.start]][number[part.start] : number[part.stop - 1] + 1].tobytes()
-            for part in equal_runs(np.stack([owner, step], axis=1))
-        )
-        return body, [starts[owner == i] for i in range(len(blocks))]
-
-    def _records(self, block: MessageBlock) -> Bytes:
-        """Message records [n, size]."""
-        count, size = block.payload.shape
-        records = np.empty(count, np.dtype([*_MESSAGE, ("payload", "u1", (size,))]))
-        records["op"] = Op.MESSAGE
-        records["length"] = MESSAGE_HEAD.size + size
-        records["channel"] = block.channel
-        records["sequence"] = self._sequence[block.channel] + np.arange(count)
-        self._sequence[block.channel] += count
-        records["log_time"] = records["publish_time"] = block.time
-        records["payload"] = block.payload
-        return records.view(np.uint8).reshape(count, -1)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_name
 from ur_energy_model.telemetry.bag.cdr import STAMP_OFFSET, CdrError
-from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time, is_own_bag
+from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
 from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader, Places, summary_of
@@ -428,6 +428,13 @@ def bag_state(bag: Path) -> tuple[Literal["finished", "written", "killed", "unkn
     return "killed" if known else "unknown", writer
 
 
+def _is_own(bag: Path) -> bool:
+    """Whether a folder is a bag of this package."""
+    with suppress(RecordingError):
+        return "package_version" in read_metadata(bag).custom
+    return False
+
+
 def recover_killed(
     folder: Path, report: Callable[[str, bool], None], stopping: Callable[[], bool]
 ) -> None:
@@ -445,7 +452,7 @@ def recover_killed(
         if stopping():
             return
         try:
-            if not is_own_bag(bag):
+            if not bag.is_dir() or not _is_own(bag):
                 continue
             state, writer = bag_state(bag)
             if state in ("finished", "written"):

@@ -222,14 +222,14 @@ class _RejectedRows:
 
     rows: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    first: tuple[int, str | None, str] | None = None
+    first: tuple[int, int | None, str] | None = None
     cut: int = 0
 
-    def reject(self, kind: str, count: int, line: int, column: str | None, problem: str) -> None:
-        """Count rows; line, column and problem are those of the first one."""
-        self.counts[kind] += count
-        if self.first is None or line < self.first[0]:
-            self.first = (line, column, problem)
+    def reject(self, kind: str, lines: NDArray[np.int64], column: int | None, problem: str) -> None:
+        """Count rows by their lines [n]; column and problem are those of the first one."""
+        self.counts[kind] += len(lines)
+        if self.first is None or lines[0] < self.first[0]:
+            self.first = int(lines[0]), column, problem
 
 
 class _Block(NamedTuple):
@@ -322,7 +322,7 @@ class _CsvFile:
         if rejected.first is not None:
             line, column, problem = rejected.first
             kinds = ", ".join(f"{count} with {kind}" for kind, count in rejected.counts.items())
-            place = f"{line}" if column is None else f"{line} {column}"
+            place = f"{line}" if column is None else f"{line} {self.header.names[column]}"
             total = f"{sum(rejected.counts.values())} of {rejected.rows} rows"
             self._note(f"left out {total} ({kinds}); first: line {place} {problem}")
 
@@ -474,25 +474,15 @@ class _CsvFile:
             self._reject_cells(block, wrong, fields, rejected)
             far = good & ~keep
             if far.any():
-                line, name = int(block.lines[np.argmax(far)]), self.header.places[TIME][0]
-                rejected.reject(
-                    "impossible times",
-                    int(np.count_nonzero(far)),
-                    line,
-                    self.header.names[name],
-                    "is far from the times around it",
-                )
+                problem, column = "is far from the times around it", self.header.places[TIME][0]
+                rejected.reject("impossible times", block.lines[far], column, problem)
                 good &= keep
             columns = self._split(values if good.all() else values[good], fields)
             bad, first = impossible_rows(columns, self._limits)
             if first is not None:
-                rejected.reject(
-                    "impossible values",
-                    int(np.count_nonzero(bad)),
-                    int(block.lines[good][first.row]),
-                    self.header.names[self.header.places[first.field][first.index]],
-                    f"has {first.value:.6g}, outside this arm's range",
-                )
+                column = self.header.places[first.field][first.index]
+                problem = f"has {first.value:.6g}, outside this arm's range"
+                rejected.reject("impossible values", block.lines[good][bad], column, problem)
                 columns = {name: part[~bad] for name, part in columns.items()}
             yield columns
 
@@ -533,7 +523,7 @@ class _CsvFile:
                 yield block()
             if cut is not None and cut[1] < width and done + len(rows):
                 problem = f"ends after {cut[1]} columns instead of {width}"
-                rejected.reject("a last line that is cut off", 1, cut[0], None, problem)
+                rejected.reject("a last line that is cut off", np.array(cut[:1]), None, problem)
                 rejected.cut += 1
                 cut = None
         if cut is not None:
@@ -587,39 +577,33 @@ class _CsvFile:
     ) -> None:
         """Reject rows with cells that are not finite numbers, wrong [rows, chosen]."""
         rows = wrong.any(axis=1)
-        if not rows.any():
-            return
-        row = int(np.argmax(rows))
-        column = self._chosen(fields)[int(np.argmax(wrong[row]))]
-        rejected.reject(
-            "values that are not finite numbers",
-            int(rows.sum()),
-            int(block.lines[row]),
-            self.header.names[column],
-            f"has {self._dialect.cells(block.texts[row])[column][:40]!r}, "
-            "which is not a finite number",
-        )
+        if rows.any():
+            row = int(np.argmax(rows))
+            column = self._chosen(fields)[int(np.argmax(wrong[row]))]
+            cell = self._dialect.cells(block.texts[row])[column][:40]
+            problem = f"has {cell!r}, which is not a finite number"
+            kind = "values that are not finite numbers"
+            rejected.reject(kind, block.lines[rows], column, problem)
 
     def _check(self, rejected: _RejectedRows) -> None:
         """Refuse a file with too many malformed rows."""
         total = sum(rejected.counts.values())
         if rejected.first is None or total - rejected.cut <= IMPOSSIBLE_SHARE * rejected.rows:
             return
-        line, name, problem = rejected.first
+        line, column, problem = rejected.first
         remedy = "correct or delete such lines"
-        if name is not None and "impossible values" in rejected.counts:
-            column = self.header.names.index(name)
+        if column is not None and "impossible values" in rejected.counts:
             places = self.header.places.items()
-            unit = next(FIELDS[each].unit for each, place in places if column in place)
+            unit = next(FIELDS[name].unit for name, place in places if column in place)
             if unit in _OTHER_UNITS:
-                other = _OTHER_UNITS[unit]
-                remedy += f", or name its robot; a column in {other} needs [{other}] after its name"
+                other = f"[{_OTHER_UNITS[unit]}] after its name"
+                remedy += f", or name its robot; a column in {_OTHER_UNITS[unit]} needs {other}"
         raise RecordingError(
             self.path,
             f"line {line} {problem}, the first of {total} bad rows among {rejected.rows} "
             f"(more than {100 * IMPOSSIBLE_SHARE:g} %)",
             remedy,
-            field=name,
+            field=None if column is None else self.header.names[column],
         )
 
 
