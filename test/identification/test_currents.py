@@ -14,7 +14,7 @@ from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.friction_fit import CurrentRegression
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.identification.torque_constants import JointEstimate, with_shared_sizes
+from ur_energy_model.identification.torque_constants import with_shared_sizes
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS
@@ -51,13 +51,6 @@ def test_auto_finds_the_law_that_made_the_data(law: str) -> None:
     for name, value in LAW_PARAMETERS[law].items():
         assert loaded.friction.parameters[name] == pytest.approx(value, rel=0.05)
     assert loaded.comparison[law] == min(loaded.comparison.values()) or "worth" in loaded.reason
-
-
-def test_parsimony_wins_ties() -> None:
-    arm = ExactArm(law=LAWS["coulomb_viscous"], parameters=LAW_PARAMETERS["coulomb_viscous"])
-    joint = fitted([arm.record(seed=12)], arm).fit()[2]
-    assert joint.friction.law.name == "coulomb_viscous"
-    assert "A" in joint.reason
 
 
 def test_cold_and_warm_recordings_give_friction_over_temperature() -> None:
@@ -97,20 +90,11 @@ def test_joints_of_one_size_inform_each_other() -> None:
     assert idle.source["torque_constant"] == "joints of the same size"
     assert abs(idle.torque_constant - 0.0795) < abs(joints[5].torque_constant - 0.0795)
     assert idle.torque_constant_std > 0.03 * idle.torque_constant
-    well = shared[1]
-    assert well.torque_constant == pytest.approx(joints[1].torque_constant, rel=0.005)
-
-
-def test_moving_the_torque_constant_keeps_the_current() -> None:
-    """What a better torque constant changes, friction takes back as far as the data allow."""
-    arm = ExactArm()
-    joint: JointEstimate = fitted([arm.record(seed=19)], arm, "power_flow").fit()[1]
-    moved = with_shared_sizes([joint] * 6, arm.robot)[1]
-    scale = joint.torque_constant / moved.torque_constant
-    for name, value in joint.friction.parameters.items():
-        assert moved.friction.parameters[name] / moved.torque_constant == pytest.approx(
-            value / joint.torque_constant * scale, rel=0.1
-        )
+    well, own = shared[1], joints[1]
+    assert well.torque_constant == pytest.approx(own.torque_constant, rel=0.005)
+    for name, value in own.friction.parameters.items():  # which keeps the current
+        ratio = well.friction.parameters[name] / value
+        assert ratio == pytest.approx(1.0, rel=0.05)
 
 
 SCALES = (0.85, 1.0, 1.15)
@@ -139,13 +123,8 @@ def together(bags: list[Path]) -> Identification:
 
 
 @pytest.fixture(scope="module")
-def alone(bags: list[Path]) -> Identification:
-    return identify(bags[1:2], "ur5e", IdentificationOptions(friction=LAW))
-
-
-@pytest.fixture(scope="module")
-def model(alone: Identification) -> EnergyModel:
-    return alone.model
+def model(bags: list[Path]) -> EnergyModel:
+    return identify(bags[1:2], "ur5e", IdentificationOptions(friction=LAW)).model
 
 
 def test_every_session_has_friction_and_standby_of_its_own(together: Identification) -> None:
@@ -159,19 +138,14 @@ def test_every_session_has_friction_and_standby_of_its_own(together: Identificat
     assert together.model.bus.residual == pytest.approx(truth.power_noise, rel=0.1)
 
 
-def test_the_spread_is_stated_with_its_count(
-    together: Identification, alone: Identification
-) -> None:
+def test_the_spread_is_stated_with_its_count(together: Identification, model: EnergyModel) -> None:
     spread = together.model.sessions
+    friction = spread_between_sessions(np.array(SCALES), FRICTION_SPREAD)
+    standby = spread_between_sessions(np.array(STANDBY), STANDBY_SPREAD)
     assert spread.count == 3
-    np.testing.assert_allclose(
-        spread.friction, spread_between_sessions(np.array(SCALES), FRICTION_SPREAD), rtol=0.1
-    )
-    assert spread.standby == pytest.approx(
-        spread_between_sessions(np.array(STANDBY), STANDBY_SPREAD), rel=0.1
-    )
-    assert alone.model.sessions.count == 0
-    assert alone.model.sessions.standby == STANDBY_SPREAD
+    np.testing.assert_allclose(spread.friction, friction, rtol=0.1)
+    assert spread.standby == pytest.approx(standby, rel=0.1)
+    assert (model.sessions.count, model.sessions.standby) == (0, STANDBY_SPREAD)
 
 
 def test_few_sessions_count_beside_the_prior() -> None:
@@ -187,32 +161,32 @@ def test_few_sessions_count_beside_the_prior() -> None:
     assert spread_between_sessions(pair, 0.08) == pytest.approx(0.08 * np.sqrt(1.5 / 2))
 
 
-class TestAnotherDay:
-    """A model of one day beside a recording of another, with more friction and standby."""
+def test_a_recording_of_another_day_anchors_its_session(
+    model: EnergyModel, bags: list[Path], tmp_path: Path
+) -> None:
+    """It has more friction and standby than the model; standby comes from standstill."""
+    anchored, plain = (
+        evaluate(model, bags[2], anchor=anchor).as_json() for anchor in (True, False)
+    )
+    session = anchored["session"]
+    assert session["anchored"]
+    assert not plain["session"]["anchored"]
+    assert session["moving_seconds"] == pytest.approx(3.0, abs=0.1)
+    assert np.median(session["friction_scale"]) == pytest.approx(1.13, abs=0.03)
+    error = [[entry["rms"] for entry in found["current"]] for found in (anchored, plain)]
+    assert (np.array(error[0]) < 0.6 * np.array(error[1])).all()
+    bag = arm(1.0, 31.0).bag(tmp_path, seed=50, seconds=12, still=tuple(range(6)))
+    session = evaluate(model, bag).as_json()["session"]
+    assert session["standby"] == pytest.approx(31.0, abs=0.5)
+    assert session["still_seconds"] > 8.0
+    assert session["moving_seconds"] == 0.0
+    assert session["standby_std"] < 0.2 * STANDBY_SPREAD
 
-    def test_evaluate_anchors_the_session(self, model: EnergyModel, bags: list[Path]) -> None:
-        anchored = evaluate(model, bags[2]).as_json()
-        plain = evaluate(model, bags[2], anchor=False).as_json()
-        session = anchored["session"]
-        assert session["anchored"]
-        assert not plain["session"]["anchored"]
-        assert session["moving_seconds"] == pytest.approx(3.0, abs=0.1)
-        assert np.median(session["friction_scale"]) == pytest.approx(1.13, abs=0.03)
-        error = [[entry["rms"] for entry in m["current"]] for m in (anchored, plain)]
-        assert (np.array(error[0]) < 0.6 * np.array(error[1])).all()
 
-    def test_currents_lie_within_their_intervals(
-        self, model: EnergyModel, bags: list[Path]
-    ) -> None:
-        for anchor in (True, False):
-            entries = evaluate(model, bags[0], anchor=anchor).as_json()["current_interval_all"]
-            assert np.mean([entry["coverage"] for entry in entries]) > 0.9
-            assert all(entry["std"] > 0 for entry in entries)
-
-    def test_standby_comes_from_standstill(self, model: EnergyModel, tmp_path: Path) -> None:
-        bag = arm(1.0, 31.0).bag(tmp_path, seed=50, seconds=12, still=tuple(range(6)))
-        session = evaluate(model, bag).as_json()["session"]
-        assert session["standby"] == pytest.approx(31.0, abs=0.5)
-        assert session["still_seconds"] > 8.0
-        assert session["moving_seconds"] == 0.0
-        assert session["standby_std"] < 0.2 * STANDBY_SPREAD
+@pytest.mark.parametrize("anchor", [True, False])
+def test_currents_lie_within_their_intervals(
+    model: EnergyModel, bags: list[Path], anchor: bool
+) -> None:
+    entries = evaluate(model, bags[0], anchor=anchor).as_json()["current_interval_all"]
+    assert np.mean([entry["coverage"] for entry in entries]) > 0.9
+    assert all(entry["std"] > 0 for entry in entries)

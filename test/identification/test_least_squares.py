@@ -11,6 +11,7 @@ from ur_energy_model.identification.least_squares import (
     MAX_BLOCKS,
     BlockedGram,
     Prior,
+    Solution,
     cross_validate,
     first_independent_columns,
     pivoted_columns,
@@ -41,76 +42,59 @@ def accumulated(rows: np.ndarray, step: int = 50) -> tuple[BlockedGram, BlockedG
     return gram, counts
 
 
+def solved(rows: np.ndarray, prior: Prior = FLAT) -> Solution:
+    gram, counts = accumulated(rows)
+    return solve(gram.blocks, prior, counts.blocks)
+
+
 def test_equals_plain_least_squares() -> None:
     rows = data(0)
-    gram, counts = accumulated(rows)
     expected, *_ = np.linalg.lstsq(rows[:, :2], rows[:, 2], rcond=None)
-    solution = solve(gram.blocks, FLAT, counts.blocks)
+    solution = solved(rows)
     np.testing.assert_allclose(solution.coefficients, expected, rtol=1e-9)
     residual = rows[:, 2] - rows[:, :2] @ expected
     assert solution.residual == pytest.approx(np.sqrt(np.mean(residual**2)))
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.97])
-def test_intervals_cover_the_truth(correlation: float) -> None:
+def test_intervals_cover_the_truth() -> None:
     """95 % intervals hold the truth in 90 to 99 % of runs, however the noise is correlated."""
-    runs, covered = 400, 0
-    for seed in range(runs):
-        gram, counts = accumulated(data(seed, correlation=correlation))
-        solution = solve(gram.blocks, FLAT, counts.blocks)
-        covered += int(
-            np.count_nonzero(np.abs(solution.coefficients - TRUTH) < 1.96 * solution.std)
-        )
-    assert 0.90 <= covered / (2 * runs) <= 0.99
-
-
-def test_correlated_noise_counts_for_less() -> None:
-    white, rough = (solve(*_blocks(data(3, correlation=c))) for c in (0.0, 0.97))
-    assert rough.effective_samples < 0.2 * white.effective_samples
-
-
-def _blocks(rows: np.ndarray) -> tuple[np.ndarray, Prior, np.ndarray]:
-    gram, counts = accumulated(rows)
-    return gram.blocks, FLAT, counts.blocks
+    effective = []
+    for correlation in (0.0, 0.97):
+        found = [solved(data(seed, correlation=correlation)) for seed in range(400)]
+        within = [np.abs(one.coefficients - TRUTH) < 1.96 * one.std for one in found]
+        assert 0.90 <= np.mean(within) <= 0.99
+        effective.append(np.median([one.effective_samples for one in found]))
+    assert effective[1] < 0.2 * effective[0]
 
 
 def test_the_prior_decides_what_the_data_leave_open() -> None:
     rows = data(4)
     rows[:, 1] = 0.0  # the second regressor was never excited
     rows[:, 2] = rows[:, 0] * TRUTH[0]
-    gram, counts = accumulated(rows)
-    solution = solve(gram.blocks, Prior(np.array([0.0, 7.0]), np.array([9.0, 0.5])), counts.blocks)
+    solution = solved(rows, Prior(np.array([0.0, 7.0]), np.array([9.0, 0.5])))
     assert solution.coefficients == pytest.approx([TRUTH[0], 7.0], abs=1e-3)
     assert solution.std[1] == pytest.approx(0.5, rel=1e-6)
 
 
 def test_cross_validation_sees_overfitting() -> None:
     rows = data(5, samples=1500)
-    random = np.random.default_rng(6)
-    useless = random.standard_normal((len(rows), 40))
-    wide = np.column_stack([rows[:, :2], useless, rows[:, 2]])
+    useless = np.random.default_rng(6).standard_normal((len(rows), 40))
     gram, counts = accumulated(rows)
-    more, _ = accumulated(wide)
+    more, _ = accumulated(np.column_stack([rows[:, :2], useless, rows[:, 2]]))
     flat = Prior(np.zeros(42), np.full(42, np.inf))
     honest = cross_validate(gram.blocks, FLAT, counts.blocks).mean()
     assert cross_validate(more.blocks, flat, counts.blocks).mean() > 1.01 * honest
 
 
 def test_memory_stays_bounded_and_nothing_is_lost() -> None:
+    """Nor where two parts are merged."""
     rows = data(1, samples=200_000)
-    gram, counts = accumulated(rows)
-    assert len(gram) <= MAX_BLOCKS
-    np.testing.assert_allclose(gram.blocks.sum(axis=0), rows.T @ rows, rtol=1e-9)
+    (gram, counts), (first, _) = accumulated(rows), accumulated(rows[:30_000])
+    first.merge(accumulated(rows[30_000:])[0])
+    for found in (gram, first):
+        assert len(found) <= MAX_BLOCKS
+        np.testing.assert_allclose(found.blocks.sum(axis=0), rows.T @ rows, rtol=1e-9)
     assert counts.blocks.sum() == len(rows)
-
-
-def test_merged_parts_equal_the_whole() -> None:
-    rows = data(2, samples=8000)
-    whole, _ = accumulated(rows)
-    first, _ = accumulated(rows[:3000])
-    second, _ = accumulated(rows[3000:])
-    first.merge(second)
-    np.testing.assert_allclose(first.blocks.sum(axis=0), whole.blocks.sum(axis=0), rtol=1e-12)
 
 
 ROUNDING = 1e-12
@@ -131,7 +115,7 @@ def test_equal_columns_are_decided_by_their_order(seed):
     assert first_independent_columns(matrix).tolist() == list(range(6))
 
 
-@pytest.mark.parametrize("arm", ["ur3", "ur5e", "ur20", "gen3", "fr3"])
+@pytest.mark.parametrize("arm", ["ur5e", "gen3", "fr3"])
 @pytest.mark.parametrize("gravity", [[0.0, 0.0, -9.82], [0.0, 6.94, -6.94]])
 def test_base_columns_of_an_arm_do_not_hang_on_rounding(arm, gravity, monkeypatch):
     down = np.array(gravity)

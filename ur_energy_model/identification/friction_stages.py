@@ -91,30 +91,26 @@ class PreslidingFit:
             return
         still = narrow(motion, (np.abs(motion.qd) < STILL_SPEED).astype(float))[inside] > 0.9
         if still.any():
-            currents = self._currents(motion, link_torque, directions)
+            speed = motion.qd
+            without, base, one = (
+                self.model.from_link_torque(
+                    link_torque,
+                    speed,
+                    motion.qdd,
+                    temperature=motion.known_temperature,
+                    direction=direction,
+                    std=False,
+                ).current
+                for direction in (None, np.zeros_like(speed), np.ones_like(speed))
+            )
+            # Modelled currents [samples, travels, n] are linear in the direction of friction.
+            currents = base[:, None] + (one - base)[:, None] * directions
+            currents[:, 0] = without
             error = narrow(motion, currents - motion.current[:, None])[inside]
             self._squares += (np.square(error) * still[:, None]).sum(axis=0)
         self._episodes += (np.diff(still.astype(int), axis=0, prepend=0) > 0).sum(axis=0)
         time = motion.time[inside]
         self._still += still.sum(axis=0) * float(time[1] - time[0])
-
-    def _currents(self, motion: FilteredMotion, link_torque: Array, directions: Array) -> Array:
-        """Modelled currents [samples, travels, n], A; linear in the direction of friction."""
-
-        def current(direction: Array | None) -> Array:
-            return self.model.from_link_torque(
-                link_torque,
-                motion.qd,
-                motion.qdd,
-                temperature=motion.known_temperature,
-                direction=direction,
-                std=False,
-            ).current
-
-        base, one = current(np.zeros_like(motion.qd)), current(np.ones_like(motion.qd))
-        out = base[:, None] + (one - base)[:, None] * directions
-        out[:, 0] = current(None)
-        return out
 
     def saved(self) -> dict[str, Array]:
         """The errors accumulated so far, see `restore`."""
@@ -143,10 +139,6 @@ class PreslidingFit:
                 remembers = cost[best] < self._episodes[j] + _NO_MEMORY
                 travels[j] = tried[best] if remembers else 0.0
         return travels
-
-    def fitted(self) -> EnergyModel:
-        """The model with the chosen travels."""
-        return with_travels(self.model, self.travels())
 
 
 def with_travels(model: EnergyModel, travels: Array) -> EnergyModel:
@@ -177,7 +169,9 @@ def fit_currents(
         inertia: reflected inertias known before the currents are fitted.
         friction: law name or "auto".
     """
-    warm = _warms_up(recordings)
+    low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
+    high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
+    warm = bool((high - low > WARMTH).any())
     nominal = inertia.value
     joints: tuple[JointEstimate, ...] = ()
     for _ in range(1 + bool(inertia.unknown.any())):
@@ -208,7 +202,7 @@ def with_presliding(
         narrow = ParallelFilter(recording.cutoff)
         for motion, link_torque in _motions(recording, own):
             fit.accumulate(motion, link_torque, narrow)
-    return fit.fitted()
+    return with_travels(model, fit.travels())
 
 
 def _motions(
@@ -218,10 +212,3 @@ def _motions(
     for motion in recording.motions():
         for part, arm in dynamics.parts(motion):
             yield part, arm.inverse_dynamics(part.q, part.qd, part.qdd)
-
-
-def _warms_up(recordings: Sequence[Recording]) -> bool:
-    """Whether some joint's temperature spans enough for temperature-dependent friction."""
-    low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
-    high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
-    return bool((high - low > WARMTH).any())

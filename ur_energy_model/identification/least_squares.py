@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -110,68 +109,54 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     blocks, counts = blocks[used], counts[used]
     if not len(blocks):
         return prior_alone(prior)
-    fit = _weighted(blocks, prior, counts)
-    total = blocks.sum(axis=0)
+    coefficients, weight, inflation, freedom, scores = _weighted(blocks, prior, counts)
+    total, samples = blocks.sum(axis=0), float(counts.sum())
     information = total[:-1, :-1]
-    weight = fit.weight
     bread = pseudo_inverse(information * weight + prior.precision)
-    meat = score_scatter(fit.scores) * weight**2
-    if len(blocks) <= fit.freedom + 1:  # too few blocks to estimate scatter: use inflated noise
+    meat = score_scatter(scores) * weight**2
+    if len(blocks) <= freedom + 1:  # too few blocks to estimate scatter: use inflated noise
         meat = information * weight
-    quantile = float(stdtrit(max(len(blocks) - fit.freedom, 1.0), 0.975))
-    factor = (quantile / _NORMAL_QUANTILE) ** 2
-    middle = meat * min(factor, 9.0) + prior.precision
-    samples = float(counts.sum())
+    quantile = float(stdtrit(max(len(blocks) - freedom, 1.0), 0.975))
+    middle = meat * min((quantile / _NORMAL_QUANTILE) ** 2, 9.0) + prior.precision
     return Solution(
-        coefficients=fit.coefficients,
+        coefficients=coefficients,
         covariance=_at_most(bread @ middle @ bread, prior),
-        residual=float(np.sqrt(_squares(total, fit.coefficients) / samples)),
+        residual=float(np.sqrt(_squares(total, coefficients) / samples)),
         samples=samples,
-        effective_samples=samples / fit.inflation,
+        effective_samples=samples / inflation,
     )
 
 
-class _Weighted(NamedTuple):
-    """Least squares with the prior's weight found from the residuals.
+def _weighted(
+    blocks: Array, prior: Prior, counts: Array
+) -> tuple[Array, float, float, float, Array]:
+    """Least squares with the prior's weight found from the residuals, in turn.
 
-    Attributes:
-        coefficients: [p].
-        scores: of the blocks [blocks, p].
-        noise: variance of the residual.
-        inflation: samples that count as one.
-        freedom: coefficients that the data determine.
+    Returns:
+        coefficients [p]; weight of the normal equations beside the prior; samples that count as
+        one; coefficients that the data determine; scores of the blocks [blocks, p].
     """
-
-    coefficients: Array
-    scores: Array
-    noise: float
-    inflation: float
-    freedom: float
-
-    @property
-    def weight(self) -> float:
-        """Of the normal equations beside the prior."""
-        return 1.0 / (self.noise * self.inflation)
-
-
-def _weighted(blocks: Array, prior: Prior, counts: Array) -> _Weighted:
-    """Coefficients, noise and inflation in turn."""
     p = blocks.shape[-1] - 1
-    total = blocks.sum(axis=0)
+    total, samples = blocks.sum(axis=0), float(counts.sum())
     information = total[:p, :p]
-    samples = float(counts.sum())
     least = max(_FINEST**2 * float(total[p, p]) / samples, 1e-18)
-    fit = _Weighted(prior.mean, np.zeros((len(blocks), p)), 1.0, 1.0, 0.0)
+    coefficients, scores = prior.mean, np.zeros((len(blocks), p))
+    noise, inflation, freedom = 1.0, 1.0, 0.0
     for _ in range(_WEIGHTINGS):
-        weight = fit.weight
+        weight = 1.0 / (noise * inflation)
         coefficients = _coefficients(total, prior, weight)
         bread = pseudo_inverse(information * weight + prior.precision)
-        freedom = float(np.sum(bread * information)) * weight
+        determined = float(np.sum(bread * information))
+        freedom = determined * weight
         noise = max(_squares(total, coefficients) / max(samples - freedom, 1.0), least)
         scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
-        inflation = _inflation(information, bread, scores, noise, freedom)
-        fit = _Weighted(coefficients, scores, noise, inflation, freedom)
-    return fit
+        # Variance of block scores over that with white residuals; directions are weighted by how
+        # far the data, not the prior, determine them.
+        inflation = 25.0
+        if len(scores) > freedom + 1:
+            white = max(noise * determined, 1e-30)
+            inflation = float(max(np.sum(bread * score_scatter(scores)) / white, 1.0))
+    return coefficients, 1.0 / (noise * inflation), inflation, freedom, scores
 
 
 def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
@@ -181,16 +166,16 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     """
     used = counts > 0
     blocks, counts = blocks[used], counts[used]
-    parts = np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks)))
+    coefficients, _, inflation, *_ = _weighted(blocks, prior, counts)
     total = blocks.sum(axis=0)
-    fit = _weighted(blocks, prior, counts)
-    residual = _squares(total, fit.coefficients) / counts.sum()
-    weight = 1.0 / (fit.inflation * max(residual, 1e-30))
-    held_out = [blocks[part].sum(axis=0) for part in parts]
-    found = [_coefficients(total - gram, prior, weight) for gram in held_out]
-    samples = [counts[part].sum() for part in parts]
-    squares = [_squares(*pair) for pair in zip(held_out, found, strict=True)]
-    return np.asarray(np.array(squares) / samples)
+    residual = _squares(total, coefficients) / counts.sum()
+    weight = 1.0 / (inflation * max(residual, 1e-30))
+    errors = []
+    for part in np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks))):
+        held_out = blocks[part].sum(axis=0)
+        found = _coefficients(total - held_out, prior, weight)
+        errors.append(_squares(held_out, found) / counts[part].sum())
+    return np.array(errors)
 
 
 def _at_most(covariance: Array, prior: Prior) -> Array:
@@ -224,19 +209,6 @@ def _squares(gram: Array, coefficients: Array) -> float:
     """Sum of squared residuals."""
     full = np.append(-coefficients, 1.0)
     return max(float(full @ gram @ full), 0.0)
-
-
-def _inflation(
-    information: Array, bread: Array, scores: Array, noise: float, freedom: float
-) -> float:
-    """Samples that count as one: variance of block scores over that with white residuals.
-
-    Directions are weighted by how far the data, not the prior, determine them.
-    """
-    if len(scores) <= freedom + 1:
-        return 25.0
-    white = noise * float(np.sum(bread * information))
-    return float(max(np.sum(bread * score_scatter(scores)) / max(white, 1e-30), 1.0))
 
 
 def solve_normal_equations(matrix: Array, right: Array, rcond: float = RCOND) -> Array:

@@ -43,17 +43,17 @@ class Segment:
             return [self]
         edges = np.linspace(time[0], time[-1], 1 + round(self.seconds / LENGTH))
         edges[0], edges[-1] = -np.inf, np.inf
-        pieces = (self._between(*edge) for edge in pairwise(edges.tolist()))
-        return [piece for piece in pieces if piece.motions or piece.samples is not None]
-
-    def _between(self, start: float, stop: float) -> Segment:
-        """The part from one time up to but not including another."""
-        samples = self.samples
-        if samples is not None:
-            samples = samples.cut(_rows(samples.time, start, stop))
-        motions = (motion.cut(_rows(motion.time, start, stop)) for motion in self.motions)
-        kept = tuple(motion for motion in motions if len(motion))
-        return Segment(self.dof, kept, samples if samples is None or len(samples) else None)
+        pieces = []
+        for start, stop in pairwise(edges.tolist()):
+            samples = self.samples
+            if samples is not None:
+                samples = samples.cut(_rows(samples.time, start, stop))
+                samples = samples if len(samples) else None
+            cut = (motion.cut(_rows(motion.time, start, stop)) for motion in self.motions)
+            motions = tuple(motion for motion in cut if len(motion))
+            if motions or samples is not None:
+                pieces.append(Segment(self.dof, motions, samples))
+        return pieces
 
     @property
     def _time(self) -> Array:
@@ -139,7 +139,10 @@ def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
     if seconds.sum() <= wanted:
         return np.arange(len(seconds))
     chosen = [0]
-    known = _prior(information) + information[0]
+    # Weak information about every coefficient, in the units of its column.
+    scale = np.diagonal(information.sum(axis=0), axis1=-2, axis2=-1)
+    weak = _RIDGE * np.where(scale > 0, scale, 1.0)
+    known = weak[:, :, None] * np.eye(scale.shape[-1]) + information[0]
     stretches = max(1, int(0.5 * wanted / np.median(seconds)))
     number = np.floor(np.cumsum(seconds) / seconds.sum() * stretches * (1 - 1e-9))
     groups = [np.flatnonzero(number == k) for k in range(1, stretches)]
@@ -155,13 +158,6 @@ def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
             known = known + information[best]
         elif not groups:
             return np.sort(chosen)
-
-
-def _prior(information: Array) -> Array:
-    """Weak information [n, k, k] about every coefficient, in the units of its column."""
-    scale = np.diagonal(information.sum(axis=0), axis1=-2, axis2=-1)
-    weak = _RIDGE * np.where(scale > 0, scale, 1.0)
-    return np.asarray(weak[:, :, None] * np.eye(scale.shape[-1]))
 
 
 TOTAL = 1500.0

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -205,7 +204,7 @@ class FrictionLaw:
     terms: Mapping[str, Term]
     shape: Mapping[str, tuple[float, float, float]]
     description: str
-    uses_temperature: bool = False
+    uses_temperature: bool
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -272,146 +271,128 @@ class Friction:
         )
 
 
-_SMOOTH = {"smoothing": (SMOOTHING, SMOOTHING, SMOOTHING)}
-_STRIBECK = {**_SMOOTH, "stribeck_speed": (0.02, 0.2, 0.5)}
-_POWER = {**_SMOOTH, "exponent": (0.3, 0.6, 0.95)}
-_REFERENCE = {"reference_temperature": (REFERENCE_TEMPERATURE,) * 3}
-
-_VISCOUS = {"viscous": Term(viscous, ())}
-_COULOMB = {"coulomb": Term(coulomb)}
-_SPEED_TERM = {"stribeck": Term(stribeck, ("smoothing", "stribeck_speed"))}
-_LOAD = {LOAD: Term(load), LOAD_ASYMMETRY: Term(load_asymmetry, ())}
-_POWER_TERM = {"power": Term(power, ("smoothing", "exponent"))}
-_WARM_POWER = {
-    "power_temperature": Term(warm_power, ("smoothing", "exponent", "reference_temperature"))
+_SMOOTH = ("smoothing",)
+_TERMS: dict[str, tuple[Term, str]] = {
+    "viscous": (Term(viscous, ()), "N m s/rad"),
+    "coulomb": (Term(coulomb), "N m"),
+    "coulomb_direct": (Term(direct_coulomb), "N m"),
+    "coulomb_reverse": (Term(reverse_coulomb), "N m"),
+    "stribeck": (Term(stribeck, (*_SMOOTH, "stribeck_speed")), "N m"),
+    "power": (Term(power, (*_SMOOTH, "exponent")), "N m"),
+    LOAD: (Term(load), "1"),
+    LOAD_ASYMMETRY: (Term(load_asymmetry, ()), "1"),
+    "square": (Term(signed_square, ()), "N m s^2/rad^2"),
+    "cubic": (Term(cubic, ()), "N m s^3/rad^3"),
+    "viscous_temperature": (Term(warm_viscous, ("reference_temperature",)), "N m s/rad/K"),
+    "power_temperature": (
+        Term(warm_power, (*_SMOOTH, "exponent", "reference_temperature")),
+        "N m/K",
+    ),
 }
+"""Usual term of each linear parameter, and its unit."""
+PARAMETER_UNITS: dict[str, str] = {name: unit for name, (_, unit) in _TERMS.items()}
+"""Units of the linear parameters, motor side; `power` is the torque at 1 rad/s joint side."""
+
+_SHAPES: dict[str, tuple[float, float, float, str]] = {
+    "smoothing": (SMOOTHING, SMOOTHING, SMOOTHING, "rad/s"),
+    "stribeck_speed": (0.02, 0.2, 0.5, "rad/s"),
+    "exponent": (0.3, 0.6, 0.95, "1"),
+    "reference_temperature": (
+        REFERENCE_TEMPERATURE,
+        REFERENCE_TEMPERATURE,
+        REFERENCE_TEMPERATURE,
+        "degC",
+    ),
+}
+"""Lowest, default and highest value of the shape constants, and their units."""
+SHAPE_UNITS: dict[str, str] = {name: unit for name, (*_, unit) in _SHAPES.items()}
+"""Units of the shape constants; speeds are joint side."""
+
+
+def _law(name: str, parameters: str, description: str, **other: Term) -> FrictionLaw:
+    """A law of these parameters; `other` terms replace the usual ones."""
+    terms = {key: other.get(key, _TERMS[key][0]) for key in parameters.split()}
+    used = {constant for term in terms.values() for constant in term.uses}
+    shape = {
+        key: (low, usual, high) for key, (low, usual, high, _) in _SHAPES.items() if key in used
+    }
+    return FrictionLaw(name, terms, shape, description, "reference_temperature" in shape)
+
 
 LAWS: dict[str, FrictionLaw] = {
     law.name: law
     for law in (
-        FrictionLaw(
+        _law(
             "coulomb_viscous",
-            {**_VISCOUS, **_COULOMB},
-            _SMOOTH,
+            "viscous coulomb",
             "Coulomb (smoothed by tanh) and viscous",
         ),
-        FrictionLaw(
+        _law(
             "sign",
-            {**_VISCOUS, "coulomb": Term(sign, ())},
-            {},
+            "viscous coulomb",
             "Coulomb (sign of the speed) and viscous",
+            coulomb=Term(sign, ()),
         ),
-        FrictionLaw(
+        _law(
             "power_flow",
-            {
-                **_VISCOUS,
-                "coulomb_direct": Term(direct_coulomb),
-                "coulomb_reverse": Term(reverse_coulomb),
-            },
-            _SMOOTH,
+            "viscous coulomb_direct coulomb_reverse",
             "Coulomb that depends on the direction of power flow, and viscous",
         ),
-        FrictionLaw(
+        _law(
             "power",
-            {**_COULOMB, **_POWER_TERM},
-            _POWER,
+            "coulomb power",
             "Coulomb and a power of the speed (exponent below 1), as in factory calibrations",
         ),
-        FrictionLaw(
+        _law(
             "stribeck",
-            {**_VISCOUS, **_COULOMB, **_SPEED_TERM},
-            _STRIBECK,
+            "viscous coulomb stribeck",
             "Coulomb, viscous and Stribeck (change at low speed)",
         ),
-        FrictionLaw(
+        _law(
             "load_dependent",
-            {**_VISCOUS, **_COULOMB, **_LOAD},
-            _SMOOTH,
+            "viscous coulomb load load_asymmetry",
             "Coulomb that increases with the load, and viscous",
         ),
-        FrictionLaw(
+        _law(
             "power_load",
-            {**_COULOMB, **_POWER_TERM, **_LOAD},
-            _POWER,
+            "coulomb power load load_asymmetry",
             "Coulomb that increases with the load, and a power of the speed (exponent below 1)",
         ),
-        FrictionLaw(
+        _law(
             "stribeck_load",
-            {**_VISCOUS, **_COULOMB, **_SPEED_TERM, **_LOAD},
-            _STRIBECK,
+            "viscous coulomb stribeck load load_asymmetry",
             "Coulomb that increases with the load, viscous and Stribeck (change at low speed)",
         ),
-        FrictionLaw(
+        _law(
             "polynomial",
-            {
-                **_VISCOUS,
-                **_COULOMB,
-                "square": Term(signed_square, ()),
-                "cubic": Term(cubic, ()),
-            },
-            _SMOOTH,
+            "viscous coulomb square cubic",
             "Coulomb and an odd cubic polynomial of the speed",
         ),
-        FrictionLaw(
+        _law(
             "temperature_linear",
-            {
-                **_VISCOUS,
-                **_COULOMB,
-                "viscous_temperature": Term(warm_viscous, ("reference_temperature",)),
-            },
-            {**_SMOOTH, **_REFERENCE},
+            "viscous coulomb viscous_temperature",
             "Coulomb, and viscous that changes linearly with temperature",
-            uses_temperature=True,
         ),
-        FrictionLaw(
+        _law(
             "power_temperature",
-            {**_COULOMB, **_POWER_TERM, **_WARM_POWER},
-            {**_POWER, **_REFERENCE},
+            "coulomb power power_temperature",
             "Coulomb, and a power of the speed that changes linearly with temperature",
-            uses_temperature=True,
         ),
-        FrictionLaw(
+        _law(
             "power_load_temperature",
-            {**_COULOMB, **_POWER_TERM, **_WARM_POWER, **_LOAD},
-            {**_POWER, **_REFERENCE},
+            "coulomb power power_temperature load load_asymmetry",
             "Coulomb that increases with the load, and a power of the speed that changes linearly "
             "with temperature",
-            uses_temperature=True,
         ),
-        FrictionLaw(
+        _law(
             "temperature_exponential",
-            {"viscous": Term(scaled_viscous, ("reference_temperature",)), **_COULOMB},
-            {**_SMOOTH, **_REFERENCE},
+            "viscous coulomb",
             "Coulomb, and viscous scaled by the manufacturer's double exponential of temperature",
-            uses_temperature=True,
+            viscous=Term(scaled_viscous, ("reference_temperature",)),
         ),
     )
 }
 """Friction laws by name, those with few parameters first."""
-
-PARAMETER_UNITS: dict[str, str] = {
-    "viscous": "N m s/rad",
-    "coulomb": "N m",
-    "coulomb_direct": "N m",
-    "coulomb_reverse": "N m",
-    "stribeck": "N m",
-    "power": "N m",
-    LOAD: "1",
-    LOAD_ASYMMETRY: "1",
-    "square": "N m s^2/rad^2",
-    "cubic": "N m s^3/rad^3",
-    "viscous_temperature": "N m s/rad/K",
-    "power_temperature": "N m/K",
-}
-"""Units of the linear parameters, motor side; `power` is the torque at 1 rad/s joint side."""
-
-SHAPE_UNITS: dict[str, str] = {
-    "smoothing": "rad/s",
-    "stribeck_speed": "rad/s",
-    "exponent": "1",
-    "reference_temperature": "degC",
-}
-"""Units of the shape constants; speeds are joint side."""
 
 # FrictionBank: the friction of all joints, evaluated on arrays.
 
@@ -430,9 +411,7 @@ class FrictionBank:
         self._groups: list[_Group] = []
         for law in dict.fromkeys(friction.law.name for friction in frictions):
             joints = [j for j, friction in enumerate(frictions) if friction.law.name == law]
-            self._groups.append(
-                _Group.from_frictions(joints, [frictions[j] for j in joints], gear_ratio)
-            )
+            self._groups.append(_Group(joints, [frictions[j] for j in joints], gear_ratio))
 
     def torque(
         self,
@@ -489,70 +468,40 @@ class FrictionBank:
         """Motor-side friction torque per unit parameter [samples, parameters] of each joint."""
         out: list[Array] = [np.empty(0)] * self.dof
         for group in self._groups:
-            terms = group.regressor(speed, load, temperature, direction)
+            point = group.point(speed, load, temperature, direction)
+            terms = group.law.regressor(point, group.shape)
             for k, joint in enumerate(group.joints):
                 out[joint] = terms[:, k]
         return out
 
 
-@dataclass(frozen=True)
 class _Group:
-    """Joints with the same law."""
+    """Joints with the same law: parameter values [joints of the group, parameters] and shape.
 
-    joints: list[int]
-    law: FrictionLaw
-    values: Array
-    shape: dict[str, Array]
-    gear_ratio: Array
-    temperature_model: Array | None
-    low: Array
-    high: Array
+    `columns` is a slice, which copies nothing, for consecutive joints; `free` are the numbers of
+    the parameters that do not depend on the load, and `load` the values of LOAD and LOAD_ASYMMETRY
+    [joints of the group], None if the law has neither.
+    """
 
-    @cached_property
-    def columns(self) -> slice | list[int]:
-        """Columns of the joints; a slice, which copies nothing, for consecutive ones."""
-        first, last = self.joints[0], self.joints[-1]
-        return slice(first, last + 1) if self.joints == [*range(first, last + 1)] else self.joints
-
-    @cached_property
-    def free(self) -> list[int]:
-        """Numbers of the parameters that do not depend on the load."""
-        names = enumerate(self.law.parameters)
-        return [k for k, name in names if name not in (LOAD, LOAD_ASYMMETRY)]
-
-    @cached_property
-    def load(self) -> tuple[Array, Array] | None:
-        """Values of LOAD and LOAD_ASYMMETRY [joints of the group]; None if the law has neither."""
-        if len(self.free) == len(self.law.parameters):
-            return None
-        return self.parameter(LOAD), self.parameter(LOAD_ASYMMETRY)
-
-    @classmethod
-    def from_frictions(
-        cls, joints: list[int], frictions: Sequence[Friction], gear_ratio: Array
-    ) -> _Group:
-        law = frictions[0].law
+    def __init__(self, joints: list[int], frictions: Sequence[Friction], gear_ratio: Array) -> None:
+        first, last = joints[0], joints[-1]
+        consecutive = joints == [*range(first, last + 1)]
+        self.columns: slice | list[int] = slice(first, last + 1) if consecutive else joints
+        self.joints, self.law, self._ratio = joints, frictions[0].law, gear_ratio[joints]
+        self._values = np.array([friction.values for friction in frictions])
+        self.shape = {
+            name: np.array([friction.all_shape[name] for friction in frictions])
+            for name in self.law.shape
+        }
         models = [friction.temperature_model for friction in frictions]
+        self._model = None if None in models else np.array(models).T
         ranges = [friction.temperature_range or (-np.inf, np.inf) for friction in frictions]
-        return cls(
-            joints=joints,
-            law=law,
-            values=np.array([friction.values for friction in frictions]),
-            shape={
-                name: np.array([friction.all_shape[name] for friction in frictions])
-                for name in law.shape
-            },
-            gear_ratio=gear_ratio[joints],
-            temperature_model=None if None in models else np.array(models).T,
-            low=np.array([low for low, _ in ranges]),
-            high=np.array([high for _, high in ranges]),
-        )
-
-    def regressor(
-        self, speed: Array, load: Array, temperature: Array | None, direction: Array | None
-    ) -> Array:
-        """Terms [samples, joints of the group, parameters]."""
-        return self.law.regressor(self.point(speed, load, temperature, direction), self.shape)
+        self._low, self._high = np.array(ranges).T
+        names = self.law.parameters
+        self.free = [k for k, name in enumerate(names) if name not in (LOAD, LOAD_ASYMMETRY)]
+        self.load: Array | None = None
+        if LOAD in names:
+            self.load = self._values[:, [names.index(LOAD), names.index(LOAD_ASYMMETRY)]].T
 
     def point(
         self, speed: Array, load: Array, temperature: Array | None, direction: Array | None
@@ -561,9 +510,9 @@ class _Group:
         return OperatingPoint(
             speed[:, self.columns],
             load[:, self.columns],
-            self.gear_ratio,
+            self._ratio,
             self._temperature(temperature) if self.law.uses_temperature else None,
-            self.temperature_model,
+            self._model,
             None if direction is None else direction[:, self.columns],
         )
 
@@ -571,24 +520,19 @@ class _Group:
         """Sum of the terms with these numbers [samples, joints of the group], N m."""
         terms, out = tuple(self.law.terms.values()), np.zeros_like(point.speed)
         for k in numbers:
-            out += terms[k].function(point, self.shape) * self.values[:, k]
+            out += terms[k](point, self.shape) * self._values[:, k]
         return out
-
-    def parameter(self, name: str) -> Array:
-        """Values of a parameter [joints of the group]; zeros if the law does not have it."""
-        names = self.law.parameters
-        return self.values[:, names.index(name)] if name in names else np.zeros(len(self.joints))
 
     def _temperature(self, temperature: Array | None) -> Array | None:
         """Temperatures clipped to the fitted range; its middle, if any, replaces unknown ones."""
-        bounded = np.isfinite(self.low).all() and np.isfinite(self.high).all()
-        middle = (self.low + self.high) / 2 if bounded else None
+        bounded = np.isfinite(self._low).all() and np.isfinite(self._high).all()
+        middle = (self._low + self._high) / 2 if bounded else None
         if temperature is None:
             return middle
         known = np.asarray(temperature, dtype=float)[..., self.joints]
         if middle is not None:
             known = np.where(np.isnan(known), middle, known)
-        return np.asarray(np.clip(known, self.low, self.high))
+        return np.asarray(np.clip(known, self._low, self._high))
 
 
 # Presliding: the memory that Coulomb friction has at standstill.
