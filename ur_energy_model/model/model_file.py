@@ -28,7 +28,7 @@ from ur_energy_model.model.energy_model import (
     PayloadCalibration,
     is_possible,
 )
-from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, Friction, FrictionLaw
+from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, Friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
@@ -70,37 +70,27 @@ class Estimates:
     std: dict[str, float] = field(default_factory=dict)
     source: dict[str, str] = field(default_factory=dict)
 
-    def read(
-        self,
-        node: YamlTree,
-        name: str,
-        quantity: Quantity,
-        *,
-        free: bool = False,
-        sourced: bool = True,
-    ) -> float:
-        """Value of a fitted quantity.
+    def read(self, node: YamlTree, name: str, quantity: Quantity, *, free: bool = False) -> float:
+        """Value of a fitted quantity from a mapping of value, unit, std and perhaps source.
 
         Args:
-            node: mapping of value, unit, std and, if `sourced`, source.
+            node: the mapping.
             name: key in `std` and `source`.
             quantity: unit and range.
             free: whether the fit may have returned any sign.
-            sourced: whether the node contains the source.
         """
         with Record(node) as keys:
-            check_unit(keys["unit"], quantity.unit)
+            _check_unit(keys["unit"], quantity.unit)
             self.std[name] = _STD(keys["std"])
-            if sourced:
+            if name != "standby":  # the source of the power model is that of all of it
                 self.source[name] = keys["source"].text()
+            quantity = _unbound(quantity) if free else quantity
             value = keys["value"].number()
-            if free:
-                quantity = unbound(quantity)
-            quantity.check(keys["value"], value, lowest(quantity, self.std[name]))
+            quantity.check(keys["value"], value, _lowest(quantity, self.std[name]))
         return value
 
 
-def lowest(quantity: Quantity, std: float) -> float:
+def _lowest(quantity: Quantity, std: float) -> float:
     """Lowest value that a fit may have returned.
 
     A fitted quantity that cannot be negative may still be slightly negative by chance.
@@ -108,39 +98,39 @@ def lowest(quantity: Quantity, std: float) -> float:
     return quantity.low if quantity.low != 0 else -CHANCE * std
 
 
-def unbound(quantity: Quantity) -> Quantity:
+def _unbound(quantity: Quantity) -> Quantity:
     """The quantity with the range of an unconstrained fit."""
     return replace(quantity, low=-_ANY, high=_ANY, positive=False)
 
 
-def with_unit(quantity: Quantity) -> Reader[float]:
+def _with_unit(quantity: Quantity) -> Reader[float]:
     """Reader of a value with its unit."""
 
     def read(node: YamlTree) -> float:
         with Record(node) as keys:
-            check_unit(keys["unit"], quantity.unit)
+            _check_unit(keys["unit"], quantity.unit)
             return quantity(keys["value"])
 
     return read
 
 
-def each(node: YamlTree, joints: tuple[str, ...], quantity: Quantity, std: float = 0.0) -> Array:
+def _each(node: YamlTree, joints: tuple[str, ...], quantity: Quantity, std: float = 0.0) -> Array:
     """Values of all joints [n] with one unit, each with this standard deviation."""
     with Record(node) as keys:
         keys.expect(joints)
-        check_unit(keys["unit"], quantity.unit)
+        _check_unit(keys["unit"], quantity.unit)
         values = [keys[name].number() for name in joints]
         for name, value in zip(joints, values, strict=True):
-            quantity.check(keys[name], value, lowest(quantity, std))
+            quantity.check(keys[name], value, _lowest(quantity, std))
     return np.array(values)
 
 
-def matrix(node: YamlTree, quantity: Quantity) -> Array:
+def _matrix(node: YamlTree, quantity: Quantity) -> Array:
     """A matrix [3, 3]."""
     return np.array([[quantity(entry) for entry in row.items(3)] for row in node.items(3)])
 
 
-def check_unit(node: YamlTree, unit: str) -> None:
+def _check_unit(node: YamlTree, unit: str) -> None:
     """Refuse another unit."""
     given = node.written() if node.is_scalar else ""
     if given != unit:
@@ -148,25 +138,18 @@ def check_unit(node: YamlTree, unit: str) -> None:
         raise node.refuse(problem)
 
 
-def covariance_of(size: int, *, optional: bool = False) -> Reader[Array]:
-    """Reader of a covariance matrix [size, size]; [0, 0] for an empty list if it is optional."""
-
-    def read(node: YamlTree) -> Array:
-        rows = node.items()
-        if not rows and optional:
-            return np.zeros((0, 0))
-        if len(rows) != size:
-            end = ", or []" if optional else ""
-            raise node.refuse(f"must be {size} rows of {size} numbers{end}")
-        covariance = np.array([array(VARIANCE, size)(row) for row in rows])
-        if (
-            not np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0)
-            or np.linalg.eigvalsh(covariance)[0] < -1e-6 * np.abs(covariance).max()
-        ):
-            raise node.refuse("is not a covariance matrix")
-        return covariance
-
-    return read
+def _covariance(node: YamlTree, size: int) -> Array:
+    """A covariance matrix [size, size]."""
+    rows = node.items()
+    if len(rows) != size:
+        raise node.refuse(f"must be {size} rows of {size} numbers")
+    covariance = np.array([array(VARIANCE, size)(row) for row in rows])
+    if (
+        not np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0)
+        or np.linalg.eigvalsh(covariance)[0] < -1e-6 * np.abs(covariance).max()
+    ):
+        raise node.refuse("is not a covariance matrix")
+    return covariance
 
 
 # Readers of a model file's sections about the whole arm: setup, bus, sessions and others.
@@ -177,7 +160,7 @@ _GAIN = Quantity("1", 0, 10, positive=True)
 _DRIVER_STD = Quantity("W/A", 0, 1e12)
 
 
-def read_setup(node: YamlTree) -> tuple[Setup, str]:
+def _setup(node: YamlTree) -> tuple[Setup, str]:
     """Mounting and payload, and their source."""
     with Record(node) as keys:
         source = keys["source"].text()
@@ -185,13 +168,13 @@ def read_setup(node: YamlTree) -> tuple[Setup, str]:
         ranges.GRAVITY.check(keys["gravity"], float(np.linalg.norm(gravity)))
         mass = ranges.PAYLOAD_MASS(keys["payload_mass"])
         center = array(ranges.LENGTH, 3)(keys["payload_center_of_mass"])
-        inertia = matrix(keys["payload_inertia"], ranges.INERTIA_ENTRY)
+        inertia = _matrix(keys["payload_inertia"], ranges.INERTIA_ENTRY)
         _check_symmetric(keys["payload_inertia"], inertia)
         ranges.check_tensor(keys["payload_inertia"], inertia, mass)
     return Setup(gravity, Payload(mass, center, inertia)), source
 
 
-def read_bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
+def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
     """The bus model.
 
     Coefficients of EcBot may have any sign; those of the physical model may not.
@@ -199,28 +182,28 @@ def read_bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
     with Record(node) as keys:
         kind = choice(KINDS)(keys["kind"])
         found = Estimates()
-        standby = found.read(keys["standby"], "standby", ranges.POWER, sourced=False)
+        standby = found.read(keys["standby"], "standby", ranges.POWER)
         if standby < 0:
             raise keys["standby"].refuse("must not be negative")
-        found.std["driver"] = with_unit(_DRIVER_STD)(keys["driver_std"])
+        found.std["driver"] = _with_unit(_DRIVER_STD)(keys["driver_std"])
         loss, inductance = ranges.DRIVER_LOSS, ranges.INDUCTANCE
         if kind == "ecbot":
-            loss, inductance = unbound(loss), unbound(inductance)
-        floor = with_unit(ranges.POWER)(keys["floor"])
+            loss, inductance = _unbound(loss), _unbound(inductance)
+        floor = _with_unit(ranges.POWER)(keys["floor"])
         if floor > standby:
             raise keys["floor"].refuse(f"{floor:g} W is above the standby power, {standby:g} W")
         source = keys["source"].text()
         spread = found.std["driver"] if source == "bus_power" else 0.0
         with Record(keys["residual"]) as residual:
-            check_unit(residual["unit"], "W")
+            _check_unit(residual["unit"], "W")
             rms = residual.read("value", ranges.POWER, float("nan"))
         row = array(ranges.ERROR, 1 + 3 * len(joints))
         return BusModel(
             kind=kind,
             standby=standby,
-            driver=each(keys["driver"], joints, loss, spread),
-            inductance=each(keys["inductance"], joints, inductance),
-            capacitor_energy=keys.read("storage", with_unit(ranges.CAPACITOR_ENERGY), 0.0),
+            driver=_each(keys["driver"], joints, loss, spread),
+            inductance=_each(keys["inductance"], joints, inductance),
+            capacitor_energy=keys.read("storage", _with_unit(ranges.CAPACITOR_ENERGY), 0.0),
             floor=floor,
             std=found.std,
             errors=np.array([row(item) for item in keys["errors"].items()]),
@@ -235,7 +218,7 @@ def _mode_power(node: YamlTree) -> dict[str, float]:
     """Power by robot mode [W]; a mode without a name has its code as key."""
     known = tuple(ROBOT_MODES.values())
     with Record(node) as keys:
-        check_unit(keys["unit"], "W")
+        _check_unit(keys["unit"], "W")
         out = {name: ranges.MODE_POWER(child) for name, child in keys.remaining().items()}
         for name in out:
             if name not in known and not re.fullmatch("-?[0-9]{1,3}", name):
@@ -244,40 +227,32 @@ def _mode_power(node: YamlTree) -> dict[str, float]:
     return out
 
 
-def link_tensors(joints: tuple[str, ...]) -> Reader[LinkTensors]:
-    """Reader of the inertia tensors of the links that these joints move."""
-
-    def read(node: YamlTree) -> LinkTensors:
-        with Record(node) as keys:
-            keys.expect(joints)
-            check_unit(keys["unit"], "kg m^2")
-            source = keys["source"].text()
-            values, stds = [], []
-            for name in joints:
-                with Record(keys[name]) as link:
-                    value = matrix(link["value"], ranges.INERTIA_ENTRY)
-                    _check_symmetric(link["value"], value)
-                    if not is_possible(value):
-                        raise link["value"].refuse("is not the inertia tensor of a body")
-                    values.append(value)
-                    stds.append(matrix(link["std"], ranges.DRIVE_INERTIA))
-        return LinkTensors(np.array(values), np.array(stds), source)
-
-    return read
+def _link_tensors(node: YamlTree, joints: tuple[str, ...]) -> LinkTensors:
+    """Inertia tensors of the links that these joints move."""
+    with Record(node) as keys:
+        keys.expect(joints)
+        _check_unit(keys["unit"], "kg m^2")
+        source = keys["source"].text()
+        values, stds = [], []
+        for name in joints:
+            with Record(keys[name]) as link:
+                value = _matrix(link["value"], ranges.INERTIA_ENTRY)
+                _check_symmetric(link["value"], value)
+                if not is_possible(value):
+                    raise link["value"].refuse("is not the inertia tensor of a body")
+                values.append(value)
+                stds.append(_matrix(link["std"], ranges.DRIVE_INERTIA))
+    return LinkTensors(np.array(values), np.array(stds), source)
 
 
-def sessions(joints: tuple[str, ...]) -> Reader[SessionSpread]:
-    """Reader of the spread between sessions of an arm with these joints."""
-
-    def read(node: YamlTree) -> SessionSpread:
-        with Record(node) as keys:
-            standby = with_unit(ranges.POWER)(keys["standby_std"])
-            with Record(keys["friction_std"]) as friction:
-                friction.expect(joints)
-                spread = [_SHARE(friction[name]) for name in joints]
-            return SessionSpread(standby, np.array(spread), integer(0, 10**6)(keys["count"]))
-
-    return read
+def _sessions(node: YamlTree, joints: tuple[str, ...]) -> SessionSpread:
+    """The spread between sessions."""
+    with Record(node) as keys:
+        standby = _with_unit(ranges.POWER)(keys["standby_std"])
+        with Record(keys["friction_std"]) as friction:
+            friction.expect(joints)
+            spread = np.array([_SHARE(friction[name]) for name in joints])
+        return SessionSpread(standby, spread, integer(0, 10**6)(keys["count"]))
 
 
 def _check_symmetric(node: YamlTree, value: Array) -> None:
@@ -285,24 +260,18 @@ def _check_symmetric(node: YamlTree, value: Array) -> None:
         raise node.refuse("is not symmetric, so it is not the inertia tensor of a body")
 
 
-def payload_calibration(joints: tuple[str, ...]) -> Reader[PayloadCalibration]:
-    """Reader of the payload calibration of these joints."""
-
-    def read(node: YamlTree) -> PayloadCalibration:
-        with Record(node) as keys:
-            keys.expect((*joints, "covariance"))
-            check_unit(keys["unit"], "kg, kg m, 1")
-            links, gains = [], []
-            for name in joints:
-                with Record(keys[name]) as joint:
-                    links.append(array(ranges.VARIANCE, LINK_PARAMETERS)(joint["link"]))
-                    gains.append([_GAIN(joint["link_gain"]), _GAIN(joint["payload_gain"])])
-            size = (LINK_PARAMETERS + 2) * len(joints)
-            covariance = covariance_of(size)(keys["covariance"])
-        link_gain, payload_gain = np.array(gains).T
-        return PayloadCalibration(np.array(links), link_gain, payload_gain, covariance)
-
-    return read
+def _payload_calibration(node: YamlTree, joints: tuple[str, ...]) -> PayloadCalibration:
+    with Record(node) as keys:
+        keys.expect((*joints, "covariance"))
+        _check_unit(keys["unit"], "kg, kg m, 1")
+        links, gains = [], []
+        for name in joints:
+            with Record(keys[name]) as joint:
+                links.append(array(ranges.VARIANCE, LINK_PARAMETERS)(joint["link"]))
+                gains.append([_GAIN(joint["link_gain"]), _GAIN(joint["payload_gain"])])
+        covariance = _covariance(keys["covariance"], (LINK_PARAMETERS + 2) * len(joints))
+    link_gain, payload_gain = np.array(gains).T
+    return PayloadCalibration(np.array(links), link_gain, payload_gain, covariance)
 
 
 # Reader of a joint in a model file: motor constants and friction.
@@ -329,7 +298,7 @@ _NOT_NEGATIVE = {"viscous", "coulomb", "coulomb_direct", "coulomb_reverse"}
 """Parameters that are not negative in laws without other parameters."""
 
 
-def read_joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
+def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
     """Constants of a joint.
 
     Args:
@@ -348,16 +317,17 @@ def read_joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
             if values[key] < 0 and not free and found.source[key] != "bus_power":
                 raise keys[key].refuse(f"{values[key]:g} must not be negative")
         friction, reason = _friction(keys["friction"], found)
+        covariance, size = keys["current_covariance"], 1 + len(friction.law.parameters)
         return JointModel(
             name=name,
             **values,
             friction=friction,
             std=found.std,
             source=found.source,
-            current_covariance=covariance_of(1 + len(friction.law.parameters), optional=True)(
-                keys["current_covariance"]
+            current_covariance=(
+                _covariance(covariance, size) if covariance.items() else np.zeros((0, 0))
             ),
-            current_residual=with_unit(ranges.CURRENT)(keys["current_residual"]),
+            current_residual=_with_unit(ranges.CURRENT)(keys["current_residual"]),
             friction_reason=reason,
         )
 
@@ -365,49 +335,38 @@ def read_joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
 def _friction(node: YamlTree, found: Estimates) -> tuple[Friction, str]:
     with Record(node) as keys:
         law = LAWS[choice(LAWS)(keys["law"])]
-        parameters = _parameters(keys["parameters"], law, found)
-        shape = {}
+        parameters, shape = {}, {}
+        lowest = 0.0 if set(law.parameters) <= _NOT_NEGATIVE else -_LARGEST_FRICTION
+        with Record(keys["parameters"]) as part:
+            part.expect(law.parameters)
+            for name in law.parameters:
+                quantity = Quantity(PARAMETER_UNITS[name], lowest, _LARGEST_FRICTION)
+                parameters[name] = found.read(part[name], name, quantity)
         with Record(keys["shape"]) as part:
             part.expect(law.shape)
             for name in law.shape:
                 low, high, positive = _SHAPES[name]
                 quantity = Quantity(SHAPE_UNITS[name], low, high, positive)
-                shape[name] = with_unit(quantity)(part[name])
+                shape[name] = _with_unit(quantity)(part[name])
+        model = keys.read("temperature_model", ranges.temperature_model, None)
         friction = Friction(
             law,
             parameters,
             shape,
-            keys.read("temperature_model", _temperature_model, None),
+            None if model is None else (model[0], model[1], model[2], model[3]),
             keys.read("temperature_range", _temperature_range, None),
-            keys.read("presliding", with_unit(ranges.TRAVEL), 0.0),
+            keys.read("presliding", _with_unit(ranges.TRAVEL), 0.0),
         )
         return friction, keys["reason"].text()
 
 
-def _parameters(node: YamlTree, law: FrictionLaw, found: Estimates) -> dict[str, float]:
-    out: dict[str, float] = {}
-    not_negative = set(law.parameters) <= _NOT_NEGATIVE
-    with Record(node) as keys:
-        keys.expect(law.parameters)
-        for name in law.parameters:
-            low = 0.0 if not_negative else -_LARGEST_FRICTION
-            quantity = Quantity(PARAMETER_UNITS[name], low, _LARGEST_FRICTION)
-            out[name] = found.read(keys[name], name, quantity)
-    return out
-
-
 def _temperature_range(node: YamlTree) -> tuple[float, float]:
     with Record(node) as keys:
-        check_unit(keys["unit"], "degC")
+        _check_unit(keys["unit"], "degC")
         lowest, highest = ranges.TEMPERATURE(keys["lowest"]), ranges.TEMPERATURE(keys["highest"])
         if lowest > highest:
             raise node.refuse("lowest is above highest")
     return lowest, highest
-
-
-def _temperature_model(node: YamlTree) -> tuple[float, float, float, float]:
-    a, b, c, d = ranges.temperature_model(node).tolist()
-    return a, b, c, d
 
 
 _REMEDY = "correct the line or identify again with ur_energy identify"
@@ -486,26 +445,28 @@ def _model(root: YamlTree) -> EnergyModel:
         keys["kind"]
         keys.schema(SCHEMA)
         robot = text(keys["robot"])
-        setup, source = read_setup(keys["setup"])
+        setup, source = _setup(keys["setup"])
         joints = keys["joints"].mapping()
         if not joints:
             raise keys["joints"].refuse("has no joints")
         names = _in_order(tuple(joints), robot)
-        bus = read_bus(keys["bus"], names)
+        bus = _bus(keys["bus"], names)
         free = bus.kind == "ecbot"
         return EnergyModel(
             robot=robot,
             setup=setup,
             setup_source=source,
-            joints=tuple(read_joint(name, joints[name], free=free) for name in names),
+            joints=tuple(_joint(name, joints[name], free=free) for name in names),
             bus=bus,
             fit=tuple(_metrics(node) for node in keys["fit"].items()),
             validation=tuple(_metrics(node) for node in keys["validation"].items()),
             provenance=_metrics(keys["provenance"]),
-            current_delay=keys.read("current_delay", with_unit(ranges.DELAY), 0.0),
-            link_tensors=keys.read("link_tensors", link_tensors(names), None),
-            sessions=keys.read("sessions", sessions(names), SessionSpread()),
-            payload_calibration=keys.read("payload_calibration", payload_calibration(names), None),
+            current_delay=keys.read("current_delay", _with_unit(ranges.DELAY), 0.0),
+            link_tensors=keys.read("link_tensors", lambda n: _link_tensors(n, names), None),
+            sessions=keys.read("sessions", lambda n: _sessions(n, names), SessionSpread()),
+            payload_calibration=keys.read(
+                "payload_calibration", lambda n: _payload_calibration(n, names), None
+            ),
         )
 
 
