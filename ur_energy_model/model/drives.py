@@ -29,6 +29,15 @@ if TYPE_CHECKING:
 
 # JointModel: identified constants of one joint.
 
+CONSTANTS = (
+    "gear_ratio",
+    "reflected_inertia",
+    "torque_constant",
+    "winding_resistance",
+    "back_emf_constant",
+)
+"""Constants of a joint other than friction, by attribute name."""
+
 
 @dataclass(frozen=True)
 class JointModel:
@@ -67,13 +76,7 @@ class JointModel:
     @property
     def constants(self) -> dict[str, float]:
         """The constants other than friction, by attribute name."""
-        return {
-            "gear_ratio": self.gear_ratio,
-            "reflected_inertia": self.reflected_inertia,
-            "torque_constant": self.torque_constant,
-            "winding_resistance": self.winding_resistance,
-            "back_emf_constant": self.back_emf_constant,
-        }
+        return {name: getattr(self, name) for name in CONSTANTS}
 
     @property
     def current_root(self) -> Array:
@@ -133,15 +136,12 @@ class JointArrays:
     @classmethod
     def from_joints(cls, joints: Sequence[JointModel]) -> JointArrays:
         """Collect the constants of joint models."""
-        gear_ratio = np.array([joint.gear_ratio for joint in joints])
+        constants = {name: np.array([getattr(j, name) for j in joints]) for name in CONSTANTS}
+        frictions = [joint.friction for joint in joints]
         return cls(
-            gear_ratio=gear_ratio,
-            reflected_inertia=np.array([joint.reflected_inertia for joint in joints]),
-            torque_constant=np.array([joint.torque_constant for joint in joints]),
-            winding_resistance=np.array([joint.winding_resistance for joint in joints]),
-            back_emf_constant=np.array([joint.back_emf_constant for joint in joints]),
-            presliding=np.array([joint.friction.presliding for joint in joints]),
-            friction=FrictionBank([joint.friction for joint in joints], gear_ratio),
+            **constants,
+            presliding=np.array([friction.presliding for friction in frictions]),
+            friction=FrictionBank(frictions, constants["gear_ratio"]),
         )
 
 
@@ -363,20 +363,31 @@ class CurrentErrors:
         self._inertia = inertia / (arrays.gear_ratio * arrays.torque_constant)
         constant_errors = bus.torque_constant_errors(arrays.back_emf_constant)
         anchored = session.moving_seconds > 0
-        self._roots, self._shared = [], []
-        for joint, errors in zip(joints, constant_errors.T, strict=True):
-            response = _response(joint, measured_friction=anchored)
-            self._roots.append(_root(joint, response, float(errors @ errors)))
-            self._shared.append(np.outer(response, errors))
         relative = session.friction_std / session.friction_scale
         common = 0.0 if anchored else COMMON_FRICTION
-        self._session = []
-        for j, (joint, share) in enumerate(zip(joints, relative.tolist(), strict=True)):
+        self._roots, self._shared, self._session = [], [], []
+        for j, (joint, errors) in enumerate(zip(joints, constant_errors.T, strict=True)):
+            covariance, root = joint.current_covariance, joint.current_root
             scaled = scaled_parameters(joint.friction.law.parameters)
-            per_ampere = share / joint.torque_constant
+            # Change of (1/k_t, friction parameters / k_t) per relative change of k_t; none of the
+            # friction whose currents were measured in the session.
+            response = np.zeros(1 + len(scaled))
+            if covariance.size and covariance[0, 0] > 0:
+                response = -covariance[:, 0] / covariance[0, 0] / joint.torque_constant
+                if anchored:
+                    response[1:][scaled] = 0.0
+            variance = float(errors @ errors)
+            if response.any() and variance:  # without what a shared error of k_t explains
+                whole = covariance[:, 0] / np.sqrt(covariance[0, 0])  # what any error explains
+                known = min(variance * response[0] ** 2 / covariance[0, 0], 1.0)
+                root = square_root(covariance - known * np.outer(whole, whole))
+            per_ampere = float(relative[j]) / joint.torque_constant
             error = np.where(scaled, joint.friction.values * per_ampere, 0.0)
+            shared = np.outer(response, errors)
+            shared[1:, -1] = np.sqrt(common) * error
+            self._roots.append(root)
+            self._shared.append(shared)
             self._session.append(np.sqrt(1.0 - common) * error)
-            self._shared[j][1:, -1] = np.sqrt(common) * error
 
     def __call__(
         self,
@@ -412,39 +423,6 @@ class CurrentErrors:
             inertia = self._inertia[j] * qdd[:, j]
             errors.append(np.column_stack([parameters, inertia, form, session, rest[:, j]]))
         return CurrentDeviations(errors, np.stack(shared, axis=1), self._residual)
-
-
-def _response(joint: JointModel, *, measured_friction: bool) -> Array:
-    """Change of (1/k_t, friction parameters / k_t) per relative change of k_t [1 + p].
-
-    Args:
-        joint: of the model.
-        measured_friction: whether the currents that friction takes were measured in the session.
-    """
-    covariance = joint.current_covariance
-    names = joint.friction.law.parameters
-    if not covariance.size or covariance[0, 0] <= 0:
-        return np.zeros(1 + len(names))
-    response = -covariance[:, 0] / covariance[0, 0] / joint.torque_constant
-    if measured_friction:
-        response[1:][scaled_parameters(names)] = 0.0
-    return np.asarray(response)
-
-
-def _root(joint: JointModel, response: Array, variance: float) -> Array:
-    """Root of current_covariance [1 + p, 1 + p] without what a shared error of k_t explains.
-
-    Args:
-        joint: of the model.
-        response: to a relative change of k_t [1 + p].
-        variance: relative, of the shared error of k_t.
-    """
-    covariance = joint.current_covariance
-    if not covariance.size or not response.any() or not variance:
-        return joint.current_root
-    whole = covariance[:, 0] / np.sqrt(covariance[0, 0])  # what any error of k_t explains
-    known = min(variance * response[0] ** 2 / covariance[0, 0], 1.0)
-    return square_root(covariance - known * np.outer(whole, whole))
 
 
 @dataclass(frozen=True)
