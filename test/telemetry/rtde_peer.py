@@ -6,11 +6,11 @@ are a function of its tick, so that a test can compare bit for bit.
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +23,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     Recipe,
     SetupReply,
     decode_output_setup,
-    decode_version_request,
     encode_setup_reply,
     frame,
 )
@@ -84,8 +83,7 @@ class RtdePeer:
         values: Callable[[str, int], object] = value_of,
     ) -> None:
         self.behaviours = list(behaviours) or [PeerBehaviour()]
-        self.host = host
-        self.values = values
+        self.host, self.values = host, values
         self.recipe: Recipe | None = None
         self.frequencies: list[float | None] = []
         self.connections = 0
@@ -106,7 +104,7 @@ class RtdePeer:
 
     def refuse(self) -> None:
         """Accept no more connections."""
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread
         self._listener.close()
 
@@ -120,32 +118,27 @@ class RtdePeer:
     def disconnect(self) -> None:
         """Close the present connection."""
         self.started.clear()
-        if self._client is not None:
-            # shutdown, so that the serving thread's recv ends too
-            with contextlib.suppress(OSError):
-                self._client.shutdown(socket.SHUT_RDWR)
-            self._client.close()
-            self._client = None
-
-    def send_ticks(self, ticks: Sequence[int]) -> None:
-        """Send data packages, once the client has started."""
-        self._wait_for_start()
-        self.send(b"".join(self.package(tick) for tick in ticks))
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)  # so that the serving thread's recv ends too
+            client.close()
 
     def package(self, tick: int) -> bytes:
         """The data package of a tick."""
         assert self.recipe is not None
         return self.recipe.pack({name: self.values(name, tick) for name in self.recipe.names})
 
+    def send_ticks(self, ticks: Sequence[int]) -> None:
+        """Send data packages, once the client has started."""
+        assert self.started.wait(5.0), "no client has started"
+        self.send(b"".join(map(self.package, ticks)))
+
     def send(self, data: bytes) -> None:
         """Send any bytes, once the client has started."""
-        self._wait_for_start()
-        client = self._client
-        assert client is not None
-        client.sendall(data)
-
-    def _wait_for_start(self) -> None:
         assert self.started.wait(5.0), "no client has started"
+        assert self._client is not None
+        self._client.sendall(data)
 
     def _accept(self) -> None:
         while True:
@@ -157,7 +150,7 @@ class RtdePeer:
             behaviour = self.behaviours[min(self.connections, len(self.behaviours) - 1)]
             self.connections += 1
             self._client = client
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 self._serve(client, behaviour)
             self.started.clear()
 
@@ -166,29 +159,27 @@ class RtdePeer:
         while data := client.recv(65536):
             reader.feed(data)
             while (packet := reader.take_frame()) is not None:
+                kind, payload = packet
                 requests += 1
                 if behaviour.silent_after is not None and requests > behaviour.silent_after:
                     continue
                 if behaviour.raw_reply is not None:
                     client.sendall(behaviour.raw_reply)
                     continue
-                if packet.kind == PacketType.REQUEST_PROTOCOL_VERSION:
-                    wanted = decode_version_request(packet.payload)
-                    accepted = wanted in behaviour.protocol_versions
-                    version = wanted if accepted else version
+                reply = b"\x01"
+                if kind == PacketType.REQUEST_PROTOCOL_VERSION:
+                    accepted = payload[1] in behaviour.protocol_versions
+                    version = payload[1] if accepted else version
                     reply = bytes([accepted])
-                elif packet.kind == PacketType.GET_CONTROLLER_VERSION:
+                elif kind == PacketType.GET_CONTROLLER_VERSION:
                     reply = struct.pack(">4I", *behaviour.version)
-                elif packet.kind == PacketType.SETUP_OUTPUTS:
-                    reply = self._setup(packet.payload, version, behaviour)
-                elif packet.kind == PacketType.START:
-                    for tick in behaviour.early:
-                        client.sendall(self.package(tick))
+                elif kind == PacketType.SETUP_OUTPUTS:
+                    reply = self._setup(payload, version, behaviour)
+                elif kind == PacketType.START:
+                    client.sendall(b"".join(map(self.package, behaviour.early)))
                     reply = bytes([not behaviour.refuse_start])
-                else:
-                    reply = b"\x01"
-                client.sendall(frame(packet.kind, reply))
-                if packet.kind == PacketType.START and not behaviour.refuse_start:
+                client.sendall(frame(kind, reply))
+                if kind == PacketType.START and not behaviour.refuse_start:
                     self.started.set()
 
     def _setup(self, payload: bytes, version: int, behaviour: PeerBehaviour) -> bytes:

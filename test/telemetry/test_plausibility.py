@@ -76,32 +76,29 @@ def test_possible_samples_keep_their_gaps():
 # The fingerprint of the manufacturer's offline simulator.
 
 
-def made(*, factor=1.02, voltage=48.0, noise=0.0, voltage_noise=0.0, count=400):
+def found(parts=1, *, voltage=48.0, noise=0.0, voltage_noise=0.0):
     random = np.random.default_rng(1)
-    target = random.normal(size=(count, 6))
-    actual = factor * target + noise * random.normal(size=(count, 6))
-    volts = voltage + voltage_noise * random.normal(size=count)
-    columns = {"target_current": target, "actual_current": actual, "actual_robot_voltage": volts}
-    return Telemetry(np.arange(count) * 0.01, columns)
-
-
-def found(telemetry, parts=1):
+    target = random.normal(size=(400, 6))
+    columns = {
+        "target_current": target,
+        "actual_current": 1.02 * target + noise * random.normal(size=(400, 6)),
+    }
+    if voltage is not None:
+        columns["actual_robot_voltage"] = voltage + voltage_noise * random.normal(size=400)
     check = OfflineSimulatorCheck()
-    size = -(-len(telemetry) // parts)
-    for start in range(0, len(telemetry), size):
-        check.update(telemetry.cut(slice(start, start + size)))
+    for rows in np.array_split(np.arange(400), parts):
+        each = {name: values[rows] for name, values in columns.items()}
+        check.update(Telemetry(rows.astype(np.float64), each))
     return check.found
 
 
 def test_proportional_currents_at_exactly_48_volts_are_found():
-    assert found(made())
-    assert found(made(), 7)
-    columns = dict(made().columns)
-    del columns["actual_robot_voltage"]  # without it, currents alone decide
-    assert found(Telemetry(made().time, columns))
+    assert found()
+    assert found(7)
+    assert found(voltage=None)  # without it, currents alone decide
 
 
 @pytest.mark.parametrize("real", [{"noise": 0.05}, {"voltage_noise": 0.05}, {"voltage": 47.0}])
 def test_one_sign_alone_is_no_proof(real):
-    assert not found(made(**real))
+    assert not found(**real)
     assert not OfflineSimulatorCheck().found

@@ -454,6 +454,7 @@ STALL = 4.0
 
 def test_stalls_of_both_sides_end_with_samples(simulate, fresh_host, monkeypatch):
     monkeypatch.setattr(packet_stream, "AHEAD_SECONDS", 2.0)
+    monkeypatch.setattr(rtde, "LONGEST_BACKOFF", 0.5)
     host = fresh_host()
     process = simulate(host)
     link = LinkOptions(dashboard_port=closed_port(), silence=2.0)

@@ -1,7 +1,5 @@
 """What live and recorded sources share: runs of samples, one connection for many, lower rates."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np
@@ -31,11 +29,11 @@ from ur_energy_model.telemetry.source import Decimator, LinkStatus, SharedSource
         ([np.nan, np.nan], [0, 1]),
     ],
 )
-def test_a_run_starts_where_a_value_changes(values, starts) -> None:
+def test_a_run_starts_where_a_value_changes(values, starts):
     assert run_starts(values).tolist() == starts
 
 
-def test_runs_and_blocks_cover_all_samples_in_order() -> None:
+def test_runs_and_blocks_cover_all_samples_in_order():
     values = np.random.default_rng(1).integers(0, 3, 500)
     parts = list(equal_runs(values))
     assert np.array_equal(np.concatenate([values[part] for part in parts]), values)
@@ -57,8 +55,7 @@ class Numbers:
         self.count, self.error, self.reachable = count, error, reachable
         self.go, self.entering, self.closed = (threading.Event() for _ in range(3))
         self.next = 0
-        self.info = RecordingInfo(source="numbers", rate=500.0)
-        self.fields = ("timestamp",)
+        self.info, self.fields = RecordingInfo(source="numbers", rate=500.0), ("timestamp",)
         self.status = LinkStatus(reconnects=2)
         self.events = [Event(1, "message", "hello")]
 
@@ -74,9 +71,8 @@ class Numbers:
             return None
         if self.next >= self.count:
             raise self.error or EOFError
-        time = np.arange(self.next, self.next + 5) / 500.0
         self.next += 5
-        return Telemetry(time, {"timestamp": time}, self.info)
+        return numbered(self.next - 5, 5)
 
     def take_events(self):
         events, self.events = self.events, []
@@ -89,81 +85,78 @@ class Numbers:
         self.close()
 
 
+def numbered(first, count):
+    time = np.arange(first, first + count) / 500.0
+    return Telemetry(time, {"timestamp": time}, RecordingInfo(source="numbers", rate=500.0))
+
+
 def drain(consumer, end=EOFError):
-    """All batches up to the error that ends them."""
-    batches = []
+    """All times up to the error that ends them."""
+    times = []
     while True:
         try:
             batch = consumer.read(5.0)
         except end:
-            return batches
+            return times
         assert batch is not None
-        batches.append(batch)
+        times += batch.time.tolist()
 
 
-def test_every_consumer_gets_every_sample_in_order() -> None:
+def test_every_consumer_gets_every_sample_in_order():
     source = Numbers()
     shared = SharedSource(lambda: source)
     consumer = shared.consumer()
     assert not consumer.status.connected
-    with consumer as quick, shared.consumer() as slow:
-        assert (quick.fields, slow.info) == (source.fields, source.info)
-        assert quick.status == slow.status == source.status
-        assert [event.text for event in quick.take_events()] == ["hello"]
-        assert slow.take_events() == []
-        assert quick.read(0.05) is None
+    with consumer as one, shared.consumer() as two:
+        assert (one.fields, two.info) == (source.fields, source.info)
+        assert one.status == two.status == source.status
+        assert [event.text for event in one.take_events()] == ["hello"]
+        assert two.take_events() == []
+        assert one.read(0.05) is None
         source.go.set()
-        for each in (quick, slow):
-            batches = drain(each)
-            time = np.concatenate([batch.time for batch in batches])
-            assert time == pytest.approx(np.arange(1000) / 500.0)
-        quick.close()
+        for each in (one, two):
+            assert drain(each) == pytest.approx(np.arange(1000) / 500.0)
+        one.close()
         assert not source.closed.is_set()
     assert source.closed.is_set()
 
 
-def test_a_failure_reaches_everybody_and_the_next_attempt_starts_anew() -> None:
-    made: list[Numbers] = []
-
-    def make() -> Numbers:
-        made.append(Numbers(10, ControllerError("numbers", "is gone", "look for it")))
-        return made[-1]
-
-    shared = SharedSource(make)
+def test_a_failure_reaches_everybody_and_the_next_attempt_starts_anew():
+    made = [Numbers(10, ControllerError("numbers", "is gone", "look for it")) for _ in range(2)]
+    left = list(made)
+    shared = SharedSource(lambda: left.pop(0))
     with shared.consumer() as one, shared.consumer() as two:
         made[0].go.set()
         for consumer in (one, two):
-            assert sum(map(len, drain(consumer, ControllerError))) == 10
+            assert len(drain(consumer, ControllerError)) == 10
     with shared.consumer() as again:
         made[1].go.set()
         assert again.read(5.0) is not None
 
 
-def test_a_consumer_that_lags_has_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_consumer_that_lags_has_a_gap(monkeypatch):
     monkeypatch.setattr(module, "MOST_WAITING", 20)
-    source = Numbers()
-    with SharedSource(lambda: source).consumer() as consumer:
-        for first in range(0, 48, 8):
-            time = np.arange(first, first + 8) / 500.0
-            if first == 40:
-                kept = consumer.read(5.0)
-                assert kept is not None
-                assert (len(kept), kept.gaps) == (16, ())
-            consumer.put(Telemetry(time, {"timestamp": time}, source.info))
+    with SharedSource(Numbers).consumer() as consumer:
+        for first in range(0, 40, 8):
+            consumer.put(numbered(first, 8))
+        kept = consumer.read(5.0)
+        consumer.put(numbered(40, 8))
         later = consumer.read(5.0)
+        assert kept is not None
         assert later is not None
+        assert (len(kept), kept.gaps) == (16, ())
         (gap,) = later.gaps
         assert (gap.index, gap.missing, gap.cause) == (0, 24, module.LAG)
         assert (gap.start, gap.end) == (16 / 500, 40 / 500)
         assert consumer.status.lost == 24
 
 
-def test_closing_ends_the_wait_for_a_controller() -> None:
+def test_closing_ends_the_wait_for_a_controller():
     source = Numbers(reachable=False)
     shared = SharedSource(lambda: source)
     first, second = shared.consumer(), shared.consumer()
 
-    def enter(consumer) -> None:
+    def enter(consumer):
         with pytest.raises(ControllerError, match="closed"):
             consumer.__enter__()
 
@@ -181,19 +174,19 @@ def test_closing_ends_the_wait_for_a_controller() -> None:
 # A lower rate: the mean is exact, on any grid of batches.
 
 
-def moments(rate: float, times: np.ndarray) -> list[float]:
+def moments(rate, times):
     decimator = Decimator(rate)
     return [now for now in times.tolist() if decimator.due(now)]
 
 
 @pytest.mark.parametrize(("rate", "step"), [(10.0, 0.002), (40.0, 0.008), (125.0, 0.002)])
-def test_the_mean_rate_is_exact(rate: float, step: float) -> None:
+def test_the_mean_rate_is_exact(rate, step):
     found = moments(rate, 1000.0 + step * np.arange(round(20.0 / step)))
     assert len(found) == pytest.approx(20.0 * rate, rel=0.01)
     assert np.diff(found).max() <= 1.0 / rate + step
 
 
-def test_early_batches_slow_streams_and_other_clocks() -> None:
+def test_early_batches_slow_streams_and_other_clocks():
     early = 0.02 * np.arange(500) + np.random.default_rng(2).uniform(-0.002, 0.002, 500)
     assert len(moments(50.0, early)) == 500
     assert len(moments(50.0, 0.05 * np.arange(100))) == 100
@@ -203,7 +196,7 @@ def test_early_batches_slow_streams_and_other_clocks() -> None:
 
 @pytest.mark.parametrize("rate", [50.0, 500.0])
 @pytest.mark.parametrize("most", [8, 30])
-def test_what_came_late_is_taken_in_parts_or_counted_as_missed(rate: float, most: int) -> None:
+def test_what_came_late_is_taken_in_parts_or_counted_as_missed(rate, most):
     random = np.random.default_rng(3)
     times = 7.0 + 0.002 * np.arange(5000, dtype=np.float64)
     decimator, start = Decimator(rate), 0
