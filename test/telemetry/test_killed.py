@@ -66,50 +66,46 @@ def log_times(bag: Path) -> list[int]:
     return times
 
 
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory):
-    """Bags of recorders that were killed after some seconds."""
-    folder, dice = tmp_path_factory.mktemp("killed"), random.Random(29)
-    processes = []
+def recovered(folder: Path) -> list[tuple[str, bool]]:
+    """Lines of the recovery, and whether each needs attention."""
+    lines: list[tuple[str, bool]] = []
+    recover_killed(folder, lambda *line: lines.append(line), lambda: False)
+    return lines
+
+
+def test_other_readers_read_what_is_left_and_the_logger_recovers_it(tmp_path):
+    """Recorders are killed at random moments: all but the last second is readable."""
+    dice, running = random.Random(29), []
     for number in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", RECORDER, folder / f"bag_{number}"],
-            cwd=Path(__file__).parents[2],
-            stdout=subprocess.PIPE,
-        )
-        processes.append((process, dice.uniform(0.7, 4.0)))
-    for process, _ in processes:
+        bag = tmp_path / f"bag_{number}"
+        command = [sys.executable, "-c", RECORDER, bag]
+        process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
+        running.append((dice.uniform(0.7, 4.0), process, bag))
+    for _, process, _ in running:
         assert process.stdout is not None
         assert process.stdout.readline() == b"begun\n"
     began = time.monotonic()
-    for process, delay in sorted(processes, key=lambda each: each[1]):
+    for delay, process, _ in sorted(running, key=lambda each: each[0]):
         time.sleep(max(0.0, began + delay - time.monotonic()))
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
-    return folder
-
-
-def test_other_readers_read_what_is_left_and_the_logger_recovers_it(killed):
-    for bag in sorted(killed.iterdir()):
-        times = log_times(bag)
+    left = {bag: log_times(bag) for _, _, bag in running}
+    for bag, times in left.items():
         assert times == sorted(times)
-        counted = sum(entry.messages for entry in read_metadata(bag).files)
-        assert counted <= len(times)
-    said = []
-    recover_killed(killed, lambda *line: said.append(line), lambda: False)
-    assert len(said) == len(list(killed.iterdir()))
-    assert not any(attention for _, attention in said)
-    for bag in sorted(killed.iterdir()):
+        assert sum(entry.messages for entry in read_metadata(bag).files) <= len(times)
+    lines = recovered(tmp_path)
+    assert len(lines) == len(running)
+    assert not any(attention for _, attention in lines)
+    for bag in left:
         times = log_times(bag)
         assert times == sorted(times)
         assert sum(entry.messages for entry in read_metadata(bag).files) == len(times)
         samples = read_bag(bag)
         assert samples.time.tolist() == make_telemetry(len(samples)).time.tolist()
-        assert any(f" {len(samples)} samples" in line for line, _ in said)
-    recover_killed(killed, lambda *line: said.append(line), lambda: False)
-    assert len(said) == len(list(killed.iterdir()))  # they are complete now
+        assert any(f" {len(samples)} samples" in line for line, _ in lines)
+    assert recovered(tmp_path) == []  # they are complete now
 
 
 def unfinished(path: Path, host: str | None) -> Path:
@@ -132,9 +128,7 @@ def unfinished(path: Path, host: str | None) -> Path:
 def test_bags_that_another_computer_may_write_are_left(tmp_path, host):
     bag = unfinished(tmp_path / "bag", host)
     before = {file.name: file.read_bytes() for file in bag.iterdir()}
-    said = []
-    recover_killed(tmp_path, lambda *line: said.append(line), lambda: False)
-    ((line, attention),) = said
+    ((line, attention),) = recovered(tmp_path)
     assert attention
     assert "ur_energy recover" in line
     assert (host or "another computer") in line
@@ -146,9 +140,7 @@ def test_a_bag_that_is_being_written_is_left_by_everyone(tmp_path):
     telemetry = make_telemetry(1000, fields=("actual_q",))
     with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
         bag.write(telemetry)
-        said = []
-        recover_killed(tmp_path, lambda *line: said.append(line), lambda: False)
-        assert said == []
+        assert recovered(tmp_path) == []
         with pytest.raises(RecordingError, match="still being recorded"):
             recover_bag(tmp_path / "bag")
     assert len(read_bag(tmp_path / "bag")) == 1000
