@@ -119,11 +119,7 @@ def test_standby_stays_within_its_limits() -> None:
 
 
 N = 6
-
-
 ROBOT = load_robot("ur5e")
-
-
 TRUTH = np.array([1.1, 0.92, 1.05, 0.95, 1.0, 1.08])
 
 

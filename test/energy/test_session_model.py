@@ -15,8 +15,6 @@ from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 
 SCALE = np.array([1.3, np.nan, 0.8, 1.0, 1.0, 1.0])
-
-
 FRICTION = SessionFriction(SCALE, np.full(6, 0.03), np.full(6, 30.0), 60.0)
 
 

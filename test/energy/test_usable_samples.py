@@ -73,8 +73,6 @@ def full_motion(seconds: float) -> Telemetry:
 
 
 WHOLE = full_motion(0.8)
-
-
 VALUES = (np.nan, np.inf, -np.inf, 1e300, -1e300, 1e19, 2.0**64, 1e6, 300.0, -1.0, 0.0)
 
 

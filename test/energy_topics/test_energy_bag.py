@@ -72,18 +72,6 @@ def test_values_are_the_integrals_at_the_times_of_samples(tmp_path: Path) -> Non
     assert rows[-1] == len(telemetry) - 1
 
 
-def test_number_topics_agree_with_the_stamped_one(tmp_path: Path) -> None:
-    found = written(tmp_path, stamped(motion(SECONDS)), rate=20.0)
-    for i, (time, message) in enumerate(found["/energy"]):
-        for name, energy, power in zip(
-            message.name, message.position, message.velocity, strict=True
-        ):
-            if name in (*ROBOT.joint_names, "total", "bus"):
-                assert found[f"/energy/{name}/energy"][i][0] == time
-                assert found[f"/energy/{name}/energy"][i][1].data == energy
-                assert found[f"/energy/{name}/power"][i][1].data == power
-
-
 def test_the_summary_comes_once_a_second(tmp_path: Path) -> None:
     found = written(tmp_path, stamped(motion(SECONDS)))["/energy/summary"]
     assert len(found) == pytest.approx(SECONDS, abs=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from test.nodes.conftest import Cell
 from test.optimization.hand_made import HOME, sampled
 from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes import ros as convert
 from ur_energy_model.nodes.estimator import EstimatorNode
@@ -59,16 +60,12 @@ def trajectory(*points: tuple[int, list[float], list[float]]) -> JointTrajectory
     )
 
 
-def test_a_trajectory_becomes_a_plan() -> None:
+def test_a_trajectory_becomes_a_plan_from_its_first_point_or_the_present_position() -> None:
     message = trajectory((0, [2.0, 1.0], [0.0, 0.0]), (2, [4.0, 3.0], [0.0, 0.0]))
     plan = convert.plan_of(message, NAMES, None)
     assert plan.time.tolist() == [0.0, 2.0]
     assert plan.q.tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    assert plan.qd is not None
-    assert plan.qdd is None
-
-
-def test_a_trajectory_that_begins_later_starts_at_the_present_position() -> None:
+    assert (plan.qd is None, plan.qdd is None) == (False, True)
     plan = convert.plan_of(trajectory((3, [2.0, 1.0], [])), NAMES, np.array([0.5, 0.6]))
     assert plan.time.tolist() == [0.0, 3.0]
     assert plan.q.tolist() == [[0.5, 0.6], [1.0, 2.0]]
@@ -137,20 +134,25 @@ HOSTILE = {
 }
 
 
-def test_every_plan_is_answered(cell: Cell, tmp_path: Path) -> None:
-    model = tmp_path / "model.yaml"
-    save_model(known_model(), model)
-    telemetry = motion(20.0)
-    with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns)) as bag:
-        bag.write(telemetry)
+def planner(cell: Cell, model: EnergyModel) -> Any:
+    """A publisher of plans, for an estimator that plays a bag."""
+    save_model(model, cell.folder / "model.yaml")
+    telemetry, bag = motion(20.0), cell.folder / "bag"
+    with BagWriter(bag, telemetry.info, tuple(telemetry.columns)) as writer:
+        writer.write(telemetry)
     observer = cell.observer
     observer.subscribe("/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True)
-    observer.subscribe("/energy/total/energy", "std_msgs/Float64")
-    cell.start_node(
-        EstimatorNode, source="bag", bag=str(tmp_path / "bag"), loop=True, model_file=str(model)
-    )
+    parameters = {"bag": str(bag), "loop": True, "model_file": str(cell.folder / "model.yaml")}
+    cell.start_node(EstimatorNode, source="bag", **parameters)
     publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
+    return publisher
+
+
+def test_every_plan_is_answered(cell: Cell) -> None:
+    observer = cell.observer
+    observer.subscribe("/energy/total/energy", "std_msgs/Float64")
+    publisher = planner(cell, known_model())
     for number, (problem, message) in enumerate(HOSTILE.items()):
         publisher.publish(stamped(message, number))
         observer.next_message("/energy/prediction")
@@ -178,8 +180,6 @@ def test_every_plan_is_answered(cell: Cell, tmp_path: Path) -> None:
 
 ORDER = [3, 4, 5, 0, 1, 2]
 """Of the joints in the request."""
-
-
 AWAY = HOME + np.array([0.9, -0.2, 0.3, 0.1, 0.0, 0.8])
 
 
@@ -199,24 +199,12 @@ def request(last_speed: float = 0.0) -> JointTrajectory:
     return made
 
 
-def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(
-    cell: Cell, tmp_path: Path
-) -> None:
-    model = tmp_path / "model.yaml"
-    save_model(arm_model(), model)
-    telemetry = motion(20.0)
-    with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns)) as bag:
-        bag.write(telemetry)
+def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(cell: Cell) -> None:
     observer = cell.observer
-    observer.subscribe("/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True)
     observer.subscribe(
         "/energy/optimized_trajectory", "trajectory_msgs/JointTrajectory", latched=True
     )
-    cell.start_node(
-        EstimatorNode, source="bag", bag=str(tmp_path / "bag"), loop=True, model_file=str(model)
-    )
-    publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
-    observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
+    publisher = planner(cell, arm_model())
 
     publisher.publish(request(last_speed=0.3))  # not at rest: predicted, but not optimized
     observer.wait(lambda: "/energy/prediction" in observer.latest, "the prediction")

@@ -266,8 +266,8 @@ class EstimatorNode(ManagedNode):
 
         Its way to the topic, module by module: `energy.live` collects it with `telemetry.samples`;
         `energy.calculator` leaves out what cannot be (`telemetry_checks`), finds gaps (`meter`) and
-        computes powers (`joint_powers`, `powers`, and of the model `energy_model`, `drives`,
-        `friction`) with the standby of the `session`; `counters` integrate and journal them,
+        computes `powers` (of the model `energy_model`, `drives`, `friction`) with the standby of
+        the `session`; `counters` integrate and journal them,
         `cycles` marks work; `topics` takes the numbers of a snapshot, and `energy_publishers` hands
         them to `ros`, at the times of `telemetry.source.Decimator`.
         """

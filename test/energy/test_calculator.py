@@ -9,11 +9,7 @@ from ur_energy_model.energy.calculator import BusCapacitor, SpeedAlignment, back
 from ur_energy_model.energy.meter import DEFAULT_GAP_LIMIT, bridged_steps
 
 STEP = 0.002
-
-
 TIME = 50.0 + STEP * np.arange(1.0, 1001.0)
-
-
 STEPS = bridged_steps(TIME)
 
 
