@@ -175,6 +175,7 @@ class BusCapacitor:
         return np.array(supply)
 
 
+_STANDSTILL = int(ArmState.STANDSTILL)
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are computed once per period of the clock and held in between [s]."""
 ACCELERATION_CUTOFF = 5.0
@@ -315,7 +316,8 @@ class EnergyCalculator:
         Raises:
             MissingFieldError: a field that the method needs is missing.
         """
-        batch.require("actual_qd", purpose="energy")
+        if "actual_qd" not in batch.columns:
+            batch.require("actual_qd", purpose="energy")
         if self.options.method == "motion":
             return None
         if "actual_current" in batch.columns:
@@ -430,7 +432,7 @@ class EnergyCalculator:
         motors = out[:, arm["total"]]
         unexplained = np.full(len(out), np.nan) if bus is None else bus - motors
         errors = out[:, self.channels.shared_errors]
-        still = states == ArmState.STANDSTILL
+        still = states == _STANDSTILL
         standby = self.standby.update(time, steps, still, unexplained, errors)
         # In place, `errors` being a view of the table's columns: what is wrong in the power that
         # holds the arm is in the tracked standby with the opposite sign. Summed before they are
@@ -449,7 +451,7 @@ class EnergyCalculator:
         self, out: Array, batch: Telemetry, states: Indices, bus: Array | None
     ) -> None:
         """Power of an arm that is off or has its brakes engaged: of the bus, else of the model."""
-        braked = states < ArmState.STANDSTILL
+        braked = states < _STANDSTILL
         if not braked.any():
             return
         idle, modes = self.options.idle_power, batch.columns["robot_mode"][braked]
@@ -474,7 +476,7 @@ class EnergyCalculator:
         if anchor is None:
             return None
         self._unanchored = None
-        seconds[: ArmState.STANDSTILL] = 0.0  # brakes engaged: counted without standby power
+        seconds[:_STANDSTILL] = 0.0  # brakes engaged: counted without standby power
         shift = float(standby.power[anchor]) - self.standby.nominal
         energy, deviation = np.zeros((2, len(columns)))
         energy[columns.arm["standby"]] = energy[columns.arm["total"]] = shift * seconds.sum()

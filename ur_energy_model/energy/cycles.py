@@ -338,7 +338,7 @@ class Repetition:
             before = self._held[-1][1][-1] if self._held else np.zeros(q.shape[1])
             q, speed = np.where((rows < 0)[:, None], before, q[rows]), np.where(good, speed, 0.0)
         moving = speed > still
-        restarts = np.flatnonzero(time[1:] < time[:-1]) + 1  # of the controller
+        restarts = (time[1:] < time[:-1]).nonzero()[0] + 1  # of the controller
         ends: dict[int, tuple[int, ...]] = {}
         for part in slices_between(restarts.tolist(), len(time)):
             last, first = self._held[-1] if self._held else None, part.start
@@ -349,7 +349,7 @@ class Repetition:
             leaves = now.copy()
             leaves[1:] &= ~now[:-1]
             leaves[0] &= not last[3][-1]
-            events = {k: {DEPARTURE} for k in np.flatnonzero(leaves).tolist()}
+            events = {k: {DEPARTURE} for k in leaves.nonzero()[0].tolist()}
             for index, kind in signals:
                 if first <= index < part.stop:
                     events.setdefault(index - first, set()).add(kind)
