@@ -14,12 +14,11 @@ import tty
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import datetime, timezone
 from textwrap import wrap
 from typing import Any
 
-import numpy as np
 from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 from rich.text import Text
@@ -33,51 +32,18 @@ from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.typing import Self
 
-# PowerHistory: total and bus power of the last minutes, one value a second.
-
 SECONDS = 300
-"""Length of the history; no terminal shows more."""
-
-
-class PowerHistory:
-    """Mean powers of each second, and the largest power of a joint.
-
-    Attributes:
-        largest: magnitude of a joint's power [W].
-    """
-
-    def __init__(self) -> None:
-        self._total: deque[float] = deque(maxlen=SECONDS)
-        self._bus: deque[float] = deque(maxlen=SECONDS)
-        self.largest = 0.0
-
-    @property
-    def total(self) -> Sequence[float]:
-        """Total power of each second [W], oldest first."""
-        return tuple(self._total)
-
-    @property
-    def bus(self) -> Sequence[float]:
-        """Bus power of each second [W], NaN where it is not measured."""
-        return tuple(self._bus)
-
-    def add(self, state: LiveState) -> None:
-        """Add a state whose powers are means over a second; nothing while no samples arrive."""
-        reading = state.reading
-        if reading is None or state.silence is not None:
-            return
-        snapshot = reading.snapshot
-        arm = snapshot.channels.arm
-        self._total.append(float(snapshot.power[arm["total"]]))
-        self._bus.append(float(snapshot.power[arm["bus"]]) if snapshot.bus_measured else np.nan)
-
-    def observe(self, power: float) -> None:
-        """Include the magnitude of a joint's power [W] in `largest`."""
-        self.largest = max(self.largest, abs(power))
-
-
-# Bars and sparklines made of characters.
-
+"""Length of the history of powers; no terminal shows more."""
+LEAST_ENERGY = 1.0
+"""Electrical energy from which on an efficiency is shown [J]."""
+NAME, POWER, ENERGY, SMALL = 20, 9, 11, 7
+"""Widths of columns."""
+LEAST_BAR = 4
+WIDEST = 120
+"""Columns that are used of a wider terminal."""
+FOOTER = "q or Ctrl-C: quit"
+UNKNOWN = "-"
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _STEPS = (1.0, 2.0, 5.0, 10.0)
@@ -119,12 +85,6 @@ def end_of_scale(value: float) -> float:
     return next(step * decade for step in _STEPS if step * decade >= value or step == _STEPS[-1])
 
 
-# Quantities as short text of bounded width.
-
-UNKNOWN = "-"
-_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
 def watts(value: float) -> str:
     """A power, such as "123.4 W"."""
     return unsigned_zeros(f"{value:.1f} W") if math.isfinite(value) else UNKNOWN
@@ -151,29 +111,40 @@ def degrees(value: float | None) -> str:
     return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f} °C"
 
 
-# LiveView: the lines of the live view for a terminal of any size.
-
-LEAST_ENERGY = 1.0
-"""Electrical energy from which on an efficiency is shown [J]."""
-NAME, POWER, ENERGY, SMALL = 20, 9, 11, 7
-"""Widths of columns."""
-LEAST_BAR = 4
-WIDEST = 120
-"""Columns that are used of a wider terminal."""
-FOOTER = "q or Ctrl-C: quit"
+def _supply(snapshot: Snapshot) -> dict[str, tuple[float, str]]:
+    """Power [W] and energy of the arm with its 95 % interval, and of the bus if it is measured."""
+    arm, net = snapshot.channels.arm, snapshot.since_reset.net
+    half = CONFIDENCE * snapshot.channels.deviations(net)[1]
+    energies = {"total": f"{joules(float(net[arm['total']]))} ± {joules(half)}"}
+    if snapshot.bus_measured:
+        energies["bus"] = joules(float(net[arm["bus"]]))
+    return {name: (float(snapshot.power[arm[name]]), energy) for name, energy in energies.items()}
 
 
-@dataclass
+# The live view on a terminal of any size.
+
+
 class LiveView:
     """Lays out what a live view shows.
 
-    Attributes:
+    Args:
         ascii_only: whether the terminal has no block characters.
-        history: of the powers.
+
+    Attributes:
+        history: power of each second [W] of the whole arm and of the bus, oldest first.
     """
 
-    ascii_only: bool = False
-    history: PowerHistory = field(default_factory=PowerHistory)
+    def __init__(self, *, ascii_only: bool = False) -> None:
+        self._ascii_only = ascii_only
+        self.history = {name: deque[float](maxlen=SECONDS) for name in ("total", "bus")}
+        self._largest = 0.0
+
+    def add(self, state: LiveState) -> None:
+        """Add a state whose powers are means over a second; nothing while no samples arrive."""
+        if state.reading is not None and state.silence is None:
+            supply = _supply(state.reading.snapshot)
+            for name, past in self.history.items():
+                past.append(supply.get(name, (math.nan, ""))[0])
 
     def lines(self, state: LiveState, width: int, height: int) -> list[Text]:
         """At most `height` lines of at most `width` columns.
@@ -181,22 +152,22 @@ class LiveView:
         Blank lines are left out first, then the lines about sinks become one.
         """
         width = min(width, WIDEST)
-        blocks = [
-            list(self._head(state, width)),
-            list(self._arm(state.reading, width)),
-            list(self._joints(state, width)),
-            list(_below(state)),
-            list(_sinks(state.sinks)),
-        ]
-        shown = _joined([block for block in blocks if block], Text())
+        parts = (
+            self._head(state, width),
+            self._arm(state.reading, width),
+            self._joints(state, width),
+        )
+        blocks = [block for part in (*parts, _below(state)) if (block := list(part))]
+        sinks = list(_sinks(state.sinks))
+        every = [*blocks, sinks] if sinks else blocks
+        shown = [line for block in every for line in (Text(), *block)][1:]
         if len(shown) > height - 1:
-            shown = _joined([block for block in blocks if block])
-        if len(shown) > height - 1:
-            blocks[-1] = [_sinks_together(state.sinks)] if state.sinks else []
-            shown = _joined([block for block in blocks if block])
+            shown = [line for block in every for line in block]
+        if len(shown) > height - 1 and sinks:
+            shown = [*(line for block in blocks for line in block), _sinks_together(state.sinks)]
         shown = [*shown[: max(height - 1, 1)], Text(FOOTER, "dim")][:height]
         for line in shown:
-            line.truncate(width, overflow="crop" if self.ascii_only else "ellipsis")
+            line.truncate(width, overflow="crop" if self._ascii_only else "ellipsis")
         return shown
 
     def _head(self, state: LiveState, width: int) -> Iterator[Text]:
@@ -210,7 +181,7 @@ class LiveView:
             robot = ""
         left = Text.assemble((one_line(robot + reading.arm), "bold"), "  ")
         if state.silence is None:
-            left.append(reading.snapshot.state.name.lower().replace("_", " "), "green")
+            left.append(reading.state.replace("_", " "), "green")
         else:
             left.append(f"no samples: {one_line(state.silence)}", "bold red")
         model = f"model: {one_line(reading.model)}"
@@ -225,16 +196,15 @@ class LiveView:
         if reading is None:
             return
         snapshot = reading.snapshot
-        arm, net = snapshot.channels.arm, snapshot.since_reset.net
-        half = CONFIDENCE * snapshot.channels.deviations(net)[1]
-        energy = f"{joules(float(net[arm['total']]))} ± {joules(half)}"
-        power = float(snapshot.power[arm["total"]])
-        yield self._supply(("total", power, energy), self.history.total, width)
-        if snapshot.bus_measured:
-            energy = f"{joules(float(net[arm['bus']]))} measured"
-            power = float(snapshot.power[arm["bus"]])
-            yield self._supply(("bus", power, energy), self.history.bus, width)
-        line = Text.assemble("standby".ljust(NAME), watts(snapshot.standby).rjust(POWER))
+        for name, (power, energy) in _supply(snapshot).items():
+            energy += " measured" if name == "bus" else ""
+            line = Text.assemble((name.ljust(NAME), "bold"), watts(power).rjust(POWER), "  ")
+            room = width - line.cell_len - max(len(energy), 22) - 2
+            if room >= LEAST_BAR:
+                past = sparkline(tuple(self.history[name]), room, ascii_only=self._ascii_only)
+                line.append(past + "  ", "cyan")
+            yield line.append(energy)
+        line = Text("standby".ljust(NAME) + watts(snapshot.standby).rjust(POWER))
         line.append("  measured" if snapshot.standby_measured is not None else "  of the model")
         if snapshot.bus_measured:
             residual = f"  residual {watts(snapshot.residual_mean)}"
@@ -243,39 +213,24 @@ class LiveView:
             line.append("  drifting", "bold yellow")
         yield line
 
-    def _supply(self, values: tuple[str, float, str], past: Sequence[float], width: int) -> Text:
-        """Name, power and energy of the whole arm, and the power of the past seconds."""
-        name, power, energy = values
-        line = Text.assemble((name.ljust(NAME), "bold"), watts(power).rjust(POWER), "  ")
-        room = width - line.cell_len - max(len(energy), 22) - 2
-        if room >= LEAST_BAR:
-            line.append(sparkline(past, room, ascii_only=self.ascii_only) + "  ", "cyan")
-        line.append(energy)
-        return line
-
     def _joints(self, state: LiveState, width: int) -> Iterator[Text]:
         if state.reading is None:
             return
         rows = joint_rows(state.reading)
-        for row in rows:
-            self.history.observe(row.power)
+        self._largest = max(self._largest, *(abs(row.power) for row in rows))
         fixed = NAME + POWER + ENERGY + 2
         small = SMALL if width >= fixed + 2 * SMALL + LEAST_BAR else 0  # columns may be left out
         room = max(width - fixed - 2 * small, LEAST_BAR)
-        scale = end_of_scale(self.history.largest)
+        scale = end_of_scale(self._largest)
         quiet = "dim" if state.silence is not None else ""
         limits = f"0 to {scale:,.0f} W" if room >= 12 else ""
-        cells = ["joint".ljust(NAME), "power".rjust(POWER), "  ", limits.ljust(room)]
-        cells += [
-            "energy".rjust(ENERGY),
-            *(name.rjust(small) for name in ("effic.", "temp.") if small),
-        ]
-        yield Text("".join(cells), "dim")
+        heading = f"{'joint':{NAME}}{'power':>{POWER}}  {limits:{room}}{'energy':>{ENERGY}}"
+        yield Text(heading + (f"{'effic.':>{small}}{'temp.':>{small}}" if small else ""), "dim")
         for row in (*rows, *part_rows(state.reading)):
             ratio = percent(row.efficiency) if abs(row.energy) >= LEAST_ENERGY else UNKNOWN
             name = one_line(row.name)[1 - NAME :]  # a prefix may be cut, the joint not
             line = Text(name.ljust(NAME) + watts(row.power).rjust(POWER) + "  ", quiet)
-            filled = bar(abs(row.power) / scale, room, ascii_only=self.ascii_only)
+            filled = bar(abs(row.power) / scale, room, ascii_only=self._ascii_only)
             line.append(filled, "green" if row.power < 0.0 else "cyan")
             line.append(joules(row.energy).rjust(ENERGY))
             if small:
@@ -283,26 +238,15 @@ class LiveView:
             yield line
 
 
-def _joined(blocks: Sequence[Sequence[Text]], between: Text | None = None) -> list[Text]:
-    """The lines of all blocks, with a blank line between them if there is one."""
-    out: list[Text] = []
-    for block in blocks:
-        if out and between is not None:
-            out.append(between.copy())
-        out.extend(line.copy() for line in block)
-    return out
-
-
 def _below(state: LiveState) -> Iterator[Text]:
     """Cycle, counters and connection."""
     reading, cycle, link = state.reading, state.cycle, state.link
     if reading is not None:
         if cycle is not None:
-            energy = float(cycle.reading.net[reading.snapshot.channels.arm["total"]])
             program = "" if cycle.program is None else f" of {one_line(cycle.program)}"
             yield Text(
-                f"cycle {cycle.number}{program}: {joules(energy)} in {span(cycle.duration)}, "
-                f"peak {watts(cycle.peak_power)}"
+                f"cycle {cycle.number}{program}: {joules(reading.energy_of(cycle))} in "
+                f"{span(cycle.duration)}, peak {watts(cycle.peak_power)}"
             )
         else:
             yield Text("cycle: none completed yet", "dim")
@@ -386,7 +330,7 @@ class Screen:
     def update(self) -> None:
         """Draw the present state."""
         if self._pictures % PICTURES_A_SECOND == 0:
-            self._view.history.add(self._state("second"))
+            self._view.add(self._state("second"))
         self._pictures += 1
         # Not what COLUMNS and LINES say: a shell may have exported them before a resize.
         size = ConsoleDimensions(*os.get_terminal_size(self._console.file.fileno()))
@@ -437,7 +381,7 @@ class Lines:
         patience: float = 0.0,
     ) -> None:
         self._state, self._stop, self._line, self._notice = state, stop, line, notice
-        self._told: frozenset[str] = frozenset()
+        self._noticed: frozenset[str] = frozenset()
         self._patience = patience
         self._silent_line = float("-inf")
 
@@ -461,9 +405,9 @@ class Lines:
         texts = state.problems[bool(self._patience) and state.silence is not None :]
         problems = dict(zip(map(_subject, texts), texts, strict=True))
         for subject, problem in problems.items():
-            if subject not in self._told:
+            if subject not in self._noticed:
                 self._notice(problem)
-        self._told = frozenset(problems)
+        self._noticed = frozenset(problems)
 
     def wait(self, seconds: float) -> bool:
         """Wait for a time; returns whether to quit."""
@@ -475,18 +419,14 @@ def text_line(state: LiveState) -> str:
     reading = state.reading
     if reading is None:
         return one_line(f"{_clock(None)} waiting for {state.source}: {state.silence}")
-    snapshot = reading.snapshot
-    columns = [snapshot.channels.arm[name] for name in ("total", "bus")]
-    parts = [
-        f"{energy} at {watts(float(snapshot.power[column]))}"
-        for column, energy in zip(columns, _energies(snapshot), strict=False)
-    ]
+    supply = _supply(reading.snapshot).items()
+    parts = [f"{name} {energy} at {watts(power)}" for name, (power, energy) in supply]
     powers = " ".join(f"{row.power:.1f}" for row in joint_rows(reading))
     others = ", ".join(f"{row.name} {row.power:.1f}" for row in part_rows(reading))
     parts.append(f"joints from the base {powers}, {others} W")
     if state.link.lost:
         parts.append(f"{state.link.lost:,} samples lost")
-    doing = snapshot.state.name.lower().replace("_", " ")
+    doing = reading.state.replace("_", " ")
     if state.silence is not None:
         doing = f"no samples ({state.silence})"
     return one_line(f"{_clock(reading.stamp)} {reading.arm} {doing}: {', '.join(parts)}")
@@ -497,11 +437,11 @@ def last_text_line(state: LiveState) -> str:
     reading = state.reading
     if reading is None:
         return text_line(state)
-    snapshot = reading.snapshot
-    energies, lost = _energies(snapshot), state.link.lost
+    supply = _supply(reading.snapshot).items()
+    energies, lost = ", ".join(f"{name} {energy}" for name, (_, energy) in supply), state.link.lost
     return one_line(
-        f"{_clock(reading.stamp)} {reading.arm}: {', '.join(energies)} in "
-        f"{span(snapshot.since_reset.accounted)}, {lost:,} samples lost"
+        f"{_clock(reading.stamp)} {reading.arm}: {energies} in "
+        f"{span(reading.snapshot.since_reset.accounted)}, {lost:,} samples lost"
     )
 
 
@@ -533,7 +473,7 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
             "arm": reading.arm,
             "robot": None if reading.robot is None else reading.robot.name,
             "model": reading.model,
-            "state": snapshot.state.name.lower(),
+            "state": reading.state,
             "samples": snapshot.samples,
             "accounted_s": snapshot.since_reset.accounted,
             "unaccounted_s": snapshot.since_reset.unaccounted,
@@ -542,22 +482,11 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
             "joints": [row._asdict() for row in joint_rows(reading)],
             "reset_time": snapshot.reset_time,
         }
-        cycle = state.cycle
-        content["cycle"] = (
-            None
-            if cycle is None
-            else {"number": cycle.number, "program": cycle.program, **cycle.summary(channels)}
-        )
+        content["cycle"] = None
+        if (cycle := state.cycle) is not None:
+            named = {"number": cycle.number, "program": cycle.program}
+            content["cycle"] = named | cycle.summary(channels)
     return json.dumps(plain(content), allow_nan=False)
-
-
-def _energies(snapshot: Snapshot) -> list[str]:
-    """Energy of the arm with its 95 % interval, and that of the bus if it is measured."""
-    arm, net = snapshot.channels.arm, snapshot.since_reset.net
-    half = CONFIDENCE * snapshot.channels.deviations(net)[1]
-    total = f"total {joules(float(net[arm['total']]))} ± {joules(half)}"
-    bus = [f"bus {joules(float(net[arm['bus']]))}"] if snapshot.bus_measured else []
-    return [total, *bus]
 
 
 def _moment(stamp: int | None) -> datetime:
