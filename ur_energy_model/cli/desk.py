@@ -65,11 +65,9 @@ def _add_loopback(parser: argparse.ArgumentParser, default: str, description: st
 
 def demo(options: argparse.Namespace) -> None:
     """Run the demo."""
-    from ur_energy_model.demo.run import DemoOptions, run_demo
+    from ur_energy_model.demo.run import run_demo
 
-    run_demo(
-        DemoOptions(options.output, options.robot, options.host, options.seconds, options.seed)
-    )
+    run_demo(options.output, options.robot, options.host, options.seconds, options.seed)
 
 
 # `ur_energy simulate`: a simulated arm behind the ports of a UR controller.

@@ -6,7 +6,6 @@ with logger and estimator; then the tables of the paper are printed beside the t
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -16,7 +15,8 @@ import socket
 import subprocess
 import sysconfig
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,10 +45,202 @@ from ur_energy_model.report.page import render
 from ur_energy_model.report.report import make_report
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.topics_and_services import BUS_ENERGY, BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
 from ur_energy_model.typing import Array, Self
 
-# True energies of the simulated arm over the time of a recording.
+START_TIMEOUT = 90.0
+"""Longest time for a node to start [s]; the simulated arm is compiled on first use."""
+STOP_TIMEOUT = 10.0
+"""Longest time a child may take to end after SIGINT before it is killed [s]."""
+MARK = ".ur_energy_demo"
+"""File that marks an output folder of the demo, which the demo may replace."""
+TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY))
+
+
+def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | None) -> None:
+    """Run the demo.
+
+    Args:
+        output: output folder.
+        robot: robot model of the simulated arm.
+        host: loopback address of the simulated arm.
+        seconds: duration of each trajectory [s].
+        seed: number of the simulated arm; None for a random one.
+
+    Raises:
+        UrEnergyError: a part of the demo failed.
+    """
+    folder = _fresh_folder(output)
+    seed = random.SystemRandom().randrange(1, 10_000) if seed is None else seed
+    domain = _free_domain()
+    model_file = folder / "model.yaml"
+    environment = {
+        "ROS_DOMAIN_ID": str(domain),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_LOG_DIR": str(folder / "logs"),
+    }
+    note(f"simulated {robot} number {seed} on {host}, ROS domain {domain}")
+
+    def record(
+        motion: str, title: str, watch: Callable[[Processes, ProgressReport], None], model: str = ""
+    ) -> tuple[Path, Path]:
+        """Run a trajectory with the logger and, given a model, the estimator; bag and truth."""
+        truth, bags = folder / f"truth_{motion}.json", folder / "bags" / motion
+        with Processes(folder / "logs", environment) as processes:
+
+            def start(node: str, **parameters: Any) -> None:
+                processes.start(node, node_command(node, parameters))
+
+            arm = {"host": host, "motion": motion, "seed": seed, "truth_file": str(truth)}
+            start("simulated_robot", robot_model=robot, **arm)
+            with progress(f"{title}: the simulated arm starts"):
+                processes.wait_until(
+                    lambda: _accepts(host, RTDE_PORT), "simulated_robot", START_TIMEOUT
+                )
+            start("logger", robot_ip=host, robot_model=robot, bag_directory=str(bags), record=True)
+            if model:
+                start("estimator", robot_ip=host, model_file=model)
+            processes.wait_until(lambda: bags.is_dir() and any(bags.iterdir()), "logger", 30.0)
+            with progress(title) as report:
+                watch(processes, report)
+            for node in (*(["estimator"] if model else []), "logger", "simulated_robot"):
+                processes.stop(node)
+        (bag,) = bags.iterdir()
+        note(f"{title}: {bag.name}")
+        return bag, truth
+
+    def wait(
+        processes: Processes,
+        report: ProgressReport,
+        pause: Callable[[float], None] = time.sleep,
+        text: Callable[[], str] = lambda: "1/4  trajectory A: the logger records",
+    ) -> None:
+        start = time.monotonic()
+        while (elapsed := time.monotonic() - start) < seconds:
+            processes.check()
+            report(elapsed / seconds, text())
+            pause(min(0.25, seconds - elapsed + 0.01))
+
+    live: dict[str, float] = {}
+
+    def watch(processes: Processes, report: ProgressReport) -> None:
+        """Show the output of the estimator while the trajectory runs."""
+        with energy_monitor(domain, live) as receive:
+            wait(processes, report, receive, lambda: f"3/4  trajectory B  {_live_power(live)}")
+
+    first, _ = record("trajectory_a", "1/4  trajectory A: the logger records", wait)
+    with progress("2/4  identification") as report:
+        identified = identify([first], robot, progress=report)
+    save_model(identified.model, model_file)
+    note(f"2/4  identified from {first.name}")
+    second, truth = record("trajectory_b", "3/4  trajectory B", watch, str(model_file))
+    with progress("4/4  figures and tables"):
+        energy, known, metrics, figures, recording = evaluate_run(
+            identified.model, second, truth, folder
+        )
+    print_tables(energy, known, metrics, recording.duration)
+    note(
+        "the model was fitted to trajectory A alone; the tables are those of Clochiatti et al. 2024"
+    )
+    note(f"samples lost by the logger: {recording.lost}")
+    if TOTAL_ENERGY.name in live:
+        note(
+            f"live {TOTAL_ENERGY.absolute_name} ended at {live[TOTAL_ENERGY.name]:.0f} J, "
+            f"{BUS_ENERGY.absolute_name} at {live.get(BUS_ENERGY.name, float('nan')):.0f} J "
+            f"({live['messages']:.0f} messages received)"
+        )
+    print(f"in {folder}:")
+    for path, what in (
+        (first, "trajectory A as the logger recorded it"),
+        (second, "trajectory B, held out from identification"),
+        (truth, "true energies of the simulated arm"),
+        (model_file, "the identified model"),
+        (folder / "result.json", "the tables above, as numbers"),
+        (folder / "report.html", "the report: open it in a browser"),
+        *((figure, "figure") for figure in figures),
+    ):
+        print(f"  {path.relative_to(folder)}  {what}")
+
+
+def evaluate_run(
+    model: EnergyModel, bag: Path, truth_file: Path, folder: Path
+) -> tuple[EnergySummary, TrueEnergy, Metrics, Sequence[Path], Telemetry]:
+    """Evaluate the model on a recording with known true energies; write figures and numbers.
+
+    Returns:
+        Estimated and true energies, accuracy on this held-out recording, figure files, and the
+        recording.
+    """
+    recording = read_bag(bag)
+    truth = true_energy(truth_file, float(recording.time[0]), float(recording.time[-1]))
+    energy, metrics = estimate_energy(model, bag), evaluate(model, bag)
+    joints = [{"electrical_energy": float(value)} for value in truth.electrical]
+    figures = save_figures(model, bag, folder / "figures", {"joints": joints})
+    content = {
+        "estimate": energy.as_json(),
+        "truth": {
+            "mechanical_energy": truth.mechanical,
+            "electrical_energy": truth.electrical,
+            "bus_energy": truth.bus,
+        },
+        "metrics": metrics.as_json(),
+    }
+    write_text(folder / "result.json", json.dumps(plain(content), indent=1) + "\n")
+    write_text(folder / "report.html", render(report_page(make_report(model, [bag]))))
+    return energy, truth, metrics, tuple(figures), recording
+
+
+def print_tables(
+    energy: EnergySummary, truth: TrueEnergy, metrics: Metrics, seconds: float
+) -> None:
+    """Print energies (Table VIII), torque (Table V) and current (Table VII) errors."""
+
+    def percent(value: float | None, true: float) -> str | None:
+        return (
+            None if value is None or not np.isfinite(true) else f"{100 * (value / true - 1):+.2f}"
+        )
+
+    columns = (energy.mechanical, truth.mechanical, energy.electrical, truth.electrical)
+    rows: list[Any] = list(zip(energy.names, *columns, strict=True))
+    rows.append(("whole arm", *(column.sum() for column in columns)))
+    print_table(
+        f"Energy over {seconds:.1f} s of trajectory B [J] (Table VIII)",
+        ["joint", "E mech", "true", "E elec", "true", "error %", "efficiency"],
+        [
+            [
+                name,
+                *(round(float(value), 1) for value in (mech, true_mech, elec, true)),
+                percent(elec, true),
+                f"{mech / elec:.3f}" if elec > 0 else None,
+            ]
+            for name, mech, true_mech, elec, true in rows
+        ],
+    )
+    print_table(
+        "Energy at the supply, standby included [J]",
+        ["whole arm", "energy", "error %"],
+        [
+            ["true", truth.bus, None],
+            ["measured, voltage x current", energy.bus, percent(energy.bus, truth.bus)],
+            ["model", energy.supply, percent(energy.supply, truth.bus)],
+        ],
+    )
+    for title, entries in (
+        ("Torque error, trajectory B [N m] (Table V)", metrics.torque),
+        ("Current error, trajectory B [A] (Table VII)", metrics.current),
+    ):
+        if entries is not None:
+            keys = ("mean", "max", "rms", "r2")
+            pairs = zip(energy.names, entries, strict=True)
+            table = [[name, *(entry[key] for key in keys)] for name, entry in pairs]
+            print_table(title, ["joint", "mean", "max", "RMS", "R2"], table)
+    if metrics.power is not None:
+        power = metrics.power
+        note(
+            f"bus power: RMSE {power['rmse']:.2f} W ({power['rmse_percent']:.1f} % of range), "
+            f"energy error {power['energy_error_percent']:+.2f} %"
+        )
 
 
 @dataclass(frozen=True)
@@ -63,10 +255,6 @@ class TrueEnergy:
     mechanical: Array
     electrical: Array
     bus: float
-
-    def as_truth(self) -> dict[str, Any]:
-        """The part of a truth file that figures need."""
-        return {"joints": [{"electrical_energy": float(value)} for value in self.electrical]}
 
 
 def true_energy(truth_file: Path, start: float, end: float) -> TrueEnergy:
@@ -89,126 +277,53 @@ def true_energy(truth_file: Path, start: float, end: float) -> TrueEnergy:
         return TrueEnergy(between("mechanical_energy"), between("electrical_energy"), bus)
 
 
-# Results of the demo: the tables of the paper with the true values of the simulated arm.
+@contextmanager
+def energy_monitor(domain: int, latest: dict[str, float]) -> Iterator[Callable[[float], None]]:
+    """Receives the whole-arm topics of the estimator, in a separate ROS context.
 
+    Args:
+        domain: ROS domain of the estimator.
+        latest: gets the latest value by topic, W or J, and the number of `messages`.
 
-@dataclass(frozen=True)
-class DemoResult:
-    """Estimated and true energies over the recording of trajectory B.
-
-    Attributes:
-        energy: estimated from the recording.
-        truth: true energies over the same time.
-        metrics: accuracy of the model on this held-out recording.
-        figures: created figure files.
-        lost: number of lost samples.
-        seconds: duration of the recording.
+    Yields:
+        A function that receives messages for a time [s].
     """
+    context = Context()
+    rclpy.init(context=context, domain_id=domain)
+    node = rclpy.create_node("ur_energy_demo", context=context)
 
-    energy: EnergySummary
-    truth: TrueEnergy
-    metrics: Metrics
-    figures: tuple[Path, ...]
-    lost: int
-    seconds: float
+    def keep(topic: str, message: Float64) -> None:
+        latest[topic] = message.data
+        latest["messages"] = latest.get("messages", 0.0) + 1.0
+
+    for topic in TOPICS:
+        node.create_subscription(Float64, topic, partial(keep, topic), QoSProfile(depth=10))
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+
+    def receive(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            executor.spin_once(timeout_sec=left)
+
+    try:
+        yield receive
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown(context=context)
 
 
-def evaluate_run(model: EnergyModel, bag: Path, truth_file: Path, folder: Path) -> DemoResult:
-    """Evaluate the model on a recording with known true energies; write figures and numbers."""
-    recording = read_bag(bag)
-    truth = true_energy(truth_file, float(recording.time[0]), float(recording.time[-1]))
-    result = DemoResult(
-        energy=estimate_energy(model, bag),
-        truth=truth,
-        metrics=evaluate(model, bag),
-        figures=tuple(save_figures(model, bag, folder / "figures", truth.as_truth())),
-        lost=recording.lost,
-        seconds=recording.duration,
+def _live_power(latest: Mapping[str, float]) -> str:
+    """Live power and energy as text, from the latest value by topic."""
+    if TOTAL_POWER.name not in latest:
+        return "the estimator starts"
+    bus = latest.get(BUS_POWER.name)
+    measured = "" if bus is None else f" (bus {bus:5.1f} W)"
+    return (
+        f"/energy {latest[TOTAL_POWER.name]:5.1f} W{measured} "
+        f"{latest.get(TOTAL_ENERGY.name, 0.0):6.0f} J"
     )
-    content = {
-        "estimate": result.energy.as_json(),
-        "truth": {
-            "mechanical_energy": truth.mechanical,
-            "electrical_energy": truth.electrical,
-            "bus_energy": truth.bus,
-        },
-        "metrics": result.metrics.as_json(),
-    }
-    write_text(folder / "result.json", json.dumps(plain(content), indent=1) + "\n")
-    write_text(folder / "report.html", render(report_page(make_report(model, [bag]))))
-    return result
-
-
-def print_result(result: DemoResult, live: Mapping[str, float]) -> None:
-    """Print tables: energies (Table VIII), torque (Table V) and current (Table VII) errors."""
-    energy, truth, metrics = result.energy, result.truth, result.metrics
-    names = energy.names
-    columns = (energy.mechanical, truth.mechanical, energy.electrical, truth.electrical)
-    rows: list[Any] = list(zip(names, *columns, strict=True))
-    rows.append(("whole arm", *(float(column.sum()) for column in columns)))
-    print_table(
-        f"Energy over {result.seconds:.1f} s of trajectory B [J] (Table VIII)",
-        ["joint", "E mech", "true", "E elec", "true", "error %", "efficiency"],
-        [_energy_row(*row) for row in rows],
-    )
-    print_table(
-        "Energy at the supply, standby included [J]",
-        ["whole arm", "energy", "error %"],
-        [
-            ["true", truth.bus, None],
-            ["measured, voltage x current", energy.bus, _percent(energy.bus, truth.bus)],
-            ["model", energy.supply, _percent(energy.supply, truth.bus)],
-        ],
-    )
-    for title, entries in (
-        ("Torque error, trajectory B [N m] (Table V)", metrics.torque),
-        ("Current error, trajectory B [A] (Table VII)", metrics.current),
-    ):
-        if entries is not None:
-            print_table(
-                title,
-                ["joint", "mean", "max", "RMS", "R2"],
-                [
-                    [name, *(entry[key] for key in ("mean", "max", "rms", "r2"))]
-                    for name, entry in zip(names, entries, strict=True)
-                ],
-            )
-    if metrics.power is not None:
-        power = metrics.power
-        note(
-            f"bus power: RMSE {power['rmse']:.2f} W ({power['rmse_percent']:.1f} % of range), "
-            f"energy error {power['energy_error_percent']:+.2f} %"
-        )
-    note(
-        "the model was fitted to trajectory A alone; the tables are those of Clochiatti et al. 2024"
-    )
-    note(f"samples lost by the logger: {result.lost}")
-    total, bus = TOTAL_ENERGY, BUS_ENERGY
-    if total.name in live:
-        note(
-            f"live {total.absolute_name} ended at {live[total.name]:.0f} J, "
-            f"{bus.absolute_name} at {live.get(bus.name, float('nan')):.0f} J "
-            f"({live['messages']:.0f} messages received)"
-        )
-
-
-def _energy_row(name: str, mech: float, true_mech: float, elec: float, true: float) -> list[Any]:
-    return [
-        name,
-        *(round(float(x), 1) for x in (mech, true_mech, elec, true)),
-        _percent(elec, true),
-        f"{mech / elec:.3f}" if elec > 0 else None,
-    ]
-
-
-def _percent(value: float | None, truth: float) -> str | None:
-    return None if value is None or not np.isfinite(truth) else f"{100 * (value / truth - 1):+.2f}"
-
-
-# Child processes that are monitored and always ended.
-
-STOP_TIMEOUT = 10.0
-"""Longest time a child may take to end after SIGINT before it is killed [s]."""
 
 
 class ChildError(UrEnergyError):
@@ -291,7 +406,7 @@ class Processes:
             try:
                 child.wait(STOP_TIMEOUT)
             except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
+                with suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
         return child.returncode
@@ -310,203 +425,6 @@ class Processes:
         finally:
             signal.signal(signal.SIGINT, before)
             signal.signal(signal.SIGTERM, self._before)
-
-
-# Subscriber of the whole-arm topics of the estimator.
-
-TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY))
-
-
-class EnergyMonitor:
-    """Latest values of the whole-arm topics, received in a separate ROS context.
-
-    Args:
-        domain: ROS domain of the estimator.
-
-    Attributes:
-        latest: latest value by topic, W or J.
-        messages: number of received messages.
-    """
-
-    def __init__(self, domain: int) -> None:
-        self.latest: dict[str, float] = {}
-        self.messages = 0
-        self._context = Context()
-        rclpy.init(context=self._context, domain_id=domain)
-        self._node = rclpy.create_node("ur_energy_demo", context=self._context)
-        for topic in TOPICS:
-            keep = partial(self._keep, topic)
-            self._node.create_subscription(Float64, topic, keep, QoSProfile(depth=10))
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
-
-    def receive(self, seconds: float) -> None:
-        """Receive messages for this time [s]."""
-        end = self._node.get_clock().now().nanoseconds + int(seconds * 1e9)
-        while (left := end - self._node.get_clock().now().nanoseconds) > 0:
-            self._executor.spin_once(timeout_sec=left / 1e9)
-
-    def _keep(self, topic: str, message: Float64) -> None:
-        self.latest[topic] = message.data
-        self.messages += 1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._executor.shutdown()
-        self._node.destroy_node()
-        rclpy.try_shutdown(context=self._context)
-
-
-START_TIMEOUT = 90.0
-"""Longest time for a node to start [s]; the simulated arm is compiled on first use."""
-MARK = ".ur_energy_demo"
-"""File that marks an output folder of the demo, which the demo may replace."""
-
-
-@dataclass(frozen=True)
-class DemoOptions:
-    """Options of the demo.
-
-    Attributes:
-        output: output folder.
-        robot: robot model of the simulated arm.
-        host: loopback address of the simulated arm.
-        seconds: duration of each trajectory [s].
-        seed: number of the simulated arm; None for a random one.
-    """
-
-    output: Path
-    robot: str
-    host: str
-    seconds: float
-    seed: int | None
-
-
-def run_demo(options: DemoOptions) -> None:
-    """Run the demo.
-
-    Raises:
-        UrEnergyError: a part of the demo failed.
-    """
-    folder = _fresh_folder(options.output)
-    seed = random.SystemRandom().randrange(1, 10_000) if options.seed is None else options.seed
-    domain = _free_domain()
-    model_file = folder / "model.yaml"
-    environment = {
-        "ROS_DOMAIN_ID": str(domain),
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-        "ROS_LOG_DIR": str(folder / "logs"),
-    }
-    note(f"simulated {options.robot} number {seed} on {options.host}, ROS domain {domain}")
-    with Processes(folder / "logs", environment) as processes:
-        demo = _Demo(options, seed, folder, processes)
-        first, _ = demo.record("trajectory_a", "1/4  trajectory A: the logger records")
-    with progress("2/4  identification") as report:
-        identified = identify([first], options.robot, progress=report)
-    save_model(identified.model, model_file)
-    note(f"2/4  identified from {first.name}")
-    with Processes(folder / "logs", environment) as processes:
-        demo = _Demo(options, seed, folder, processes)
-        second, truth = demo.record("trajectory_b", "3/4  trajectory B", model_file, domain)
-    with progress("4/4  figures and tables"):
-        result = evaluate_run(identified.model, second, truth, folder)
-    print_result(result, demo.live)
-    print(f"in {folder}:")
-    for path, what in (
-        (first, "trajectory A as the logger recorded it"),
-        (second, "trajectory B, held out from identification"),
-        (truth, "true energies of the simulated arm"),
-        (model_file, "the identified model"),
-        (folder / "result.json", "the tables above, as numbers"),
-        (folder / "report.html", "the report: open it in a browser"),
-        *((figure, "figure") for figure in result.figures),
-    ):
-        print(f"  {path.relative_to(folder)}  {what}")
-
-
-class _Demo:
-    """Stages that need running nodes."""
-
-    def __init__(self, options: DemoOptions, seed: int, folder: Path, processes: Processes) -> None:
-        self.options, self.seed, self.folder, self.processes = options, seed, folder, processes
-        self.live: dict[str, float] = {}
-
-    def record(
-        self, motion: str, title: str, model_file: Path | None = None, domain: int = 0
-    ) -> tuple[Path, Path]:
-        """Run a trajectory with the logger and, given a model, the estimator.
-
-        Returns:
-            The bag, and the file of the true energies.
-        """
-        host, robot = self.options.host, self.options.robot
-        truth = self.folder / f"truth_{motion}.json"
-        bags = self.folder / "bags" / motion
-        self._start(
-            "simulated_robot",
-            robot_model=robot,
-            host=host,
-            motion=motion,
-            seed=self.seed,
-            truth_file=str(truth),
-        )
-        with progress(f"{title}: the simulated arm starts"):
-            self.processes.wait_until(
-                lambda: _accepts(host, RTDE_PORT), "simulated_robot", START_TIMEOUT
-            )
-        self._start(
-            "logger", robot_ip=host, robot_model=robot, record=True, bag_directory=str(bags)
-        )
-        if model_file is not None:
-            self._start("estimator", robot_ip=host, model_file=str(model_file))
-        self.processes.wait_until(lambda: bags.is_dir() and any(bags.iterdir()), "logger", 30.0)
-        with progress(title) as report:
-            if model_file is None:
-                self._wait(report, time.sleep, lambda: title)
-            else:
-                self._watch(report, domain)
-        if model_file is not None:
-            self.processes.stop("estimator")
-        self.processes.stop("logger")
-        self.processes.stop("simulated_robot")
-        (bag,) = sorted(bags.iterdir())
-        note(f"{title}: {bag.name}")
-        return bag, truth
-
-    def _start(self, node: str, **parameters: Any) -> None:
-        self.processes.start(node, node_command(node, parameters))
-
-    def _watch(self, report: ProgressReport, domain: int) -> None:
-        """Show the output of the estimator while the trajectory runs."""
-        with EnergyMonitor(domain) as monitor:
-            self._wait(
-                report, monitor.receive, lambda: f"3/4  trajectory B  {_live_power(monitor.latest)}"
-            )
-            self.live = dict(monitor.latest) | {"messages": float(monitor.messages)}
-
-    def _wait(
-        self, report: ProgressReport, pause: Callable[[float], None], text: Callable[[], str]
-    ) -> None:
-        seconds = self.options.seconds
-        start = time.monotonic()
-        while (elapsed := time.monotonic() - start) < seconds:
-            self.processes.check()
-            report(elapsed / seconds, text())
-            pause(min(0.25, seconds - elapsed + 0.01))
-
-
-def _live_power(latest: Mapping[str, float]) -> str:
-    """Live power and energy as text, from the latest value by topic."""
-    if TOTAL_POWER.name not in latest:
-        return "the estimator starts"
-    bus = latest.get(BUS_POWER.name)
-    measured = "" if bus is None else f" (bus {bus:5.1f} W)"
-    return (
-        f"/energy {latest[TOTAL_POWER.name]:5.1f} W{measured} "
-        f"{latest.get(TOTAL_ENERGY.name, 0.0):6.0f} J"
-    )
 
 
 def _fresh_folder(folder: Path) -> Path:

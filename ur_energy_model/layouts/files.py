@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as Xml
 
 import yaml
@@ -28,15 +28,8 @@ ENERGY, POWER = "position", "velocity"
 _NAMESPACE = re.compile(r"(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*/?)?", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A curve of the topic energy.
-
-    Attributes:
-        name: in the message.
-        field: of the message, ENERGY or POWER.
-        legend: for the user.
-    """
+class Curve(NamedTuple):
+    """A curve of the topic energy: its name there, ENERGY or POWER, and the legend for the user."""
 
     name: str
     field: str
@@ -280,7 +273,6 @@ def server_layout(arm: ArmTopics) -> str:
 def bag_layout(arm: ArmTopics) -> str:
     """Layout for a bag that is open already."""
     root = _plots(arm)
-    Xml.SubElement(root, "use_relative_time_offset", enabled="1")
     Xml.SubElement(root, "Plugins")
     Xml.SubElement(root, "previouslyLoaded_Datafiles")
     return _document(root)
@@ -289,7 +281,6 @@ def bag_layout(arm: ArmTopics) -> str:
 def _streaming(arm: ArmTopics, streamer: str) -> tuple[Xml.Element, Xml.Element]:
     """A layout that starts a streamer, and the element for the streamer's settings."""
     root = _plots(arm)
-    Xml.SubElement(root, "use_relative_time_offset", enabled="1")
     Xml.SubElement(root, "streaming_buffer_size", value=f"{WINDOW:g}")
     plugin = Xml.SubElement(Xml.SubElement(root, "Plugins"), "plugin", ID=streamer)
     Xml.SubElement(root, "previouslyLoaded_Datafiles")
@@ -302,27 +293,21 @@ def _plots(arm: ArmTopics) -> Xml.Element:
     root = Xml.Element("root")
     widget = Xml.SubElement(root, "tabbed_widget", {"parent": "main_window", "name": "Main Window"})
     tab = Xml.SubElement(widget, "Tab", containers="1", tab_name="energy")
-    plots = arm.plots()
     columns = _splitter(Xml.SubElement(tab, "Container"), "|", 2)
-    _column(
-        columns, {title: each for title, each in plots.items() if title not in JOINT_PLOTS}, arm
-    )
-    _column(columns, {title: plots[title] for title in JOINT_PLOTS}, arm)
+    plots = arm.plots()
+    for titles in ([title for title in plots if title not in JOINT_PLOTS], JOINT_PLOTS):
+        column = _splitter(columns, "-", len(titles))
+        for title in titles:
+            area = Xml.SubElement(column, "DockArea", name=title)
+            style = {"mode": "TimeSeries", "style": "Lines", "flip_x": "false", "flip_y": "false"}
+            plot = Xml.SubElement(area, "plot", style)
+            Xml.SubElement(plot, "limitY")
+            for curve, color in zip(plots[title], COLORS, strict=False):
+                name = f"{arm.energies}/{curve.name}/{curve.field}"
+                Xml.SubElement(plot, "curve", name=name, color=color)
     Xml.SubElement(widget, "currentTabIndex", index="0")
+    Xml.SubElement(root, "use_relative_time_offset", enabled="1")
     return root
-
-
-def _column(parent: Xml.Element, plots: Mapping[str, Sequence[Curve]], arm: ArmTopics) -> None:
-    splitter = _splitter(parent, "-", len(plots))
-    for title, curves in plots.items():
-        area = Xml.SubElement(splitter, "DockArea", name=title)
-        plot = Xml.SubElement(
-            area, "plot", mode="TimeSeries", style="Lines", flip_x="false", flip_y="false"
-        )
-        Xml.SubElement(plot, "limitY")
-        for curve, color in zip(curves, COLORS, strict=False):
-            name = f"{arm.energies}/{curve.name}/{curve.field}"
-            Xml.SubElement(plot, "curve", name=name, color=color)
 
 
 def _splitter(parent: Xml.Element, orientation: str, count: int) -> Xml.Element:
@@ -343,12 +328,34 @@ def _document(root: Xml.Element) -> str:
 
 def rviz_layout(arm: ArmTopics) -> str:
     """The configuration; its fixed frame is the arm's base."""
+
+    def topic(of: topics.Topic) -> dict[str, Any]:
+        return {
+            "Value": arm.name_of(of),
+            "Depth": 5,
+            "History Policy": "Keep Last",
+            "Reliability Policy": "Reliable",
+            "Durability Policy": "Transient Local" if of.latched else "Volatile",
+        }
+
+    def display(kind: str, name: str, **settings: Any) -> dict[str, Any]:
+        return {"Class": f"rviz_default_plugins/{kind}", "Name": name, "Enabled": True, **settings}
+
+    described = {
+        "Description Source": "Topic",
+        "Alpha": 0.6,
+        "Description Topic": topic(topics.ROBOT_DESCRIPTION),
+    }
     layout = {
         "Panels": [{"Class": "rviz_common/Displays", "Name": "Displays"}],
         "Visualization Manager": {
             "Class": "",
             "Global Options": {"Fixed Frame": arm.base_frame, "Frame Rate": 30},
-            "Displays": _displays(arm),
+            "Displays": [
+                display("Grid", "Grid", **{"Cell Size": 0.25, "Plane Cell Count": 12}),
+                display("RobotModel", "Arm", **described),
+                display("MarkerArray", "Power", Topic=topic(topics.ENERGY_MARKERS)),
+            ],
             "Tools": [{"Class": "rviz_default_plugins/MoveCamera"}],
             "Views": {
                 "Current": {
@@ -363,42 +370,6 @@ def rviz_layout(arm: ArmTopics) -> str:
         },
     }
     return yaml.safe_dump(layout, sort_keys=False)
-
-
-def _displays(arm: ArmTopics) -> list[dict[str, Any]]:
-    return [
-        {
-            "Class": "rviz_default_plugins/Grid",
-            "Name": "Grid",
-            "Enabled": True,
-            "Cell Size": 0.25,
-            "Plane Cell Count": 12,
-        },
-        {
-            "Class": "rviz_default_plugins/RobotModel",
-            "Name": "Arm",
-            "Enabled": True,
-            "Description Source": "Topic",
-            "Alpha": 0.6,
-            "Description Topic": _topic(arm, topics.ROBOT_DESCRIPTION),
-        },
-        {
-            "Class": "rviz_default_plugins/MarkerArray",
-            "Name": "Power",
-            "Enabled": True,
-            "Topic": _topic(arm, topics.ENERGY_MARKERS),
-        },
-    ]
-
-
-def _topic(arm: ArmTopics, topic: topics.Topic) -> dict[str, Any]:
-    return {
-        "Value": arm.name_of(topic),
-        "Depth": 5,
-        "History Policy": "Keep Last",
-        "Reliability Policy": "Reliable",
-        "Durability Policy": "Transient Local" if topic.latched else "Volatile",
-    }
 
 
 _LAYOUTS: dict[str, tuple[Callable[[ArmTopics], str], str]] = {

@@ -164,7 +164,9 @@ class ManagedNode(LifecycleNode):
         self._opened = self._started = False
         self._discard: list[Callable[[], object]] = []
         self.outcome: Future | None = None
-        self.on_unexpected: Callable[[BaseException, str], object] = self._log_unexpected
+        self.on_unexpected: Callable[[BaseException, str], object] = lambda error, place: (
+            self.get_logger().error(f"{place}: {error!r}")
+        )
 
     @property
     def full_name(self) -> str:
@@ -310,43 +312,39 @@ class ManagedNode(LifecycleNode):
                 raise
             self._opened = True
 
-        return self._transition(configure, state, None)
+        return self._transition(configure)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle: inactive to active."""
 
         def activate() -> None:
+            # Publishers are switched first, so that a thread that `start` begins may publish.
+            super(ManagedNode, self).on_activate(state)
             self.start()
             self._started = True
 
-        return self._transition(activate, state, super().on_activate)
+        return self._transition(activate)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle: active to inactive."""
 
         def deactivate() -> None:
+            super(ManagedNode, self).on_deactivate(state)
             self._started = False
             self.stop()
 
-        return self._transition(deactivate, state, super().on_deactivate)
+        return self._transition(deactivate)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle: inactive to unconfigured."""
-        return self._transition(self.end, state, None)
+        return self._transition(self.end)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle: any state to finalized."""
-        return self._transition(self.end, state, None)
+        return self._transition(self.end)
 
-    def _transition(
-        self,
-        action: Callable[[], None],
-        state: LifecycleState,
-        publishers: Callable[[LifecycleState], TransitionCallbackReturn] | None,
-    ) -> TransitionCallbackReturn:
+    def _transition(self, action: Callable[[], None]) -> TransitionCallbackReturn:
         try:
-            # Publishers are switched first, so that a thread that `start` begins may publish.
-            result = TransitionCallbackReturn.SUCCESS if publishers is None else publishers(state)
             action()
         except UrEnergyError as error:
             self.get_logger().error(self.explain(error))
@@ -354,10 +352,7 @@ class ManagedNode(LifecycleNode):
         except Exception as error:  # rclpy does not log it
             self.on_unexpected(error, f"{self.get_name()}: {action.__name__}")
             return TransitionCallbackReturn.ERROR
-        return result
-
-    def _log_unexpected(self, error: BaseException, place: str) -> None:
-        self.get_logger().error(f"{place}: {error!r}")
+        return TransitionCallbackReturn.SUCCESS
 
     def _discard_all(self) -> None:
         while self._discard:

@@ -15,9 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from types import FrameType
 
 import rclpy
 from rclpy.executors import (
@@ -49,16 +47,15 @@ class UnexpectedErrors:
 
     Args:
         end: ends the process with an exit code, from any thread.
-        timeout: time after which the process ends even if a thread waits for the failed one [s].
 
     Attributes:
-        told: whether an error was logged.
+        logged: whether an error was logged.
     """
 
-    def __init__(self, end: Callable[[int], None], *, timeout: float = END_TIMEOUT) -> None:
-        self._end, self._timeout = end, timeout
+    def __init__(self, end: Callable[[int], None]) -> None:
+        self._end = end
         self._lock = threading.Lock()
-        self.told = False
+        self.logged = False
         self._over = threading.Event()
 
     def report(self, error: BaseException, place: str) -> None:
@@ -68,7 +65,7 @@ class UnexpectedErrors:
             error: with its traceback.
             place: where it was raised, such as "thread 'telemetry reader'".
         """
-        if rclpy.ok() and self._tell(error, place, "; the process ends"):
+        if rclpy.ok() and self._log(error, place, "; the process ends"):
             threading.Thread(target=self._force, name="forced end", daemon=True).start()
             self._end(EXIT_CODE)
 
@@ -78,7 +75,7 @@ class UnexpectedErrors:
         try:
             yield
         except Exception as error:
-            self._tell(error, place, "")
+            self._log(error, place, "")
 
     @contextmanager
     def of_threads(self) -> Iterator[None]:
@@ -96,25 +93,21 @@ class UnexpectedErrors:
             threading.excepthook = outside
             self._over.set()
 
-    def _tell(self, error: BaseException, place: str, consequence: str) -> bool:
+    def _log(self, error: BaseException, place: str, consequence: str) -> bool:
         """Log the error if it is the first, and keep its traceback; returns whether it was."""
         file = keep_traceback(error, place)
         with self._lock:
-            first, self.told = not self.told, True
+            first, self.logged = not self.logged, True
         if first:
             details = "" if file is None else f"; details in {file}"
-            text = f"unexpected error in {place}: {described(error)}{consequence}{details}"
+            words = printable(" ".join(f"{type(error).__name__}: {error}".split())[:500])
+            text = f"unexpected error in {place}: {words}{consequence}{details}"
             get_logger(_program()).fatal(text)
         return first
 
     def _force(self) -> None:
-        if not self._over.wait(self._timeout):
+        if not self._over.wait(END_TIMEOUT):
             os._exit(EXIT_CODE)
-
-
-def described(error: BaseException) -> str:
-    """Class and text of an exception, in one line."""
-    return printable(" ".join(f"{type(error).__name__}: {error}".split())[:500])
 
 
 def keep_traceback(error: BaseException, place: str) -> Path | None:
@@ -151,11 +144,8 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
         Exit code: 0 after a signal, 1 if a node failed to start, or the code of a node's `finish`.
     """
     interrupted = threading.Event()
-
-    def on_interrupt(number: int, frame: FrameType | None) -> None:
-        interrupted.set()
-
-    signal.signal(signal.SIGINT, on_interrupt)  # before rclpy's handler, which calls this one
+    # Before rclpy's handler, which calls this one.
+    signal.signal(signal.SIGINT, lambda number, frame: interrupted.set())
     # A signal that shuts ROS down while a node is made leaves rclpy with half of one.
     warnings.filterwarnings("ignore", "Failed to fini", RuntimeWarning)
     try:
@@ -164,13 +154,18 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
         get_logger(Path(sys.argv[0]).name).error(one_line(f"ROS cannot be started: {error}"))
         return EXIT_CODE
     outcome = Future()
-    errors = UnexpectedErrors(partial(complete, outcome))
+
+    def end(code: int) -> None:
+        if not outcome.done():
+            outcome.set_result(code)
+
+    errors = UnexpectedErrors(end)
     try:
         with errors.of_threads():
             if interrupted.is_set():  # before rclpy had its handler
                 return 0
             code = _run(make, threads, outcome, errors)
-            return EXIT_CODE if errors.told else code
+            return EXIT_CODE if errors.logged else code
     finally:
         rclpy.try_shutdown()
         interrupts.ignore()
@@ -184,12 +179,6 @@ def begin(nodes: Sequence[ManagedNode]) -> bool:
     """
     own = [node for node in nodes if node.parameters.autostart]
     return all(node.configure() for node in own) and all(node.activate() for node in own)
-
-
-def complete(outcome: Future, code: int) -> None:
-    """Set the exit code of the process, unless it has one already."""
-    if not outcome.done():
-        outcome.set_result(code)
 
 
 def _run(
