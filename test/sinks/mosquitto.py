@@ -101,7 +101,7 @@ class SparkplugHost:
     def come_online(self, stamp: int, online: bool = True) -> None:
         """Say so, as a primary host of Sparkplug 3.0."""
         text = json.dumps({"online": online, "timestamp": stamp})
-        self.client.publish("spBv1.0/STATE/scada", text, qos=1, retain=True)
+        self.client.publish("spBv1.0/STATE/scada", text, qos=1, retain=True).wait_for_publish(20)
 
     def ask_for_rebirth(self, group: str, node: str, *, types: bool = True) -> None:
         """Send the command, with or without datatypes."""

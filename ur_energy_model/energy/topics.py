@@ -133,7 +133,10 @@ def numbers(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, float]:
     values = energy_values(snapshot).tolist()
     places = _number_places(tuple(joints)).items()
     found = {topic.name: values[row][column] for topic, (row, column) in places}
-    return {name: value for name, value in found.items() if value == value}
+    if not snapshot.bus_measured:
+        for topic in (topics.BUS_POWER, topics.BUS_ENERGY, topics.RESIDUAL_POWER):
+            del found[topic.name]
+    return found
 
 
 # Colour and size that show the power of a joint in 3D, the same in every viewer.

@@ -252,6 +252,7 @@ class OriginGate:
                 each.transport.abort()  # which ends its task
             if left := asyncio.all_tasks() - {asyncio.current_task()}:
                 await asyncio.wait(left, timeout=1.0)
+            await asyncio.sleep(0.01)  # transports that were closed last release their sockets
 
         with closing(self._loop) as loop:
             loop.run_until_complete(listen())

@@ -85,6 +85,7 @@ class MqttSink:
         self._seen: dict[str, float] = {}
         self._rebirth, self._born = False, float("-inf")
         self._problem: str | None = NOT_OPEN
+        self._unusable: str | None = None  # why the last reading cannot be used
         self._closing = threading.Event()
         self._deadline = float("inf")
         self._thread = threading.Thread(target=self._run, name=str(broker), daemon=True)
@@ -93,8 +94,8 @@ class MqttSink:
     @property
     def status(self) -> SinkStatus:
         """State, at any time."""
-        store, name = self._store, str(self._broker)
-        return SinkStatus(name, self._problem, store.delivered, store.dropped, len(store))
+        store, problem = self._store, self._problem or self._unusable
+        return SinkStatus(str(self._broker), problem, store.delivered, store.dropped, len(store))
 
     def offer(self, reading: ArmReading) -> None:
         """Store a reading, or note that the arm cannot be reached."""
@@ -107,8 +108,9 @@ class MqttSink:
             self._store.add(reading)
         except Exception as error:  # the estimator's thread must never see it
             self._store.dropped += 1
-            self._problem = f"a reading cannot be used: {error!r}"
+            self._unusable = f"a reading cannot be used: {error!r}"
         else:
+            self._unusable = None
             self._seen[reading.arm] = time.monotonic()
 
     def close(self) -> None:
