@@ -222,8 +222,6 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
 
 # `ur_energy evaluate`: a model compared with recordings.
 
-_POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
-"""METRICS keys of power with what it is computed from."""
 _POWER_KEYS = ("rmse", "rmse_low", "rmse_high", "rmse_percent", "r2", "energy_error_percent")
 
 
@@ -303,6 +301,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def totals(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """METRICS of several recordings together: sums, and RMSE of power weighted by duration [W]."""
+    from ur_energy_model.identification.evaluation import POWERS
 
     def rmse(name: str) -> float | None:
         parts = [
@@ -319,12 +318,14 @@ def totals(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "recordings": len(entries),
         "samples": sum(entry["samples"] for entry in entries),
         "duration": sum(entry["duration"] for entry in entries),
-        **{f"{name}_rmse": rmse(name) for name in _POWERS},
+        **{f"{name}_rmse": rmse(name) for name in POWERS},
     }
 
 
 def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> None:
     """METRICS of a model with these joints: torque, current while moving and always, power."""
+    from ur_energy_model.identification.evaluation import POWERS
+
     bag = entry["bag"]
     for key, title in (
         ("torque", "torque error [N m]"),
@@ -344,7 +345,7 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
         note(f"{bag}: {_session_line(entry['session'])}")
     rows = [
         [how, *(power[key] for key in _POWER_KEYS)]
-        for name, how in _POWERS.items()
+        for name, how in POWERS.items()
         if (power := entry.get(name)) is not None
     ]
     if rows:

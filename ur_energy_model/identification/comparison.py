@@ -59,90 +59,57 @@ def compare(
     """Model and measurement of a recording, stretch by stretch."""
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
-    narrow = ParallelFilter(recording.cutoff)
+    narrow, n = ParallelFilter(recording.cutoff), model.dof
     memory = DirectionMemory(np.array([joint.friction.presliding for joint in model.joints]))
-    stretch: _Stretch | None = None
+    # A long stretch comes in parts. The filter runs over the end of the part before, too, so that
+    # nothing is left out between them: `held` is what it needs of that, and from `begin` on new.
+    held: FilteredMotion | None = None
+    values, with_moment, begin = np.zeros((0, 0)), False, 0
     for motion in recording.motions():
         for part, dynamics in setups.parts(motion):
             link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
             load = link + inertia * part.qdd
-            predicted = model.from_link_torque(
-                link,
-                part.qd,
-                part.qdd,
-                temperature=part.known_temperature,
-                direction=memory(part),
+            predicted, std = model.currents_from_link_torque(
+                link, part.qd, part.qdd, temperature=part.known_temperature, direction=memory(part)
             )
-            moment = np.zeros_like(load)
-            told = setups.controller_load(part, load)
+            columns = [std, part.current, predicted, load]
             own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
             if own:
-                moment = _shifted(
-                    part.time, part.moment, setups.setup_and_delay(part.payload[0])[1]
-                )
-            columns = [part.current, predicted.current, load, moment, told, predicted.current_std]
-            new = _Stretch(part, np.column_stack(columns), own)
-            stretch = new if stretch is None else stretch.followed_by(new)
-            inside = stretch.inside(narrow)
-            if not len(stretch.motion.time[inside]):
+                later = part.time + setups.setup_and_delay(part.payload[0])[1]
+                moment = [np.interp(later, part.time, column) for column in part.moment.T]
+                columns += [np.column_stack(moment), setups.controller_load(part, load)]
+            new = np.column_stack(columns)
+            if held is not None and own == with_moment and _follows(held, part):
+                held, values = held.followed_by(part), np.concatenate([values, new])
+            else:
+                held, values, with_moment, begin = part, new, own, 0
+            inside = narrow.inside(held)
+            rows = slice(max(begin, inside.start), inside.stop, inside.step)
+            count = len(held.time[rows])
+            if not count:
                 continue
-            values = narrow(stretch.motion, stretch.values[:, : -model.dof])[inside]
-            current, modelled, load, moment, told = np.split(values, 5, axis=1)
+            filtered = narrow(held, values[:, n:])[rows]
+            current, modelled, torque, *moments = np.split(filtered, filtered.shape[1] // n, axis=1)
             yield Comparison(
-                motion=stretch.motion.cut(inside),
+                motion=held.cut(rows),
                 current_measured=current,
                 current_model=modelled,
-                current_std=stretch.values[inside, -model.dof :],
-                moving=narrow.moving(stretch.motion, MOVING_SPEED)[inside],
-                torque_recorded=moment if own else None,
-                torque_model=told if own else None,
-                friction_measured=current * scale - load,
-                friction_model=modelled * scale - load,
+                current_std=values[rows, :n],
+                moving=narrow.moving(held, MOVING_SPEED)[rows],
+                torque_recorded=moments[0] if own else None,
+                torque_model=moments[1] if own else None,
+                friction_measured=current * scale - torque,
+                friction_model=modelled * scale - torque,
             )
-            stretch = stretch.end(narrow, inside)
+            begin = rows.start + count * rows.step
+            keep = max(0, begin - 8 * inside.start)
+            held, values, begin = held.cut(slice(keep, None)), values[keep:], begin - keep
 
 
-@dataclass(frozen=True)
-class _Stretch:
-    """Motion without gaps, and what is filtered of it.
-
-    A long stretch comes in parts. The filter runs over the end of the part before, too, so that
-    nothing is left out between them.
-
-    Attributes:
-        motion: of the samples.
-        values: [samples, columns].
-        own: whether target_moment belongs to it.
-        begin: first sample that was not returned yet; None before the first.
-    """
-
-    motion: FilteredMotion
-    values: Array
-    own: bool
-    begin: int | None = None
-
-    def followed_by(self, new: _Stretch) -> _Stretch:
-        """Both as one; the new one alone behind a gap."""
-        before, after = self.motion.time, new.motion.time
-        period = (self if len(before) > 1 else new).motion.time[:2]
-        step = float(np.ptp(period))
-        if self.own != new.own or abs(after[0] - before[-1] - step) > 0.1 * step:
-            return new
-        values = np.concatenate([self.values, new.values])
-        return _Stretch(self.motion.followed_by(new.motion), values, self.own, self.begin)
-
-    def inside(self, narrow: ParallelFilter) -> slice:
-        """Samples out of reach of the ends that were not returned yet."""
-        rows = narrow.inside(self.motion)
-        return rows if self.begin is None else slice(self.begin, rows.stop, rows.step)
-
-    def end(self, narrow: ParallelFilter, returned: slice) -> _Stretch:
-        """What the filter needs of the end to go on behind the samples that were returned."""
-        count = len(self.motion.time[returned])
-        begin = returned.start + count * returned.step
-        keep = max(0, begin - 8 * narrow.inside(self.motion).start)
-        part = slice(keep, None)
-        return _Stretch(self.motion.cut(part), self.values[part], self.own, begin - keep)
+def _follows(before: FilteredMotion, after: FilteredMotion) -> bool:
+    """Whether motion goes on without a gap."""
+    step = float(np.ptp((before if len(before.time) > 1 else after).time[:2]))
+    return bool(abs(after.time[0] - before.time[-1] - step) <= 0.1 * step)
 
 
 def compare_target_torque(
@@ -181,12 +148,6 @@ def compare_target_torque(
             dynamics = ArmDynamics(setups.robot, setup)
             link = dynamics.inverse_dynamics(q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd)
             yield batch.time[rows], moment, link + inertia * qdd
-
-
-def _shifted(time: Array, values: Array, delay: float) -> Array:
-    """Columns [samples, n] advanced by `delay` seconds."""
-    later = time + delay
-    return np.stack([np.interp(later, time, column) for column in values.T], axis=1)
 
 
 # Every sample of a recording as it was recorded: the data that the papers measure errors on.
@@ -284,6 +245,12 @@ def _motions(part: Telemetry, start: float, stop: float, cutoff: float) -> Itera
         if not good[rows].all() or rows.stop - rows.start < _SHORTEST:
             continue
         time, speed = part.time[rows], part["actual_qd"][rows]
+
+        def column(name: str, width: int, rows: slice = rows) -> Array:
+            if name not in part:
+                return np.full((rows.stop - rows.start, width), np.nan)
+            return np.asarray(part[name][rows].reshape(-1, width))
+
         period = float(np.median(np.diff(time)))
         slope = np.gradient(speed, time, axis=0)
         acceleration = low_pass(slope, period, WIDENING * cutoff)
@@ -296,16 +263,7 @@ def _motions(part: Telemetry, start: float, stop: float, cutoff: float) -> Itera
             qd=speed[keep],
             qdd=acceleration[keep],
             current=part["actual_current"][rows][keep],
-            torque=_recorded(part, "actual_current_as_torque", rows, speed.shape[1])[keep],
+            torque=column("actual_current_as_torque", speed.shape[1])[keep],
             power=power[rows][keep],
-            payload=np.hstack(
-                [_recorded(part, "payload", rows, 1), _recorded(part, "payload_cog", rows, 3)]
-            )[keep],
+            payload=np.hstack([column("payload", 1), column("payload_cog", 3)])[keep],
         )
-
-
-def _recorded(part: Telemetry, name: str, rows: slice, width: int) -> Array:
-    """A column [samples, width]; NaN where it was not recorded."""
-    if name not in part:
-        return np.full((rows.stop - rows.start, width), np.nan)
-    return np.asarray(part[name][rows].reshape(-1, width))

@@ -30,35 +30,37 @@ class ErrorStatistics:
     """Errors (model minus measurement) of n channels."""
 
     def __init__(self, channels: int) -> None:
-        self.count = np.zeros(channels)
-        self._absolute, self._signed = np.zeros(channels), np.zeros(channels)
-        self._squared = np.zeros(channels)
-        self._largest = np.zeros(channels)
-        self._mean = np.zeros(channels)
-        self._scatter = np.zeros(channels)
+        self.count, self._absolute, self._signed = (np.zeros(channels) for _ in range(3))
+        self._squared, self._largest = np.zeros(channels), np.zeros(channels)
+        self._mean, self._scatter = np.zeros(channels), np.zeros(channels)
         self._low, self._high = np.full(channels, np.inf), np.full(channels, -np.inf)
 
     def accumulate(self, measured: Array, model: Array, mask: Mask | None = None) -> None:
         """Accumulate samples [samples, n], only those where the mask [samples, n] is True."""
         if not len(measured):
             return
-        use = np.ones(measured.shape, dtype=bool) if mask is None else mask
-        self._signed += np.where(use, model - measured, 0.0).sum(axis=0)
-        error = np.where(use, np.abs(model - measured), 0.0)
-        self._absolute += error.sum(axis=0)
+
+        def used(values: Array, otherwise: float = 0.0) -> Array:
+            return values if mask is None else np.where(mask, values, otherwise)
+
+        error = used(model - measured)
+        size = np.abs(error)
+        self._signed += error.sum(axis=0)
+        self._absolute += size.sum(axis=0)
         self._squared += np.square(error).sum(axis=0)
-        self._largest = np.maximum(self._largest, error.max(axis=0))
+        self._largest = np.maximum(self._largest, size.max(axis=0))
         # Scatter about the mean, merged pairwise (Chan et al. 1983): no cancellation.
-        count = use.sum(axis=0).astype(float)
+        whole = np.full(measured.shape[1], float(len(measured)))
+        count = whole if mask is None else mask.sum(axis=0).astype(float)
         total = self.count + count
-        mean = np.where(use, measured, 0.0).sum(axis=0) / np.maximum(count, 1.0)
-        scatter = np.where(use, np.square(measured - mean), 0.0).sum(axis=0)
+        mean = used(measured).sum(axis=0) / np.maximum(count, 1.0)
+        scatter = used(np.square(measured - mean)).sum(axis=0)
         shift = mean - self._mean
         self._scatter += scatter + shift**2 * self.count * count / np.maximum(total, 1.0)
         self._mean += shift * count / np.maximum(total, 1.0)
         self.count = total
-        self._low = np.minimum(self._low, np.where(use, measured, np.inf).min(axis=0))
-        self._high = np.maximum(self._high, np.where(use, measured, -np.inf).max(axis=0))
+        self._low = np.minimum(self._low, used(measured, np.inf).min(axis=0))
+        self._high = np.maximum(self._high, used(measured, -np.inf).max(axis=0))
 
     @property
     def rms(self) -> Array:
@@ -99,20 +101,23 @@ class IntervalStatistics:
     """Share of the errors of n channels within their stated 95 % intervals."""
 
     def __init__(self, channels: int) -> None:
-        self._count = np.zeros(channels)
-        self._within = np.zeros(channels)
-        self._variance = np.zeros(channels)
+        self._sums = np.zeros((3, channels))
+        """Number of errors, of those within their intervals, and variances."""
 
-    def accumulate(self, error: Array, std: Array, mask: Mask) -> None:
+    def accumulate(self, error: Array, std: Array, mask: Mask | None = None) -> None:
         """Accumulate errors and their standard deviations [samples, n], where the mask is True."""
-        self._count += mask.sum(axis=0)
-        self._within += ((np.abs(error) <= CONFIDENCE * std) & mask).sum(axis=0)
-        self._variance += (np.square(std) * mask).sum(axis=0)
+        within, variance = np.abs(error) <= CONFIDENCE * std, np.square(std)
+        if mask is None:
+            mask = np.ones_like(within)
+        else:
+            within, variance = within & mask, variance * mask
+        self._sums += [each.sum(axis=0) for each in (mask, within, variance)]
 
     def entries(self) -> list[Statistics]:
         """{"std", "coverage"} per channel: RMS of the standard deviations, and the share."""
-        count = _positive(self._count)
-        return _by_channel(std=np.sqrt(self._variance / count), coverage=self._within / count)
+        count, within, variance = self._sums
+        count = _positive(count)
+        return _by_channel(std=np.sqrt(variance / count), coverage=within / count)
 
 
 def _by_channel(**values: Array) -> list[Statistics]:
@@ -160,7 +165,7 @@ class PowerStatistics:
         self._errors.accumulate(measured[:, None], model[:, None])
         std = np.hypot(self._channels.deviations_of_total(table.power[use]), self._noise)
         error = (model - measured)[:, None]
-        self._within.accumulate(error, std[:, None], np.ones_like(error, dtype=bool))
+        self._within.accumulate(error, std[:, None])
         time = table.samples.time[use]
         self._blocks += [float(np.square(error[b]).mean()) for b in time_blocks(time, _BLOCK)]
         count = len(ArmState)
@@ -198,26 +203,19 @@ class PowerStatistics:
         measurement (EcBot, eq. 22-23), and {"std", "coverage"} of the stated intervals of the
         power, see `IntervalStatistics.entries`.
         """
-        rmse = float(self._errors.rms[0])
-        low, high = self._rmse_interval()
+        rmse, low, high = float(self._errors.rms[0]), float("nan"), float("nan")
+        if len(self._blocks) > 1:
+            half = CONFIDENCE * float(np.std(self._blocks, ddof=1)) / np.sqrt(len(self._blocks))
+            low, high = np.sqrt(max(rmse**2 - half, 0.0)), np.sqrt(rmse**2 + half)
         measured, model = self._measured.sum(), self._model.sum()
-        return {
-            "rmse": finite_or_none(rmse),
-            "rmse_low": finite_or_none(low),
-            "rmse_high": finite_or_none(high),
-            "rmse_percent": finite_or_none(float(self._errors.rms_percent[0])),
-            "r2": finite_or_none(float(self._errors.r2[0])),
-            "energy_error_percent": (
-                finite_or_none(100 * (model - measured) / measured) if measured else None
-            ),
-            **self._within.entries()[0],
+        share = 100 * (model - measured) / measured if measured else float("nan")
+        figures = {
+            "rmse": rmse,
+            "rmse_low": low,
+            "rmse_high": high,
+            "rmse_percent": self._errors.rms_percent[0],
+            "r2": self._errors.r2[0],
+            "energy_error_percent": share,
         }
-
-    def _rmse_interval(self) -> tuple[float, float]:
-        """95 % interval of the RMSE [W]; NaN with fewer than two blocks of time."""
-        if len(self._blocks) < 2:
-            return float("nan"), float("nan")
-        blocks = np.array(self._blocks)
-        half = CONFIDENCE * float(blocks.std(ddof=1)) / np.sqrt(len(blocks))
-        square = float(self._errors.rms[0]) ** 2
-        return float(np.sqrt(max(square - half, 0.0))), float(np.sqrt(square + half))
+        known = {name: finite_or_none(value) for name, value in figures.items()}
+        return {**known, **self._within.entries()[0]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ from ur_energy_model.telemetry.bag.reader import BATCH
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, repetition
 from ur_energy_model.typing import Progress
 
+POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
+"""Keys of power in METRICS, with what it is computed from."""
 ANOTHER_ARM = 4.0
 """Misfit of the currents that indicates a model of another arm (or another payload): 1 to 3 for the
 arm's own model, cold or warm, 7 and more for another arm of the type."""
@@ -124,15 +127,13 @@ def evaluate(
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     recording, setups = read_for_comparison(model, bag, payload=payload, progress=progress)
-    try:
+    with closing(recording):
         matched, warning = model_of_arm(model, recording.info, same_arm=same_arm)
         found = measure(matched, recording, setups, anchor=anchor)
         if warning is None and not same_arm:
             warning = _doubt(model, recording.info, found)
         warnings = () if warning is None else (warning,)
         return replace(found, warnings=(*warnings, *repetition(recording.quality.repeated)))
-    finally:
-        recording.close()
 
 
 def read_for_comparison(
@@ -185,21 +186,21 @@ def measure(
         moving.accumulate(part.current_measured, part.current_model, part.moving)
         error = part.current_model - part.current_measured
         within.accumulate(error, part.current_std, part.moving)
-        within_all.accumulate(error, part.current_std, np.ones_like(part.moving))
+        within_all.accumulate(error, part.current_std)
         if part.torque_recorded is not None and part.torque_model is not None:
             torque.accumulate(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.accumulate(recorded, modelled)
     actual = replace(model, setup=setups.actual_setup(recording.told_payload))
-    bag = PowerSource(recording.path, recording.kept_samples())
-    fields = FIELDS
+    bag, kept, fields = recording.path, recording.kept_samples(), FIELDS
     if len(recording.quality.payloads) <= 1:  # the actual payload may differ from the set one
         fields = tuple(name for name in FIELDS if not name.startswith("payload"))
     if anchor:  # standstill may come late in the recording
-        _, session = compare_power(actual, bag, MEASURED_FIELDS, "current", anchor=True)
+        _, session = _compare_power(actual, bag, kept, MEASURED_FIELDS, "current", anchor=True)
         actual = actual.in_session(session)
-    power, session = compare_power(actual, bag, fields, "current", anchor=anchor)
-    from_motion, _ = compare_power(actual, bag, fields, "motion", anchor=anchor)
+    power, session = _compare_power(actual, bag, kept, fields, "current", anchor=anchor)
+    from_motion, _ = _compare_power(actual, bag, kept, fields, "motion", anchor=anchor)
+    fitted = model.provenance.get("bags") or ()
     known = bool(everything.count.any())
     return Metrics(
         bag=str(recording.path),
@@ -217,15 +218,9 @@ def measure(
         current_interval=within.entries() if known else None,
         current_interval_all=within_all.entries() if known else None,
         session=session_json(session),
-        motion=recorded_motion(model, recording),
+        motion=motion_of(recording.quality.visited, recording.sha256, fitted),
         serials=serials(model, recording.info),
     )
-
-
-def recorded_motion(model: EnergyModel, recording: Recording) -> Motion:
-    """Relation of a recording's motion to those that a model was fitted to."""
-    fitted = model.provenance.get("bags") or ()
-    return motion_of(recording.quality.visited, recording.sha256, fitted)
 
 
 def identify_session(model: EnergyModel, bag: str | Path) -> Session:
@@ -235,11 +230,9 @@ def identify_session(model: EnergyModel, bag: str | Path) -> Session:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     recording, setups = read_for_comparison(model, bag)
-    try:
+    with closing(recording):
         model = model.in_session(anchored_friction(model, recording, setups))
-        return compare_power(model, PowerSource(bag), MEASURED_FIELDS, "current", anchor=True)[1]
-    finally:
-        recording.close()
+        return _compare_power(model, bag, None, MEASURED_FIELDS, "current", anchor=True)[1]
 
 
 def recorded_setup(model: EnergyModel, bag: str | Path) -> Setup:
@@ -249,41 +242,14 @@ def recorded_setup(model: EnergyModel, bag: str | Path) -> Setup:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     recording, setups = read_for_comparison(model, bag)
-    try:
+    with closing(recording):
         return setups.actual_setup(recording.told_payload)
-    finally:
-        recording.close()
 
 
-@dataclass(frozen=True)
-class PowerSource:
-    """Samples that powers are compared on.
-
-    Attributes:
-        bag: recording.
-        kept: parts of it that were kept when it was read; None to read all of the bag.
-    """
-
-    bag: str | Path
-    kept: Iterable[Telemetry] | None = None
-
-    def powers(self, calculator: EnergyCalculator, fields: tuple[str, ...]) -> Iterator[PowerTable]:
-        """Powers of the samples from these RTDE fields."""
-        if self.kept is None:
-            yield from recording_powers(calculator, self.bag, fields=fields)
-            return
-        for part in self.kept:
-            columns = {name: part[name] for name in fields if name in part}
-            known = replace(part, columns=columns)
-            for start in range(0, len(known), BATCH):
-                table = calculator(known.cut(slice(start, start + BATCH)))
-                if table is not None:
-                    yield table
-
-
-def compare_power(
+def _compare_power(
     model: EnergyModel,
-    source: PowerSource,
+    bag: str | Path,
+    kept: Iterable[Telemetry] | None,
     fields: tuple[str, ...],
     method: Method,
     *,
@@ -293,17 +259,29 @@ def compare_power(
 
     Args:
         model: of the arm, in the setup and with the friction of the recording.
-        source: recording.
-        fields: RTDE fields to read.
+        bag: recording.
+        kept: parts of it that were kept when it was read; None to read all of the bag.
+        fields: RTDE fields to use.
         method: powers from measured "current", or from "motion" alone.
         anchor: take standby power from the recording's own standstill.
     """
     options = PowerOptions(method=method, track_standby=anchor)
     calculator = EnergyCalculator(model, model.description(), options)
+
+    def tables() -> Iterator[PowerTable | None]:
+        if kept is None:
+            yield from recording_powers(calculator, bag, fields=fields)
+            return
+        for part in kept:
+            known = replace(part, columns={name: part[name] for name in fields if name in part})
+            for start in range(0, len(known), BATCH):
+                yield calculator(known.cut(slice(start, start + BATCH)))
+
     statistics = PowerStatistics(calculator.channels, model.bus.residual)
     try:
-        for table in source.powers(calculator, fields):
-            statistics.accumulate(table)
+        for table in tables():
+            if table is not None:
+                statistics.accumulate(table)
     except MissingFieldError:  # the recording lacks what this method needs
         statistics = PowerStatistics(calculator.channels)
     standby = calculator.standby

@@ -1,4 +1,4 @@
-"""One bag, read once: filters, quality check and power stage see every batch as it passes."""
+"""One bag, read once: filters, quality check and power stage get every batch as it passes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from ur_energy_model.identification.filtered_motion import (
 )
 from ur_energy_model.identification.parts import LENGTH, KeptTime, Segment, SegmentSelector
 from ur_energy_model.identification.power_fit import PowerFit
-from ur_energy_model.identification.quality import RecordingQualityCheck
 from ur_energy_model.identification.recording import Buffer, Recording, TorqueBuffer
-from ur_energy_model.identification.verdict import judge
+from ur_energy_model.identification.verdict import RecordingQualityCheck
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
@@ -41,85 +40,6 @@ FIELDS: tuple[str, ...] = (
 """Fields that identification can use; the rest of a bag is not read."""
 SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment")
 """Fields of the samples that are kept as recorded."""
-
-# What a reader keeps of the parts of a recording: filtered motions, and samples as recorded.
-
-
-class KeptParts:
-    """Gathers batches and the motions filtered from them into parts.
-
-    Args:
-        dof: number of joints.
-        limit: time to keep; None for all motions and no samples.
-
-    Attributes:
-        motions, samples: what is kept, complete after `finish`.
-        told_payload: first payload told to the controller, mass and centre [4]; NaN if unknown.
-    """
-
-    def __init__(self, dof: int, limit: KeptTime | None) -> None:
-        self.motions: Buffer[FilteredMotion] = Buffer()
-        self.samples: Buffer[Telemetry] = Buffer()
-        self.told_payload = np.full(4, np.nan)
-        self._dof, self._begun = dof, False
-        self._pools = (
-            None
-            if limit is None
-            else (SegmentSelector(limit.motions), SegmentSelector(limit.samples))
-        )
-        self._waiting: list[Telemetry] = []
-        self._filtered: list[FilteredMotion] = []
-
-    def add(self, batch: Telemetry | None, motions: Sequence[FilteredMotion]) -> None:
-        """Add a batch, None at the end, and the motions that it completed."""
-        if motions and not self._begun:
-            self.told_payload, self._begun = motions[0].payload[0], True
-        if self._pools is None:
-            for motion in motions:
-                self.motions.append(motion)
-            return
-        self._filtered += motions
-        if batch is not None:
-            columns = {name: batch[name] for name in SAMPLE_FIELDS if name in batch}
-            self._waiting.append(
-                Telemetry(batch.time, columns, batch.info, batch.gaps, batch.stamp)
-            )
-        if sum(part.duration for part in self._waiting) > LENGTH:
-            self._complete()
-
-    def finish(self) -> None:
-        """Choose among the parts and write those kept into the buffers."""
-        if self._pools is None:
-            return
-        self._complete()
-        filtered, recorded = self._pools
-        for part in filtered.finished():
-            for motion in part.motions:
-                self.motions.append(motion)
-        for part in recorded.finished():
-            if part.samples is not None:
-                self.samples.append(part.samples)
-
-    @property
-    def covered(self) -> KeptTime | None:
-        """Time kept of motions and samples; None without a limit."""
-        if self._pools is None:
-            return None
-        filtered, recorded = self._pools
-        return KeptTime(filtered.kept, recorded.kept)
-
-    def _complete(self) -> None:
-        """Put what is waiting into the pools as one part."""
-        assert self._pools is not None
-        filtered, recorded = self._pools
-        motions = tuple(self._filtered)
-        if motions:
-            filtered.add(Segment(self._dof, motions, None))
-        if self._waiting:
-            recorded.add(Segment(self._dof, motions, concatenate(self._waiting)))
-        self._waiting, self._filtered = [], []
-
-
 CURRENT, TORQUE = "actual_current", "actual_current_as_torque"
 """Measured effort of the joints: motor current, or joint torque where an arm measures that."""
 REQUIRED = ("actual_q", "actual_qd", CURRENT)
@@ -151,124 +71,135 @@ def read_recording(
         MissingFieldError: a field that identification needs is not in it.
         WrongRobotError: it was recorded on another robot.
     """
-    return _Reader(Path(path), robot, effort, kept).read(progress)
+    path, first, stream = Path(path), list[Telemetry](), None
+    fields, required = tuple(dict.fromkeys((*FIELDS, effort))), (*REQUIRED[:2], effort)
+    check, power, parts = RecordingQualityCheck(), PowerFit(robot), KeptParts(robot.dof, kept)
+    torque = TorqueBuffer(np.inf if kept is None else kept.samples)
+    samples, duration, info = 0, 0.0, RecordingInfo(source=str(path))
+    products, squares = 0.0, 0.0  # of speed with position error, whose ratio is the delay
 
-
-class _Reader:
-    """State of reading one bag."""
-
-    def __init__(
-        self, path: Path, robot: RobotDescription, effort: str, kept: KeptTime | None
-    ) -> None:
-        self.path, self.robot, self.effort, self.kept = path, robot, effort, kept
-        self._inspector = RecordingQualityCheck()
-        self._power = PowerFit(robot)
-        self._parts = KeptParts(robot.dof, kept)
-        self._torque = TorqueBuffer(np.inf if kept is None else kept.samples)
-        self._lag = PositionDelay()
-        self._warmth = np.full((robot.dof, 2), np.nan)
-
-    def read(self, progress: Progress | None) -> Recording:
-        first: list[Telemetry] = []
-        stream: MotionStream | None = None
-        samples, duration = 0, 0.0
-        info = RecordingInfo(source=str(self.path))
-        for batch in checked_clock(iterate_bag(self.path, self._fields), self.path):
-            if not len(batch):
-                continue
-            if samples == 0:
-                info = batch.info
-                check_robot(self.path, info, self.robot)
-            check_batch(self.path, batch, self._required, self.robot.dof)
-            samples += len(batch)
-            duration += batch.duration
-            self._accumulate(batch)
-            batch = self._with_effort(batch)
-            if stream is None:
-                first.append(batch)
-                if batch.time[-1] - first[0].time[0] >= _LOOK_AHEAD:
-                    stream = self._started_stream(first)
-            else:
-                self._keep(batch, stream.process(batch))
-            if progress is not None:
-                progress(float("nan"), f"reading {self.path.name}: {samples} samples")
-        if samples == 0:
-            raise RecordingError(self.path, "holds no samples", "record again")
-        stream = stream or self._started_stream(first)
-        self._keep(None, stream.finish())
-        self._parts.finish()
-        return Recording(
-            path=self.path,
-            info=info,
-            quality=judge(self._inspector),
-            cutoff=stream.cutoff,
-            rate=stream.rate,
-            power=self._power,
-            samples=samples,
-            duration=duration,
-            delay=self._lag.value,
-            warmth=self._warmth,
-            told_payload=self._parts.told_payload,
-            kept=self._parts.covered,
-            _motion=self._parts.motions,
-            _torque=self._torque,
-            _samples=self._parts.samples,
-        )
-
-    @property
-    def _fields(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*FIELDS, self.effort)))
-
-    @property
-    def _required(self) -> tuple[str, ...]:
-        return (*REQUIRED[:2], self.effort)
-
-    def _with_effort(self, batch: Telemetry) -> Telemetry:
-        """The batch with the wanted effort in place of the current."""
-        if self.effort == CURRENT:
-            return batch
-        return replace(batch, columns={**batch.columns, CURRENT: batch[self.effort]})
-
-    def _accumulate(self, batch: Telemetry) -> None:
-        """Everything that takes the batch as recorded."""
-        self._inspector.observe(batch)
-        self._power.accumulate(batch)
-        self._torque.append(batch)
-        self._lag.accumulate(batch)
-
-    def _started_stream(self, first: list[Telemetry]) -> MotionStream:
+    def started() -> MotionStream:
         """The filter of motions, its cut-off chosen from the first batches, which pass it too."""
         joined = concatenate(first)
-        period = sample_period(joined.time)
         # The fits take target_moment from the torques where it belongs to recorded targets.
-        moment = self.kept is None or self._torque.reference != "target"
-        stream = MotionStream(self.robot.dof, choose_cutoff(joined), period, moment=moment)
-        for batch in first:
-            self._keep(batch, stream.process(batch))
-        return stream
+        moment = kept is None or torque.reference != "target"
+        new = MotionStream(
+            robot.dof, choose_cutoff(joined), sample_period(joined.time), moment=moment
+        )
+        for early in first:
+            parts.add(early, new.process(early))
+        return new
 
-    def _keep(self, batch: Telemetry | None, motions: list[FilteredMotion]) -> None:
+    for batch in checked_clock(iterate_bag(path, fields), path):
+        if not len(batch):
+            continue
+        if samples == 0:
+            info = batch.info
+            check_robot(path, info, robot)
+        check_batch(path, batch, required, robot.dof)
+        samples += len(batch)
+        duration += batch.duration
+        check.observe(batch)
+        power.accumulate(batch)
+        torque.append(batch)
+        if "target_q" in batch and "target_qd" in batch:
+            error, speed = batch["target_q"] - batch["actual_q"], batch["target_qd"]
+            good = np.isfinite(error) & np.isfinite(speed)
+            products += float((error * speed)[good].sum())
+            squares += float(np.square(speed)[good].sum())
+        if effort != CURRENT:
+            batch = replace(batch, columns={**batch.columns, CURRENT: batch[effort]})
+        if stream is not None:
+            parts.add(batch, stream.process(batch))
+        else:
+            first.append(batch)
+            if batch.time[-1] - first[0].time[0] >= _LOOK_AHEAD:
+                stream = started()
+        if progress is not None:
+            progress(float("nan"), f"reading {path.name}: {samples} samples")
+    if samples == 0:
+        raise RecordingError(path, "holds no samples", "record again")
+    stream = stream or started()
+    parts.add(None, stream.finish())
+    return Recording(
+        path=path,
+        info=info,
+        quality=check.quality(),
+        cutoff=stream.cutoff,
+        rate=stream.rate,
+        power=power,
+        samples=samples,
+        duration=duration,
+        delay=products / squares if squares > 0 else float("nan"),
+        warmth=parts.warmth,
+        told_payload=parts.told_payload,
+        kept=parts.finish(),
+        _motion=parts.motions,
+        _torque=torque,
+        _samples=parts.samples,
+    )
+
+
+class KeptParts:
+    """Gathers batches and the motions filtered from them, whole or in parts that are selected.
+
+    Args:
+        dof: number of joints.
+        limit: time to keep; None for all motions and no samples.
+
+    Attributes:
+        motions, samples: what is kept, complete after `finish`.
+        told_payload: first payload set in the controller, mass and centre [4]; NaN if unknown.
+        warmth: lowest and highest joint temperatures of all motions [n, 2], degC.
+    """
+
+    def __init__(self, dof: int, limit: KeptTime | None) -> None:
+        self.motions: Buffer[FilteredMotion] = Buffer()
+        self.samples: Buffer[Telemetry] = Buffer()
+        self.told_payload, self.warmth = np.full(4, np.nan), np.full((dof, 2), np.nan)
+        self._dof, self._begun = dof, False
+        self._limit = limit
+        if limit is not None:
+            self._filtered = SegmentSelector(limit.motions)
+            self._recorded = SegmentSelector(limit.samples)
+        self._batches: list[Telemetry] = []
+        self._motions: list[FilteredMotion] = []
+
+    def add(self, batch: Telemetry | None, motions: Sequence[FilteredMotion]) -> None:
+        """Add a batch, None at the end, and the motions that it completed."""
+        if motions and not self._begun:
+            self.told_payload, self._begun = motions[0].payload[0], True
         for motion in motions:
-            self._warmth = merged_ranges(self._warmth, motion.temperature_range)
-        self._parts.add(batch, motions)
-
-
-class PositionDelay:
-    """Delay of actual_q behind target_q, by least squares on target_qd."""
-
-    def __init__(self) -> None:
-        self._products, self._squares = 0.0, 0.0
-
-    def accumulate(self, batch: Telemetry) -> None:
-        """Add a batch; nothing if it has no targets."""
-        if "target_q" not in batch or "target_qd" not in batch:
+            self.warmth = merged_ranges(self.warmth, motion.temperature_range)
+            if self._limit is None:
+                self.motions.append(motion)
+        if self._limit is None:
             return
-        error, speed = batch["target_q"] - batch["actual_q"], batch["target_qd"]
-        good = np.isfinite(error) & np.isfinite(speed)
-        self._products += float((error * speed)[good].sum())
-        self._squares += float(np.square(speed)[good].sum())
+        self._motions += motions
+        if batch is not None:
+            columns = {name: batch[name] for name in SAMPLE_FIELDS if name in batch}
+            self._batches.append(replace(batch, columns=columns))
+        if sum(part.duration for part in self._batches) > LENGTH:
+            self._complete()
 
-    @property
-    def value(self) -> float:
-        """Delay [s]; NaN without motion."""
-        return self._products / self._squares if self._squares > 0 else float("nan")
+    def finish(self) -> KeptTime | None:
+        """Write the selected parts into the buffers; time kept of both, None without a limit."""
+        if self._limit is None:
+            return None
+        self._complete()
+        for part in self._filtered.finished():
+            for motion in part.motions:
+                self.motions.append(motion)
+        for part in self._recorded.finished():
+            if part.samples is not None:
+                self.samples.append(part.samples)
+        return KeptTime(self._filtered.kept, self._recorded.kept)
+
+    def _complete(self) -> None:
+        """Offer the gathered batches and motions for selection, as one part."""
+        motions = tuple(self._motions)
+        if motions:
+            self._filtered.add(Segment(self._dof, motions, None))
+        if self._batches:
+            self._recorded.add(Segment(self._dof, motions, concatenate(self._batches)))
+        self._batches, self._motions = [], []

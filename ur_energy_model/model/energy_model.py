@@ -331,6 +331,23 @@ class EnergyModel:
         powers = self._drives.powers(current, qd, friction, current_errors=errors)
         return replace(powers, current_std=errors.std)
 
+    def currents_from_link_torque(
+        self,
+        link_torque: Array,
+        qd: Array,
+        qdd: Array,
+        *,
+        temperature: Array | None = None,
+        direction: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """Currents and their standard deviations [samples, n], A, of `from_link_torque` alone."""
+        joints = self._arrays
+        load = link_torque + joints.reflected_inertia * qdd
+        friction = joints.friction.torque(qd, load, temperature, direction)
+        current = (load / joints.gear_ratio + friction) / joints.torque_constant
+        errors = self._current_errors(qd, qdd, load, current, temperature, direction)
+        return current, errors.std
+
     def joint_power(
         self,
         qd: Array,

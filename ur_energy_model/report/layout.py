@@ -10,6 +10,7 @@ import numpy as np
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import EnergySummary
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
+from ur_energy_model.identification.evaluation import POWERS
 from ur_energy_model.identification.reflected_inertia import split_inertia
 from ur_energy_model.model.drives import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
@@ -116,15 +117,11 @@ def error_table(
     )
 
 
-_POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
-"""METRICS keys of power, with their names in the table."""
-
-
 def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table | None:
     """Errors of power and energy at the supply (EcBot, eq. 22-23)."""
     rows: list[tuple[Cell, ...]] = []
     for entry, label in zip(metrics, labels, strict=True):
-        for key, how in _POWERS.items():
+        for key, how in POWERS.items():
             if (power := entry.get(key)) is None:
                 continue
             # Models written before the interval was stored have none.
