@@ -40,8 +40,7 @@ from ur_energy_model.identification.payload import (
     check_payload,
     fit_with_payload,
 )
-from ur_energy_model.identification.power_fit import PowerFitResult
-from ur_energy_model.identification.power_stage import with_capacitor_energy
+from ur_energy_model.identification.power_fit import PowerFitResult, with_capacitor_energy
 from ur_energy_model.identification.power_structures import expected_resistance
 from ur_energy_model.identification.quality import MOTION_WORDS
 from ur_energy_model.identification.recording import Recording

@@ -7,35 +7,39 @@ only where they lower the held-out error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ur_energy_model.codec import built, plain
+from ur_energy_model.energy.calculator import BusCapacitor, MeasuredPowers
+from ur_energy_model.energy.meter import GapRule
 from ur_energy_model.identification.least_squares import BlockedGram, cross_validate, solve
 from ur_energy_model.identification.power_structures import (
-    PHYSICAL,
     STANDBY,
     PowerLayout,
     PowerPrior,
     Structure,
     breaking_away,
     catalogue,
-    common,
     expected_constant,
     free,
+    physical,
     power_columns,
     power_rows,
 )
+from ur_energy_model.identification.torque_constants import JointEstimate, with_torque_constant
 from ur_energy_model.model.drives import BusModel, square_root
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry, time_blocks
 from ur_energy_model.typing import Array, Mask
 
-# PowerFitResult: what the power stage finds.
+if TYPE_CHECKING:
+    from ur_energy_model.identification.recording import Recording
 
 
 @dataclass(frozen=True)
@@ -68,48 +72,17 @@ class PowerFitResult:
     coefficients: Array
 
 
-# RegenerationMask: when the supply may rest because the arm uses energy that it gave back before.
-#
-# Regenerated energy charges the capacitor of the bus and is used up first; bus power then does not
-# tell what the arm needs.
-
 _FLOOR_MARGIN = 3.0
-"""Expected power below which the supply may rest [W]."""
+"""Expected power below which the supply may rest [W]: regenerated energy charges the capacitor of
+the bus and is used up first, so bus power is then not what the arm uses."""
 _DISCHARGE_TIME = 0.3
 """Time in which the surplus energy of the bus capacitor is used up [s]: 10 mF charged to the
 voltage at which the braking resistor switches on hold 3 J, a tenth of a second of standby."""
-
-
-class RegenerationMask:
-    """Follows the expected power of consecutive samples.
-
-    Attributes:
-        last: time at which the supply last may have rested [s]; -inf if it never did.
-    """
-
-    def __init__(self) -> None:
-        self.last = -np.inf
-
-    def supplied(self, time: Array, expected: Array) -> Mask:
-        """Samples at which all power comes from the supply [samples].
-
-        Args:
-            time: of the samples; a time before `last` begins another recording [samples], s.
-            expected: power by what is known before the fit [samples], W.
-        """
-        if len(time) and time[0] < self.last:
-            self.last = -np.inf
-        resting = np.where(expected > _FLOOR_MARGIN, -np.inf, time)
-        last = np.maximum.accumulate(np.append(self.last, resting))[1:]
-        self.last = float(last[-1]) if len(last) else self.last
-        return np.asarray(time - last > _DISCHARGE_TIME)
-
-
 FREE_TERM_GAIN = 0.01
 """Relative reduction of the held-out RMSE that a further term must bring."""
 MODEL_ERROR = 0.003
 """Relative error of a joint's converted power from what is not modelled (cables, ripple)."""
-_LEFT_OUT = 0.03
+_OMITTED = 0.03
 """Power of a moving joint that the model leaves out [W]: on simulated arms at 500 Hz, relative
 errors of torque constants times converted power exceed their deviations by 0.00 to 0.05 W (RMS)."""
 _SECOND_ORDER = 4000.0
@@ -117,6 +90,23 @@ _SECOND_ORDER = 4000.0
 order. Simulated UR5 and UR10 were 0.0 to 0.3 W wrong."""
 _BLOCK = 1.0
 """Duration of a block of time [s]."""
+
+
+@dataclass
+class PowerData:
+    """What is accumulated of bus power; the codec stores it.
+
+    Attributes:
+        gram: of the power columns and the power [blocks, 4 n + 4, 4 n + 4].
+        counts: number of samples of each block.
+        modes: sum of powers [W] and number of samples by robot mode other than running [2].
+        rested: time at which the supply last may have rested [s]; None if it never did.
+    """
+
+    gram: BlockedGram = field(default_factory=BlockedGram)
+    counts: BlockedGram = field(default_factory=BlockedGram)
+    modes: dict[str, Array] = field(default_factory=dict)
+    rested: float | None = None
 
 
 class PowerFit:
@@ -131,23 +121,19 @@ class PowerFit:
         self.robot, self.known = robot, known
         # Weights of the delays, and of power given back: neither may vanish without a robot file's.
         self._constant = expected_constant(robot)
-        prior = common(robot, self._constant, np.zeros(robot.dof))
+        prior = physical(robot, self._constant, np.zeros(robot.dof))
         self._expected = prior.basis @ prior.prior.mean
-        self._gram = BlockedGram()
-        self._counts = BlockedGram()
-        self._modes: dict[str, Array] = {}
-        """By robot mode other than running: sum of powers [W], number of samples."""
-        self._rest = RegenerationMask()
+        self._data = PowerData()
 
     @property
     def samples(self) -> int:
         """Number of samples with bus power."""
-        return int(sum(self._counts.blocks)) if len(self._counts) else 0
+        return int(sum(self._data.counts.blocks)) if len(self._data.counts) else 0
 
     @property
     def supply_rested(self) -> bool:
         """Whether regeneration was strong enough that the supply may have rested."""
-        return bool(np.isfinite(self._rest.last))
+        return bool(np.isfinite(-np.inf if self._data.rested is None else self._data.rested))
 
     def accumulate(self, telemetry: Telemetry) -> None:
         """Accumulate a batch; batches without bus power or currents are ignored."""
@@ -155,79 +141,79 @@ class PowerFit:
         if rows is None:
             return
         time, power, mode = rows.time, rows.power, rows.mode
-        for code, name in ROBOT_MODES.items():
-            shown = power[mode == code]
-            if code not in BRAKES_RELEASED and len(shown):
-                self._add_to_mode(name, np.array([shown.sum(), len(shown)]))
+        released = np.isin(mode, BRAKES_RELEASED)
+        for code in np.unique(mode[~released]).tolist():
+            if code in ROBOT_MODES:
+                shown = power[mode == code]
+                self._add_to_mode(ROBOT_MODES[code], np.array([shown.sum(), len(shown)]))
         columns = power_columns(rows, self.robot.gear_ratio, self._constant)
-        expected = columns @ self._expected
-        keep = np.isin(mode, BRAKES_RELEASED) & self._rest.supplied(time, expected)
-        keep &= ~breaking_away(rows)
-        data = np.column_stack([columns, power])[keep]
-        time = time[keep]
+        supplied = self._supplied(time, columns @ self._expected)
+        keep = released & supplied & ~breaking_away(rows)
+        data, time = np.column_stack([columns, power])[keep], time[keep]
         if not len(time):
             return
         period = float(np.median(np.diff(time))) if len(time) > 1 else 0.0
         for block in time_blocks(time, _BLOCK):
             piece = data[block]
             duration = float(time[block.stop - 1] - time[block.start]) + period
-            self._gram.accumulate(piece.T @ piece, duration)
-            self._counts.accumulate(np.asarray(float(len(piece))), duration)
+            self._data.gram.accumulate(piece.T @ piece, duration)
+            self._data.counts.accumulate(np.asarray(float(len(piece))), duration)
 
-    def conversion_power(self, constant: Array) -> Array:
-        """RMS of each joint's converted power with these torque constants [n], W."""
-        total = self._gram.blocks.sum(axis=0)
-        place = PowerLayout(self.robot.dof).conversion
-        squares = np.diag(total)[place] / max(float(total[0, 0]), 1.0)
-        return np.asarray(constant * np.sqrt(squares))
+    def _supplied(self, time: Array, expected: Array) -> Mask:
+        """Samples at which all power comes from the supply [samples].
+
+        By the power expected before the fit [samples], W. A time before the last rest begins
+        another recording.
+        """
+        before = -np.inf if self._data.rested is None else self._data.rested
+        if len(time) and time[0] < before:
+            before = -np.inf
+        resting = np.where(expected > _FLOOR_MARGIN, -np.inf, time)
+        last = np.maximum.accumulate(np.append(before, resting))
+        self._data.rested = float(last[-1]) if np.isfinite(last[-1]) else None
+        return np.asarray(time - last[1:] > _DISCHARGE_TIME)
 
     def conversion_error(self, constant: Array) -> Array:
-        """Relative errors of the joints' converted power from what is not modelled [n]."""
-        left_out = float(np.hypot(_LEFT_OUT, _SECOND_ORDER / self.robot.rate**2))
-        converted = np.maximum(self.conversion_power(constant), left_out)
-        return np.asarray(np.hypot(MODEL_ERROR, left_out / converted))
+        """Relative errors of the joints' converted power from what is not modelled [n].
+
+        Args:
+            constant: torque constants, motor side [n], N m/A.
+        """
+        total = self._data.gram.blocks.sum(axis=0)
+        squares = np.diag(total)[PowerLayout(self.robot.dof).conversion] / max(total[0, 0], 1.0)
+        omitted = float(np.hypot(_OMITTED, _SECOND_ORDER / self.robot.rate**2))
+        converted = np.maximum(constant * np.sqrt(squares), omitted)
+        return np.asarray(np.hypot(MODEL_ERROR, omitted / converted))
 
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue, see `restore`."""
-        return {
-            "gram": plain(self._gram, arrays=True),
-            "counts": plain(self._counts, arrays=True),
-            "modes": {name: sums.tolist() for name, sums in self._modes.items()},
-            "rested": self._rest.last,
-        }
+        saved: dict[str, Any] = plain(self._data, arrays=True)
+        return saved
 
     def restore(self, saved: Mapping[str, Any]) -> PowerFit:
         """Continue with saved data of the same arm."""
-        self._gram = built(BlockedGram, saved["gram"])
-        self._counts = built(BlockedGram, saved["counts"])
-        for name, sums in saved["modes"].items():
-            self._modes[name] = np.array(sums, dtype=float)
-        self._rest.last = float(saved["rested"])
+        self._data = built(PowerData, saved)
         return self
 
-    def merge(self, other: PowerFit) -> None:
-        """Include the data of another accumulator."""
-        self._gram.merge(other._gram)
-        self._counts.merge(other._counts)
-        for name, sums in other._modes.items():
+    def merge(self, other: PowerFit, standby_shift: float = 0.0) -> None:
+        """Include the data of another accumulator, its standby power lower by the shift [W]."""
+        gram = other._data.gram
+        if standby_shift:
+            matrix = np.eye(gram.blocks.shape[-1])
+            matrix[0, -1] = -standby_shift
+            gram = gram.transformed(matrix)
+        self._data.gram.merge(gram)
+        self._data.counts.merge(other._data.counts)
+        for name, sums in other._data.modes.items():
             self._add_to_mode(name, sums)
 
     def _add_to_mode(self, name: str, sums: Array) -> None:
-        self._modes[name] = self._modes.get(name, np.zeros(2)) + sums
+        self._data.modes[name] = self._data.modes.get(name, np.zeros(2)) + sums
 
     def standby_shift(self, result: PowerFitResult) -> float:
         """Mean power of these data that a result does not explain [W]."""
-        gram = self._gram.blocks.sum(axis=0)
+        gram = self._data.gram.blocks.sum(axis=0)
         return float((gram[0, -1] - gram[0, :-1] @ result.coefficients) / gram[0, 0])
-
-    def with_standby_shifted(self, shift: float) -> PowerFit:
-        """The same data with standby power lower by `shift` [W]."""
-        out = PowerFit(self.robot, self.known)
-        out.merge(self)
-        matrix = np.eye(self._gram.blocks.shape[-1])
-        matrix[0, -1] = -shift
-        out._gram = out._gram.transformed(matrix)
-        return out
 
     def fit(
         self, kind: str, torque_constant: Array, torque_constant_std: Array | None = None
@@ -246,13 +232,13 @@ class PowerFit:
         if kind == "ecbot" and self.samples:
             return self._result("ecbot", free(self.robot.dof), {}, "EcBot's 4n+1 free coefficients")
         structures = {
-            name: make(self.robot, torque_constant, deviation, self.known)
-            for name, make in PHYSICAL.items()
+            name: physical(self.robot, torque_constant, deviation, self.known, per_size=per_size)
+            for name, per_size in (("common", False), ("per size", True))
         }
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"
             return self._result("physical", structures["common"], {}, reason)
-        counts = self._counts.blocks
+        counts = self._data.counts.blocks
         errors = {
             name: cross_validate(self._project(structure), structure.prior, counts)
             for name, structure in structures.items()
@@ -265,7 +251,7 @@ class PowerFit:
             if (
                 rmse[name] < rmse[chosen] * (1 - FREE_TERM_GAIN)
                 and gain.mean() > scatter
-                and self._possible(structures[name])
+                and self._copper(structures[name]).min() >= 0  # no negative loss
             ):
                 chosen = name
         others = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
@@ -276,11 +262,10 @@ class PowerFit:
             f"copper factors: {chosen}; held-out RMSE {others}",
         )
 
-    def _possible(self, structure: Structure) -> bool:
-        """Whether the copper loss of no joint is negative."""
-        solution = solve(self._project(structure), structure.prior, self._counts.blocks)
-        coefficients = structure.basis @ solution.coefficients
-        return bool((coefficients[PowerLayout(self.robot.dof).copper] >= 0).all())
+    def _copper(self, structure: Structure) -> Array:
+        """Copper losses of the joints [n], ohm."""
+        found = solve(self._project(structure), structure.prior, self._data.counts.blocks)
+        return (structure.basis @ found.coefficients)[PowerLayout(self.robot.dof).copper]
 
     def _project(self, structure: Structure) -> Array:
         """Gram matrices of the structure's own columns [blocks, p + 1, p + 1]."""
@@ -288,13 +273,13 @@ class PowerFit:
         full = np.zeros((width + 1, p + 1))
         full[:-1, :-1] = structure.basis
         full[-1, -1] = 1.0
-        return np.asarray(full.T @ self._gram.blocks @ full)
+        return np.asarray(full.T @ self._data.gram.blocks @ full)
 
     def _result(
         self, kind: str, structure: Structure, comparison: dict[str, float], reason: str
     ) -> PowerFitResult:
         if self.samples:
-            solution = solve(self._project(structure), structure.prior, self._counts.blocks)
+            solution = solve(self._project(structure), structure.prior, self._data.counts.blocks)
             values, covariance = solution.coefficients, solution.covariance
             residual, source = solution.residual, "bus_power"
         else:
@@ -307,11 +292,13 @@ class PowerFit:
         coefficients = structure.basis @ values
         deviation = np.linalg.norm(roots, axis=1)
         conversion = coefficients[layout.conversion]
-        left_out = np.zeros((layout.joints, layout.width))
+        # What no coefficient explains is an error of each joint's conversion that is independent
+        # of the others: further rows beside those of the covariance's square root.
         error = np.full(layout.joints, 0.0 if kind == "catalogue" else MODEL_ERROR)
         if kind == "physical" and self.samples:
             error = self.conversion_error(conversion)
-        left_out[:, layout.conversion] = np.diag(error * conversion)
+        omitted = np.zeros((layout.joints, layout.width))
+        omitted[:, layout.conversion] = np.diag(error * conversion)
         bus = BusModel(
             kind=kind,
             standby=float(max(coefficients[layout.standby], 0.0)),
@@ -321,8 +308,8 @@ class PowerFit:
                 "standby": float(deviation[layout.standby]),
                 "driver": float(deviation[layout.driver].mean()),
             },
-            errors=np.concatenate([roots.T, left_out])[:, layout.bus_errors],
-            mode_power={name: float(total / count) for name, (total, count) in self._modes.items()},
+            errors=np.concatenate([roots.T, omitted])[:, layout.bus_errors],
+            mode_power={name: float(total / n) for name, (total, n) in self._data.modes.items()},
             residual=residual,
             source=source,
             reason=reason,
@@ -346,3 +333,127 @@ class PowerFit:
             factors=factors,
             coefficients=coefficients,
         )
+
+
+# The power stage: a fit over sessions, then the energy of the bus capacitor.
+
+_DEVIATION_SHARE = 0.8
+"""A torque constant is updated where bus power lowers its deviation to this share or less."""
+_ROUNDS = 4
+CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
+"""Candidate energies [J], in steps of a quarter."""
+TYPICAL = 3.0
+"""Energy assumed where the recordings do not determine it [J]: 10 mF charged from 48 V to the
+voltage at which the braking resistor switches on."""
+_FACTOR = 3.0
+"""One standard deviation of the prior, as a factor of TYPICAL."""
+_ZERO_PENALTY = 4.0
+"""Squared standard deviations between the prior mean and a bus without capacitor."""
+_CORRELATED = 10.0
+"""Consecutive samples with correlated errors that count as one."""
+
+
+def fit_sessions(
+    powers: Sequence[PowerFit], kind: str, joints: tuple[JointEstimate, ...]
+) -> tuple[tuple[JointEstimate, ...], PowerFitResult, Array]:
+    """The power stage over several sessions, each with its own standby power.
+
+    Args:
+        powers: data of each session.
+        kind: "physical", "ecbot" or "catalogue".
+        joints: results of the previous stage, n joints.
+
+    Returns:
+        The joints, with torque constants that bus power determines better; the power fit, with the
+        mean standby power of the sessions; the standby power of each session with bus power [W].
+    """
+    constant = np.array([joint.torque_constant for joint in joints])
+    std = np.array([joint.torque_constant_std for joint in joints])
+    known = [power for power in powers if power.samples]
+    shifts = np.zeros(len(known))
+
+    def merged() -> PowerFit:
+        """Data of all sessions, shifted to a common standby power."""
+        total = PowerFit(powers[0].robot, powers[0].known)
+        for power in powers:
+            if power not in known:
+                total.merge(power)
+        for power, shift in zip(known, shifts.tolist(), strict=True):
+            total.merge(power, shift)
+        return total
+
+    everything = merged()
+    result = everything.fit(kind, constant, std)
+    for _ in range(_ROUNDS if len(known) > 1 else 0):
+        shifts = np.array([power.standby_shift(result) for power in known])
+        shifts -= shifts.mean()
+        result = merged().fit(kind, constant, std)
+    standby = result.bus.standby + shifts
+    if kind != "physical" or result.source != "bus_power":
+        return joints, result, standby
+    updated = list(joints)
+    omitted = everything.conversion_error(result.torque_constant)
+    for j, joint in enumerate(joints):
+        value, value_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
+        whole = float(np.hypot(value_std, omitted[j] * value))
+        if value_std < _DEVIATION_SHARE * std[j]:
+            updated[j] = with_torque_constant(joint, value, whole, "current and bus_power")
+    return tuple(updated), result, standby
+
+
+def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -> EnergyModel:
+    """The model with the capacitor energy that best explains bus power during regeneration.
+
+    Without sufficient regeneration in the recordings the prior, TYPICAL, applies.
+
+    Args:
+        model: all other parameters identified.
+        recordings: those it was identified from.
+    """
+    if model.bus.kind != "physical":
+        return model
+    fit = CapacitorFit(model)
+    for recording in recordings:
+        if recording.power.supply_rested:
+            fit.start_recording()
+            for block in recording.supply():
+                fit.accumulate(*block)
+    return with_capacitor(model, fit.errors)
+
+
+class CapacitorFit:
+    """Accumulates the errors of bus power for every candidate energy.
+
+    Args:
+        model: whose powers are compared with the bus.
+
+    Attributes:
+        errors: sums of squared errors [candidates], W^2.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.model = model
+        self.errors = np.zeros(len(CAPACITIES))
+        self.start_recording()
+
+    def start_recording(self) -> None:
+        """Start another recording, with an empty capacitor."""
+        floor = self.model.bus.floor
+        self._powers, self._gaps = MeasuredPowers(self.model), GapRule()
+        self._buses = [BusCapacitor(float(capacity), floor) for capacity in CAPACITIES]
+
+    def accumulate(self, time: Array, speed: Array, current: Array, watts: Array) -> None:
+        """Add consecutive samples, see `Recording.supply`."""
+        steps = self._gaps(time).bridged
+        demand = self._powers(steps, speed, current).demand
+        self.errors += [np.square(bus(steps, demand) - watts).sum() for bus in self._buses]
+
+
+def with_capacitor(model: EnergyModel, errors: Array) -> EnergyModel:
+    """The model with the candidate energy that its prior and the errors [candidates] favour."""
+    deviations = np.log(CAPACITIES[1:] / TYPICAL) / np.log(_FACTOR)
+    penalty = np.append(_ZERO_PENALTY, np.square(deviations))
+    residual = model.bus.residual
+    weight = 1.0 / (_CORRELATED * residual**2) if residual > 0 else 0.0
+    best = int(np.argmin(weight * errors + penalty))
+    return replace(model, bus=replace(model.bus, capacitor_energy=float(CAPACITIES[best])))

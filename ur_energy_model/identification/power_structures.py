@@ -9,7 +9,6 @@ friction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ from ur_energy_model.model.drives import KT_OVER_KB, catalogue_motor_constants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array, Indices, Mask
+from ur_energy_model.typing import Array, Mask
 
 # Columns that the power at the supply is linear in, from telemetry.
 #
@@ -339,96 +338,56 @@ class PowerPrior:
         )
 
 
-def common(
-    robot: RobotDescription, constant: Array, deviation: Array, known: PowerPrior | None = None
+def physical(
+    robot: RobotDescription,
+    constant: Array,
+    deviation: Array,
+    known: PowerPrior | None = None,
+    *,
+    per_size: bool = False,
 ) -> Structure:
-    """One copper factor for all joints.
+    """One copper factor for all joints, or one for each motor size.
 
     Args:
         robot: the arm, n joints.
         constant: torque constants identified from currents [n], N m/A.
         deviation: their standard deviations [n], N m/A.
         known: prior of the other parameters; None for that of the robot file.
+        per_size: a factor more for each motor size, that is for each winding resistance.
     """
-    return _physical(robot, constant, deviation, [], known or PowerPrior.from_robot(robot))
-
-
-def per_size(
-    robot: RobotDescription, constant: Array, deviation: Array, known: PowerPrior | None = None
-) -> Structure:
-    """A copper factor for each motor size, that is for each winding resistance; as `common`."""
-    resistance, _ = expected_resistance(robot)
-    groups = [np.flatnonzero(resistance == value) for value in np.unique(resistance)]
-    return _physical(robot, constant, deviation, groups, known or PowerPrior.from_robot(robot))
-
-
-PHYSICAL: dict[str, Callable[[RobotDescription, Array, Array, PowerPrior | None], Structure]] = {
-    "common": common,
-    "per size": per_size,
-}
-"""Physical structures by name, the simplest first."""
-
-
-@dataclass(frozen=True)
-class _Parameter:
-    """One parameter: its prior, power coefficients [4 n + 3] and torque constants [n] per unit."""
-
-    name: str
-    coefficients: Array
-    mean: float
-    std: float
-    torque: Array
-
-
-def _physical(
-    robot: RobotDescription,
-    constant: Array,
-    deviation: Array,
-    groups: Sequence[Indices],
-    known: PowerPrior,
-) -> Structure:
-    n = robot.dof
-    layout = PowerLayout(n)
+    n, known = robot.dof, known or PowerPrior.from_robot(robot)
     (resistance, spread), constant = expected_resistance(robot), np.nan_to_num(constant)
-    none, joints = np.zeros(n), np.eye(n)
+    layout, joints, none = PowerLayout(n), np.eye(n), np.zeros(n)
+    relative = spread / resistance
+    names, means, deviations, columns, torques = [], [], [], [], []
 
-    def copper(values: Array) -> Array:
-        return layout.coefficients(layout.copper, values)
+    def add(
+        name: str, place: int | slice, per_unit: Array | float, mean: float, std: float,
+        torque: Array = none,
+    ) -> None:  # fmt: skip
+        """One parameter: its prior, power coefficients and torque constants [n] per unit."""
+        names.append(name)
+        means.append(mean)
+        deviations.append(std)
+        columns.append(layout.coefficients(place, per_unit))
+        torques.append(torque)
 
-    def conversion(values: Array) -> Array:
-        return layout.coefficients(layout.conversion, values)
-
-    delays = (layout.current_delay, layout.supply_delay)
-    current_delay, supply_delay = (layout.coefficients(place, 1.0) for place in delays)
-    parameters = [
-        _Parameter("standby", layout.coefficients(layout.standby, 1.0), *known.standby, none),
-        _Parameter("copper", copper(resistance), *known.copper, none),
-        _Parameter("conversion", conversion(constant), *CONVERSION_FACTOR, none),
-        _Parameter("driver", layout.coefficients(layout.driver, 1.0), *known.driver, none),
-        _Parameter("current_delay", current_delay, 0.0, DELAY, none),
-        _Parameter("supply_delay", supply_delay, 0.0, DELAY, none),
-    ]
-    for i, relative in enumerate((spread / resistance).tolist()):
-        own = copper(resistance * joints[i])
-        mean = float(known.own_copper[i])
-        parameters.append(_Parameter(f"copper_{i}", own, mean, relative, none))
+    add("standby", layout.standby, 1.0, *known.standby)
+    add("copper", layout.copper, resistance, *known.copper)
+    add("conversion", layout.conversion, constant, *CONVERSION_FACTOR)
+    add("driver", layout.driver, 1.0, *known.driver)
+    add("current_delay", layout.current_delay, 1.0, 0.0, DELAY)
+    add("supply_delay", layout.supply_delay, 1.0, 0.0, DELAY)
+    for j, own in enumerate(joints):
+        mean, std = float(known.own_copper[j]), float(relative[j])
+        add(f"copper_{j}", layout.copper, resistance * own, mean, std)
     if (deviation > 0).any():
-        parameters.append(
-            _Parameter("torque", conversion(constant), 0.0, COMMON_TORQUE_ERROR, constant)
-        )
-    for j in np.flatnonzero(deviation > 0):
-        own = joints[j]
-        parameters.append(_Parameter(f"k_{j}", conversion(own), 0.0, float(deviation[j]), own))
-    for k, group in enumerate(groups):
-        values = resistance * joints[group].sum(axis=0)
-        parameters.append(_Parameter(f"copper_size_{k}", copper(values), 0.0, SIZE_SPREAD, none))
-    return Structure(
-        tuple(part.name for part in parameters),
-        np.column_stack([part.coefficients for part in parameters]),
-        Prior(
-            np.array([part.mean for part in parameters]),
-            np.array([part.std for part in parameters]),
-        ),
-        np.column_stack([part.torque for part in parameters]),
-        constant,
-    )
+        add("torque", layout.conversion, constant, 0.0, COMMON_TORQUE_ERROR, constant)
+    for j in np.flatnonzero(deviation > 0).tolist():
+        add(f"k_{j}", layout.conversion, joints[j], 0.0, float(deviation[j]), joints[j])
+    for k, value in enumerate(np.unique(resistance) if per_size else ()):
+        alike = resistance * (resistance == value)
+        add(f"copper_size_{k}", layout.copper, alike, 0.0, SIZE_SPREAD)
+    prior = Prior(np.array(means), np.array(deviations))
+    basis, torque = np.column_stack(columns), np.column_stack(torques)
+    return Structure(tuple(names), basis, prior, torque, constant)

@@ -30,8 +30,7 @@ from ur_energy_model.identification.filtered_motion import (
 from ur_energy_model.identification.friction_data import WARMTH, CurrentData
 from ur_energy_model.identification.friction_fit import SHORTEST_MOTION, CurrentRegression
 from ur_energy_model.identification.friction_stages import PreslidingFit, with_travels
-from ur_energy_model.identification.power_fit import PowerFit
-from ur_energy_model.identification.power_stage import CapacitorFit, with_capacitor
+from ur_energy_model.identification.power_fit import CapacitorFit, PowerFit, with_capacitor
 from ur_energy_model.identification.power_structures import PowerPrior, power_rows
 from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.model.document import document
