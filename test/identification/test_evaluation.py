@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
-
 import numpy as np
 import pytest
 
 from ur_energy_model.energy.meter import GapRule
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.identification.error_statistics import ErrorStatistics, PowerStatistics
-from ur_energy_model.identification.evaluation import Metrics
 from ur_energy_model.telemetry.samples import Telemetry
+
+CHANNELS = Channels(("a",))
 
 
 def test_batches_agree_with_the_definitions() -> None:
@@ -32,23 +30,22 @@ def test_batches_agree_with_the_definitions() -> None:
         assert entry["r2"] == pytest.approx(1 - (e**2).sum() / ((y - y.mean()) ** 2).sum())
 
 
-def table(rows: np.ndarray, channels: Channels) -> PowerTable:
+def table(rows: np.ndarray) -> PowerTable:
     """Samples of time [s], state, bus and total power [W]."""
     time, states = rows[:, 0], rows[:, 1].astype(np.intp)
-    power = np.zeros((len(rows), len(channels)))
-    power[:, channels.arm["bus"]], power[:, channels.arm["total"]] = rows[:, 2], rows[:, 3]
+    power = np.zeros((len(rows), len(CHANNELS)))
+    power[:, CHANNELS.arm["bus"]], power[:, CHANNELS.arm["total"]] = rows[:, 2], rows[:, 3]
     return PowerTable(Telemetry(time, {}), GapRule()(time), states, power, True)
 
 
 def test_power_and_its_energy() -> None:
     time = np.concatenate([np.arange(0, 5, 0.02), np.arange(10, 15, 0.02)])
     measured = 30.0 + 10.0 * np.sin(time)
-    channels = Channels(("a",))
-    statistics = PowerStatistics(channels)
+    statistics = PowerStatistics(CHANNELS)
     moving = np.full(len(time), float(ArmState.MOVING))
     rows = np.column_stack([time, moving, measured, measured * 1.02])
     for part in np.array_split(rows, 7):
-        statistics.accumulate(table(part, channels))
+        statistics.accumulate(table(part))
     entry = statistics.entry()
     assert entry["energy_error_percent"] == pytest.approx(2.0)
     assert entry["rmse"] == pytest.approx(0.02 * np.sqrt(np.mean(measured**2)))
@@ -62,9 +59,8 @@ def test_motion_counts_above_standstill_and_an_arm_that_is_off_does_not() -> Non
     states = np.repeat([ArmState.STANDSTILL, ArmState.MOVING, ArmState.OFF], 500).astype(float)
     bus = np.repeat([40.0, 60.0, 0.0], 500)
     total = np.repeat([43.0, 65.0, 500.0], 500)  # standby 3 W too high, motion 22 W for 20 W
-    channels = Channels(("a",))
-    statistics = PowerStatistics(channels)
-    statistics.accumulate(table(np.column_stack([time, states, bus, total]), channels))
+    statistics = PowerStatistics(CHANNELS)
+    statistics.accumulate(table(np.column_stack([time, states, bus, total])))
     entry = statistics.entry()
     assert statistics.motion_energy_error_percent == pytest.approx(10.0)
     assert entry["energy_error_percent"] == pytest.approx(8.0, rel=0.01)
@@ -74,12 +70,11 @@ def test_motion_counts_above_standstill_and_an_arm_that_is_off_does_not() -> Non
 def test_power_errors_within_their_intervals() -> None:
     random = np.random.default_rng(8)
     time = 0.02 * np.arange(5000)
-    channels = Channels(("a",))
-    statistics = PowerStatistics(channels, noise=2.0)
+    statistics = PowerStatistics(CHANNELS, noise=2.0)
     bus = 40.0 + 10.0 * np.sin(time)
     total = bus + 2.0 * random.standard_normal(len(time))
     moving = np.full(len(time), float(ArmState.MOVING))
-    statistics.accumulate(table(np.column_stack([time, moving, bus, total]), channels))
+    statistics.accumulate(table(np.column_stack([time, moving, bus, total])))
     entry = statistics.entry()
     assert entry["std"] == pytest.approx(2.0)
     assert entry["coverage"] == pytest.approx(0.95, abs=0.02)
@@ -87,34 +82,3 @@ def test_power_errors_within_their_intervals() -> None:
     assert low < 2.0 < high
     # The mean of N squares of normal errors is uncertain by sqrt(2 / N) of itself.
     assert high - low == pytest.approx(2 * 1.96 * 0.5 * rmse * np.sqrt(2 / len(time)), rel=0.3)
-
-
-KEYS = [
-    "bag",
-    "samples",
-    "torque",
-    "current",
-    "current_all",
-    "power",
-    "power_from_motion",
-    "motion_energy_error_percent",
-    "cutoff",
-    "duration",
-    "current_interval",
-    "current_interval_all",
-    "session",
-    "motion",
-    "warnings",
-    "serials",
-]
-
-
-def test_json_keys() -> None:
-    values: dict[str, Any] = {field.name: None for field in fields(Metrics)} | {
-        "bag": "bag",
-        "cutoff": 4.0,
-    }
-    content = Metrics(**values).as_json()
-    assert list(content) == KEYS
-    assert content["power"] is None
-    assert content["cutoff"] == 4.0

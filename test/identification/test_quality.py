@@ -44,40 +44,32 @@ def grade(quality, purpose: str) -> str:
     return next(use.grade for use in quality.uses if use.purpose == purpose)
 
 
-def test_a_good_recording_is_good_for_everything(good: Telemetry) -> None:
+def test_a_good_recording_is_good_for_everything_whole_or_in_parts(good: Telemetry) -> None:
     quality = assess(good, robot=load_robot("ur5e"))
     assert {use.grade for use in quality.uses} == {"good"}
-    assert quality.warnings == ()
-    assert quality.refusal is None
+    assert (quality.warnings, quality.refusal, quality.irregular) == ((), None, False)
     quality.require_usable()
     assert quality.rate == pytest.approx(100)
-    assert not quality.irregular
     assert quality.condition_number is not None
     assert quality.condition_number < 1000
     assert quality.verdict.startswith("good for setup and inertia")
     assert all(joint.activity == "enough" for joint in quality.joints)
-
-
-def test_parts_give_what_the_whole_gives(good: Telemetry) -> None:
-    whole = assess(good)
     parts = assess(good.cut(slice(start, start + 500)) for start in range(0, len(good), 500))
-    assert parts.samples == whole.samples
-    assert [j.reversals for j in parts.joints] == [j.reversals for j in whole.joints]
-    assert [j.travel for j in parts.joints] == [j.travel for j in whole.joints]
-    assert [u.grade for u in parts.uses] == [u.grade for u in whole.uses]
+    assert parts.samples == quality.samples
+    for mine, theirs in zip(parts.joints, quality.joints, strict=True):
+        assert (mine.reversals, mine.travel) == (theirs.reversals, theirs.travel)
+    assert {use.grade for use in parts.uses} == {"good"}
 
 
 def test_the_makers_simulator_is_refused(good: Telemetry) -> None:
-    ones = np.ones(len(good))
-    fake = changed(
-        good, actual_current=1.02 * good["target_current"], actual_robot_voltage=48.0 * ones
-    )
-    quality = assess(fake)
+    volts = 48.0 * np.ones(len(good))
+    exact = 1.02 * good["target_current"]
+    quality = assess(changed(good, actual_current=exact, actual_robot_voltage=volts))
     assert quality.simulator
     with pytest.raises(IdentificationError, match="offline simulator"):
         quality.require_usable()
     # Neither sign alone is proof: some controllers report whole volts, and at rest currents agree.
-    assert not assess(changed(good, actual_robot_voltage=48.0 * ones)).simulator
+    assert not assess(changed(good, actual_robot_voltage=volts)).simulator
     assert not assess(changed(good, actual_current=good["target_current"])).simulator
 
 
@@ -85,13 +77,8 @@ def test_gaps_are_counted(good: Telemetry) -> None:
     keep = np.ones(len(good), bool)
     keep[500:550] = keep[1500:1510] = False
     time = good.time[keep]
-    cut = Telemetry(
-        time,
-        {name: values[keep] for name, values in good.columns.items()},
-        good.info,
-        find_gaps(time, 0.01),
-    )
-    quality = assess(cut)
+    columns = {name: values[keep] for name, values in good.columns.items()}
+    quality = assess(Telemetry(time, columns, good.info, find_gaps(time, 0.01)))
     assert (quality.gaps, quality.lost) == (2, 60)
     assert any("60 samples (2.0 %)" in line for line in quality.warnings)
 
@@ -100,23 +87,26 @@ def test_frozen_currents(good: Telemetry) -> None:
     stuck = good["actual_current"].copy()
     stuck[1000:1100, 2] = stuck[1000, 2]
     quality = assess(changed(good, actual_current=stuck))
-    assert quality.frozen == ("actual_current_2",)
-    assert quality.refusal is None
+    assert (quality.frozen, quality.refusal) == (("actual_current_2",), None)
     stuck[1000:1100] = stuck[1000]
     with pytest.raises(IdentificationError, match="frozen on every joint"):
         assess(changed(good, actual_current=stuck)).require_usable()
 
 
-def test_freedrive_brakes_and_stops_are_measured(good: Telemetry) -> None:
-    acceleration = good["target_qdd"].copy()
-    acceleration[600:900] = 0.0
+def test_states_and_impossible_values_are_measured(good: Telemetry) -> None:
+    acceleration, current = good["target_qdd"].copy(), good["actual_current"].copy()
+    acceleration[600:900], current[[700, 900], 3] = 0.0, 1e160
     mode, safety = good["robot_mode"].copy(), good["safety_mode"].copy()
     mode[:300], safety[-150:] = 5.0, 3.0
-    quality = assess(changed(good, target_qdd=acceleration, robot_mode=mode, safety_mode=safety))
-    assert quality.freedrive == pytest.approx(0.1, abs=0.005)
-    assert quality.not_running == pytest.approx(0.1)
-    assert quality.stopped == pytest.approx(0.05)
+    states = changed(good, target_qdd=acceleration, robot_mode=mode, safety_mode=safety)
+    quality = assess(states)
+    shares = (quality.freedrive, quality.not_running, quality.stopped, quality.reduced)
+    assert shares == pytest.approx((0.1, 0.1, 0.05, 0.0), abs=0.005)
     assert sum(word in " ".join(quality.warnings) for word in ("freedrive", "brakes", "stop")) == 3
+    quality = assess(changed(good, actual_current=current), robot=load_robot("ur5e"))
+    assert quality.refusal is None
+    assert any("actual_current_3 = 1e+160" in line for line in quality.warnings)
+    assert quality.joints[3].current < 100
 
 
 def test_still_and_hardly_moving_joints(recording: Make) -> None:
@@ -130,18 +120,30 @@ def test_still_and_hardly_moving_joints(recording: Make) -> None:
     assert nothing.condition_number == np.inf
 
 
-def test_missing_fields_rule_out_what_needs_them(good: Telemetry) -> None:
-    columns = {
-        name: values
-        for name, values in good.columns.items()
-        if name not in {"target_moment", "actual_robot_current", "joint_temperatures"}
-    }
-    quality = assess(replace(good, columns=columns))
-    assert [grade(quality, p) for p in ("setup_and_inertia", "bus_power", "temperature")] == [
-        "no"
-    ] * 3
-    assert grade(quality, "friction") == "good"
+BUS = ("actual_current", "actual_robot_voltage", "actual_robot_current")
+
+
+@pytest.mark.parametrize(
+    ("dropped", "kept", "grades"),
+    [
+        (
+            ("target_moment", "actual_robot_current", "joint_temperatures"),
+            None,
+            {"setup_and_inertia": "no", "bus_power": "no", "temperature": "no", "friction": "good"},
+        ),
+        ((), BUS, {"bus_power": "limited", "friction": "no"}),
+    ],
+)
+def test_missing_fields_rule_out_what_needs_them(good, dropped, kept, grades) -> None:
+    names = [name for name in kept or good.columns if name not in dropped]
+    columns = {name: good[name] for name in names}
+    quality = assess(replace(good, columns=columns), robot=load_robot("ur5e"))
+    assert {purpose: grade(quality, purpose) for purpose in grades} == grades
     assert "target_moment" in quality.missing
+    assert quality.duration == pytest.approx(good.duration)
+    if kept:
+        assert {joint.activity for joint in quality.joints} == {"unknown"}
+        assert quality.condition_number is None
 
 
 def test_empty_and_tiny_recordings(good: Telemetry) -> None:
@@ -150,27 +152,6 @@ def test_empty_and_tiny_recordings(good: Telemetry) -> None:
         assess(good.cut(slice(0, 20))).require_usable()
     with pytest.raises(MissingFieldError):
         assess(replace(good, columns={"joint_temperatures": good["joint_temperatures"]}))
-
-
-def test_currents_and_bus_are_judged_without_positions(good: Telemetry) -> None:
-    names = ("actual_current", "actual_robot_voltage", "actual_robot_current")
-    quality = assess(
-        replace(good, columns={name: good[name] for name in names}), robot=load_robot("ur5e")
-    )
-    assert {joint.activity for joint in quality.joints} == {"unknown"}
-    assert quality.condition_number is None
-    assert quality.duration == pytest.approx(good.duration)
-    assert grade(quality, "bus_power") == "limited"
-    assert grade(quality, "friction") == "no"
-
-
-def test_a_few_impossible_values_are_left_out_and_named(good: Telemetry) -> None:
-    current = good["actual_current"].copy()
-    current[[700, 900], 3] = 1e160
-    quality = assess(changed(good, actual_current=current), robot=load_robot("ur5e"))
-    assert quality.refusal is None
-    assert any("actual_current_3 = 1e+160" in line for line in quality.warnings)
-    assert quality.joints[3].current < 100
 
 
 FITTED = ExactArm().record(40.0, rate=50.0, seed=1)
