@@ -13,6 +13,7 @@ from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
 from ur_energy_model.identification.target_moment import (
     CENTER,
+    COUNT,
     DELAY,
     GRAVITY,
     GRAVITY_STD,
@@ -141,22 +142,21 @@ def estimate_dynamics(
             f"{names}: no sample with finite target_moment, brakes released and no freedrive; "
             "record the robot while a program moves it"
         )
-    solution = TargetMomentSolver(columns, useful).solve()
-    entries = tuple(
-        _estimated_setup(*each)
-        for each in zip(useful, solution.setups, solution.setups_std, solution.squares, strict=True)
-    )
+    solver, n = TargetMomentSolver(columns, useful), robot.dof
+    unknowns, std, inertia_std, tensors = solver.solve()
+    setups, setups_std = (values[columns.common :].reshape(-1, COUNT) for values in (unknowns, std))
+    each = solver.squares(unknowns)
+    rows = zip(useful, setups, setups_std, each, strict=True)
+    entries = tuple(_estimated_setup(*row) for row in rows)
     longest = max(entries, key=lambda entry: entry.samples)
-    reliable = solution.std_given_tensors < _IDENTIFIED * np.abs(solution.reflected_inertia)
-    squares = solution.squares.sum(axis=0)
-    nominal = expected_inertia(robot).value
+    squares, moved, inertia = each.sum(axis=0), solver.moved, unknowns[:n]
     return DynamicsEstimate(
         setup=longest.setup,
         setup_source=longest.setup_source,
-        reflected_inertia=np.where(solution.moved, solution.reflected_inertia, nominal),
-        std=np.where(solution.moved, solution.std, np.nan),
-        identified=solution.moved & reliable,
-        link_tensors=solution.link_tensors,
+        reflected_inertia=np.where(moved, inertia, expected_inertia(robot).value),
+        std=np.where(moved, inertia_std, np.nan),
+        identified=moved & (std[:n] < _IDENTIFIED * np.abs(inertia)),
+        link_tensors=tensors,
         recordings=entries,
         rms=np.sqrt(squares / sum(entry.samples for entry in useful)),
         r2=_r2(squares, np.sum([entry.torque_spread for entry in useful], axis=0)),

@@ -342,14 +342,15 @@ def estimate_payload(
     columns = PayloadColumns(model, robot, gravity)
     one, payload = columns.one, np.zeros(COUNT)
     payload[MASS] = known_mass or 0.0
-    calibration = model.payload_calibration if calibration is None else calibration
+    known = model.payload_calibration if calibration is None else calibration
+    stated = [j.std.get("torque_constant", 0.0) / j.torque_constant for j in model.joints]
     kept: list[LoadedMotion] = []
     for _ in range(_ROUNDS):
-        grams, temperature, samples = BlockedGram(), np.zeros(columns.dof), 0
+        grams, temperature, count = BlockedGram(), np.zeros(columns.dof), 0
         moving, duration = np.zeros(columns.dof), 0.0
         for loaded in loaded_motions(columns, motions, narrow, kept):
             temperature += loaded.motion.temperature.sum(axis=0)
-            samples += len(loaded.motion)
+            count += len(loaded.motion)
             for gram, duration in loaded.gram_matrices(payload):
                 grams.accumulate(gram, duration)
                 moving += loaded.period * gram[:, one, one]
@@ -359,15 +360,26 @@ def estimate_payload(
                 f"payload identification needs {SHORTEST_MOTION:g} s of motion, and no joint moves "
                 "that long; record a motion of all joints (ur_energy excite)"
             )
-        change = columns.friction_change(temperature / samples)
+        change = columns.friction_change(temperature / count)
         if friction_change is not None:
             change = np.full(columns.dof, friction_change)
         total = grams.blocks.sum(axis=0)
+        if known is not None:  # the gains of a calibrated arm change slightly
+            covariance, gains = known.covariance.copy(), CalibrationLayout(columns.dof).link_gain
+            covariance[gains, gains] += np.diag((REPEATABLE * known.link_gain) ** 2)
+            prior = replace(known, covariance=covariance)
+        else:
+            samples = np.maximum(total[:, one, one], 1.0)
+            weight = np.sqrt(total[:, columns.bare, columns.bare] / samples)
+            friction = _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
+            gain = np.minimum(np.hypot(REPEATABLE, friction), np.maximum(stated, REPEATABLE))
+            one_each, empty = np.ones(columns.dof), known_mass == 0.0
+            prior = _prior(columns, one_each, np.diag(gain**2), empty=empty)
         values, covariance, posterior, rms = solve_payload(
             columns,
             grams.blocks,
             joints,
-            _prior_of_recording(model, columns, total, calibration, empty=known_mass == 0.0),
+            prior,
             columns.error_std(change, duration),
             known_mass,
         )
@@ -383,7 +395,7 @@ def estimate_payload(
         center_std = np.sqrt(np.diag(slopes @ covariance[_STATIC, _STATIC] @ slopes.T))
         inertia = possible_inertia(tensor_of(payload[TENSOR]) - point_tensor(mass, center))
     usual = np.array([j.gear_ratio * j.torque_constant * j.current_residual for j in model.joints])
-    known = (usual > 0) & np.isfinite(rms)
+    judged = (usual > 0) & np.isfinite(rms)
     gain = posterior.torque_gain
     constant = columns.torque_constant / gain
     relative = np.hypot(posterior.torque_gain_std / gain, _ONE_SIDED_FRICTION)
@@ -393,43 +405,13 @@ def estimate_payload(
         mass_std=mass_std,
         center_std=center_std,
         torque_rms=rms,
-        misfit=float(np.median(rms[known] / usual[known])) if known.any() else float("nan"),
+        misfit=float(np.median(rms[judged] / usual[judged])) if judged.any() else float("nan"),
         torque_constants=constant,
         torque_constants_std=constant * relative,
         calibration=posterior,
         samples=int(total[joints, one, one].sum()),
         gravity=gravity,
     )
-
-
-def _prior_of_recording(
-    model: EnergyModel,
-    columns: PayloadColumns,
-    total: Array,
-    known: PayloadCalibration | None,
-    *,
-    empty: bool,
-) -> PayloadCalibration:
-    """Prior of links and drives: a calibration whose gains change slightly, else as stated.
-
-    Args:
-        model: of the arm.
-        columns: of the arm, n joints.
-        total: Gram matrices of the columns [n, width, width].
-        known: from earlier recordings.
-        empty: the flange counts as empty, even if something stays mounted on it.
-    """
-    if known is not None:
-        covariance = known.covariance.copy()
-        gains = CalibrationLayout(known.dof).link_gain
-        covariance[gains, gains] += np.diag((REPEATABLE * known.link_gain) ** 2)
-        return replace(known, covariance=covariance)
-    samples = np.maximum(total[:, columns.one, columns.one], 1.0)
-    weight = np.sqrt(total[:, columns.bare, columns.bare] / samples)
-    stated = [j.std.get("torque_constant", 0.0) / j.torque_constant for j in model.joints]
-    friction = _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
-    gain = np.minimum(np.hypot(REPEATABLE, friction), np.maximum(stated, REPEATABLE))
-    return _prior(columns, np.ones(columns.dof), np.diag(gain**2), empty=empty)
 
 
 def _prior(

@@ -35,11 +35,6 @@ _PLAUSIBLE = 10.0
 """Factor on the spread that removes the weight of the second term."""
 
 
-def pseudo_inertia(parameters: Array) -> Array:
-    """Pseudo-inertia matrix [4, 4] of ten inertial parameters (m, mc, xx, xy, yy, xz, yz, zz)."""
-    return np.asarray(np.tensordot(parameters, _BASIS, axes=1))
-
-
 def nearest_possible(
     information: Array,
     combination: Array,

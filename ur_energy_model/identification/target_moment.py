@@ -334,29 +334,6 @@ _STEPS, _CONVERGED = 50, 1e-8
 """Most steps of the latter, and the relative reduction of the squares at which they end."""
 
 
-@dataclass(frozen=True)
-class ArmSolution:
-    """Solution for an arm with n joints and its s setups.
-
-    Attributes:
-        reflected_inertia: joint side [n], kg m^2.
-        std, std_given_tensors: standard deviations [n]; the latter for link tensors held fixed.
-        link_tensors: of the moving links, None unless requested.
-        moved: joints that moved in some recording [n].
-        setups, setups_std: unknowns of the setups and their standard deviations [s, COUNT].
-        squares: sums of squared torque residuals [s, n], (N m)^2.
-    """
-
-    reflected_inertia: Array
-    std: Array
-    std_given_tensors: Array
-    link_tensors: LinkTensors | None
-    moved: Mask
-    setups: Array
-    setups_std: Array
-    squares: Array
-
-
 class TargetMomentSolver:
     """Solves for the setups and inertias of one arm.
 
@@ -394,11 +371,15 @@ class TargetMomentSolver:
             spreads.append(_PRIOR_STD)
         self.mean, self.spread = np.concatenate(means), np.concatenate(spreads)
 
-    def solve(self) -> ArmSolution:
+    def solve(self) -> tuple[Array, Array, Array, LinkTensors | None]:
         """Least squares with iterated noise levels.
 
         Setups that do not determine the mounting borrow it from one that does: an arm is rarely
         remounted between recordings of one identification.
+
+        Returns:
+            unknowns; their standard deviations, for link tensors held fixed; those of the reflected
+            inertias, tensors free [n]; and tensors of the moving links, None unless requested.
         """
         unknowns, std = self._fit(self.mean)
         worst = np.array([std[own][GRAVITY].max() for own in self._own])
@@ -409,8 +390,8 @@ class TargetMomentSolver:
                 self.mean[self._own[index]][GRAVITY] = unknowns[best][GRAVITY]
                 self.spread[self._own[index]][GRAVITY] = _BORROWED_STD
             unknowns, std = self._fit(unknowns)
-        n, common, where = self.robot.dof, self.columns.common, self._tensors
-        tensors, inertia_std = None, std[:n]
+        where = self._tensors
+        tensors, inertia_std = None, std[: self.robot.dof]
         if self.columns.tensors:  # the possible tensors nearest to those found; then the rest
             information = self._assembled(unknowns, self._information)
             covariance = splu(information).solve(np.eye(len(unknowns))[:, where])[where]
@@ -424,16 +405,7 @@ class TargetMomentSolver:
             start = unknowns.copy()
             start[where] = self.mean[where]
             unknowns, std = self._fit(start)
-        return ArmSolution(
-            reflected_inertia=unknowns[:n],
-            std=inertia_std,
-            std_given_tensors=std[:n],
-            link_tensors=tensors,
-            moved=self.moved,
-            setups=unknowns[common:].reshape(-1, COUNT),
-            setups_std=std[common:].reshape(-1, COUNT),
-            squares=self._squares(unknowns),
-        )
+        return unknowns, std, inertia_std, tensors
 
     def _fit(self, start: Array) -> tuple[Array, Array]:
         """Unknowns and their standard deviations."""
@@ -456,7 +428,7 @@ class TargetMomentSolver:
                     bounds=(lower, np.inf),
                     args=(roots,),
                 ).x
-            self.noise = np.maximum(np.sqrt(self._squares(unknowns) / samples), _NOISE_FLOOR)
+            self.noise = np.maximum(np.sqrt(self.squares(unknowns) / samples), _NOISE_FLOOR)
         # Roots of the diagonal of bread @ scatter @ bread, setup by setup to save memory.
         factors = splu(self._assembled(unknowns, self._information))
         scatter = self._assembled(unknowns, self._scatter)
@@ -558,7 +530,7 @@ class TargetMomentSolver:
             out[own][GRAVITY] += excess * unit
         return np.asarray(out)
 
-    def _squares(self, unknowns: Array) -> Array:
+    def squares(self, unknowns: Array) -> Array:
         """Sums of squared torque residuals of the setups per joint [s, n], (N m)^2."""
         out = []
         for index, entry in enumerate(self.data):
