@@ -468,8 +468,8 @@ class Conditioning:
         distinct = part.distinct()
         finite = np.isfinite(np.hstack([distinct[name] for name in names]))
         good = np.asarray(finite.all(axis=1))
-        for run in resampled_runs(distinct, names, good, rate=_RATE, bandwidth=_BANDWIDTH):
-            q, qd, qdd = run[names[0]], run[names[1]], run.derivative(names[1])
+        for _, q, qd in resampled_runs(distinct, names, good, rate=_RATE, bandwidth=_BANDWIDTH):
+            qdd = np.gradient(qd, 1 / _RATE, axis=0)
             thin = slice(None, None, _STRIDE)
             columns = self._regressor(q[thin], qd[thin], qdd[thin])[:, :, self._base]
             rows = columns[np.abs(qd[thin]) > MOVING_SPEED]

@@ -178,28 +178,6 @@ def choose_cutoff(telemetry: Telemetry) -> float:
 _MINIMUM_SAMPLES = 16
 
 
-@dataclass(frozen=True)
-class ResampledRun:
-    """A stretch without gaps.
-
-    Attributes:
-        time: even grid [samples], s, controller clock.
-        rate: its rate [Hz].
-        values: filtered channels by name, [samples, k].
-    """
-
-    time: Array
-    rate: float
-    values: dict[str, Array]
-
-    def __getitem__(self, name: str) -> Array:
-        return self.values[name]
-
-    def derivative(self, name: str) -> Array:
-        """Time derivative of a channel [samples, k] (central differences)."""
-        return np.asarray(np.gradient(self.values[name], 1 / self.rate, axis=0))
-
-
 def resampled_runs(
     telemetry: Telemetry,
     names: Sequence[str],
@@ -208,7 +186,7 @@ def resampled_runs(
     rate: float = 100.0,
     bandwidth: float = 15.0,
     shortest: float = 1.6,
-) -> Iterator[ResampledRun]:
+) -> Iterator[list[Array]]:
     """Gap-free stretches of usable samples, interpolated to an even grid and filtered.
 
     Args:
@@ -218,25 +196,20 @@ def resampled_runs(
         rate: of the grid [Hz].
         bandwidth: of the zero-phase second-order Butterworth filter [Hz].
         shortest: shortest stretch used [s].
+
+    Yields:
+        times of the grid [samples], s, and the channels [samples, k].
     """
-    for rows in _stretches(telemetry, good):
-        time = telemetry.time[rows]
-        if len(time) < _MINIMUM_SAMPLES or time[-1] - time[0] < shortest:
-            continue
-        grid = np.arange(time[0], time[-1], 1 / rate)
-        values = {
-            name: low_pass(CubicSpline(time, telemetry[name][rows])(grid), 1 / rate, bandwidth)
-            for name in names
-        }
-        yield ResampledRun(grid, rate, values)
-
-
-def _stretches(telemetry: Telemetry, good: Mask) -> Iterator[slice]:
-    """Slices of good samples [samples] without a gap."""
     for segment in telemetry.segments():
         flags = np.concatenate([[0], good[segment].astype(int), [0]])
-        for start, stop in np.flatnonzero(np.diff(flags)).reshape(-1, 2):
-            yield slice(segment.start + int(start), segment.start + int(stop))
+        for start, stop in np.flatnonzero(np.diff(flags)).reshape(-1, 2).tolist():
+            rows = slice(segment.start + start, segment.start + stop)
+            time = telemetry.time[rows]
+            if len(time) < _MINIMUM_SAMPLES or time[-1] - time[0] < shortest:
+                continue
+            grid = np.arange(time[0], time[-1], 1 / rate)
+            even = [CubicSpline(time, telemetry[name][rows])(grid) for name in names]
+            yield [grid, *(low_pass(values, 1 / rate, bandwidth) for values in even)]
 
 
 # Samples of a recording that identification can use.
@@ -380,8 +353,10 @@ class MotionStream:
 
         def smooth(name: str) -> Array:
             values = part[name][rows]
-            if not even:
-                values = self._interpolated(time, values, grid)
+            if not even and self.rate >= _LINEAR_RATE:
+                values = np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
+            elif not even:
+                values = CubicSpline(time, values)(grid)
             return low_pass(values, self.period, self.bandwidth, padding=_PADDING)
 
         thin = slice(int(-first) % self.stride, None, self.stride)
@@ -408,12 +383,6 @@ class MotionStream:
             temperature=held("joint_temperatures", self.dof),
             payload=np.hstack([held("payload", 1), held("payload_cog", 3)]),
         )
-
-    def _interpolated(self, time: Array, values: Array, grid: Array) -> Array:
-        """Values [samples, n] at the times of a grid; linear where sampling is dense."""
-        if self.rate >= _LINEAR_RATE:
-            return np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
-        return np.asarray(CubicSpline(time, values)(grid))
 
     def _derivative(self, values: Array) -> Array:
         """Time derivative [samples, n] of evenly sampled values.

@@ -272,7 +272,7 @@ def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Arr
     names = ("actual_q", "actual_qd", "target_moment")
     rate = _GRID_RATE / 2
     edge = int(_EDGE * rate)
-    for run in resampled_runs(
+    for time, q, qd, torque in resampled_runs(
         telemetry,
         names,
         usable_samples(telemetry, *names),
@@ -280,13 +280,14 @@ def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Arr
         bandwidth=_ACCELERATION_BANDWIDTH,
         shortest=4 * _EDGE,
     ):
-        q, qd, qdd = run["actual_q"][::2], run["actual_qd"][::2], run.derivative("actual_qd")[::2]
-        torque = low_pass(run["target_moment"][::2], 1 / rate, _BANDWIDTH)
+        qdd = np.gradient(qd, 1 / _GRID_RATE, axis=0)[::2]
+        time, q, qd = time[::2], q[::2], qd[::2]
+        torque = low_pass(torque[::2], 1 / rate, _BANDWIDTH)
         slope = np.gradient(torque, 1 / rate, axis=0)
         curve = np.gradient(slope, 1 / rate, axis=0)
         values = low_pass(columns(q, qd, qdd), 1 / rate, _BANDWIDTH)
         rows = _rows(values, np.zeros_like(values), torque, slope, curve)
-        time = run.time[::2][edge:-edge]
+        time = time[edge:-edge]
         for part in time_blocks(time, _BLOCK, time[0]):
             inside = slice(part.start + edge, part.stop + edge)
             yield rows[inside], q[inside]
