@@ -60,47 +60,40 @@ def valid(kind: str) -> str:
         return (Path(folder) / "model.yaml").read_text(encoding="utf-8")
 
 
-KINDS = ("flip", "cut", "swap", "duplicate", "erase", "overwrite")
+def _flip(data: bytes, first: int, second: int, random: Random) -> bytes:
+    body = bytearray(data)
+    for _ in range(random.choice((1, 1, 5, 50))):
+        body[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    return bytes(body)
 
 
-def damaged(data: bytes, random: Random, kind: str | None = None) -> bytes:
-    """The data with damage that depends on the random numbers alone; never unchanged.
+def _swap(data: bytes, first: int, second: int, random: Random) -> bytes:
+    middle = random.randint(first, second)
+    return data[:first] + data[middle:second] + data[first:middle] + data[second:]
 
-    Args:
-        data: at least two bytes.
-        random: random numbers.
-        kind: one of KINDS; any of them if None.
-    """
+
+DAMAGES: dict[str, Callable[[bytes, int, int, Random], bytes]] = {
+    "flip": _flip,
+    "cut": lambda data, first, second, random: data[:first],
+    "swap": _swap,
+    "duplicate": lambda data, first, second, random: data[:second] + data[first:],
+    "erase": lambda data, first, second, random: data[:first] + data[second:],
+    "overwrite": lambda data, first, second, random: (
+        data[:first] + random.randbytes(second - first) + data[second:]
+    ),
+}
+
+
+def damaged(data: bytes, random: Random) -> bytes:
+    """At least two bytes with damage that depends on the random numbers alone; never unchanged."""
     for _ in range(100):
-        changed = _damage(data, random, kind or random.choice(KINDS))
+        first, second = sorted(random.sample(range(len(data) + 1), 2))
+        if random.random() < 0.7:  # most damage is small
+            second = min(second, first + random.choice((1, 8, 64, 4096)))
+        changed = random.choice(list(DAMAGES.values()))(data, first, second, random)
         if changed != data:
             return changed
     return data[:-1]  # such as a swap in equal bytes
-
-
-def _damage(data: bytes, random: Random, kind: str) -> bytes:
-    size = len(data)
-    first, second = sorted(random.sample(range(size + 1), 2))
-    if random.random() < 0.7:  # most damage is small
-        second = min(second, first + random.choice((1, 8, 64, 4096)))
-    match kind:
-        case "flip":
-            body = bytearray(data)
-            for _ in range(random.choice((1, 1, 5, 50))):
-                body[random.randrange(size)] ^= 1 << random.randrange(8)
-            return bytes(body)
-        case "cut":
-            return data[:first]
-        case "swap":
-            middle = random.randint(first, second)
-            return data[:first] + data[middle:second] + data[first:middle] + data[second:]
-        case "duplicate":
-            return data[:second] + data[first:second] + data[second:]
-        case "erase":
-            return data[:first] + data[second:]
-        case "overwrite":
-            return data[:first] + random.randbytes(second - first) + data[second:]
-    raise ValueError(f"{kind} is not a kind of damage")
 
 
 def alias_bomb(levels: int = 9, width: int = 9) -> str:
@@ -130,7 +123,7 @@ def merge_bomb(levels: int = 24) -> str:
 
 def deep(size: int) -> str:
     """YAML nested this deeply."""
-    return "a: " + "[" * size + "]" * size + "\n"
+    return "a: " + "[" * size + "]" * size
 
 
 def _changed(kind: str, random: Random) -> str:
@@ -163,18 +156,16 @@ def yaml_file(folder: Path, random: Random) -> tuple[str, Path]:
     return kind, path
 
 
-def _rows(count: int, *, cells: int = 13) -> str:
-    rows = (
-        ",".join([f"{100 + 0.002 * i:.3f}", *[f"{0.1 * j:.2f}" for j in range(cells - 1)]])
-        for i in range(count)
-    )
-    return ",".join(HEADER) + "\n" + "\n".join(rows) + "\n"
+def _rows() -> list[str]:
+    """Header and 200 rows whose columns hold known values."""
+    values = [f"{0.1 * j:.2f}" for j in range(len(HEADER) - 1)]
+    return [",".join(HEADER), *(",".join([f"{100 + i / 500:.3f}", *values]) for i in range(200))]
 
 
 def csv_file(folder: Path, random: Random) -> tuple[str, Path]:
     """A CSV recording: a gzip bomb, giant cells, nonsense numbers, or binary junk."""
-    table = _rows(200)
-    lines = table.splitlines(keepends=True)
+    lines = [f"{line}\n" for line in _rows()]
+    table = "".join(lines)
     place = random.randrange(1, len(lines))
     cells = lines[place].rstrip("\n").split(",")
     cells[random.randrange(len(cells))] = random.choice(NUMBERS)
@@ -197,23 +188,20 @@ def csv_file(folder: Path, random: Random) -> tuple[str, Path]:
 
 def shifted_csv(folder: Path, random: Random) -> tuple[str, Path]:
     """A table whose columns hold known values, with other cells in one row, some or all."""
-    lines = _rows(200).splitlines()
+    lines = _rows()
     share = random.choice((0.0, 0.5, 1.0))
     chosen = {random.randrange(1, len(lines))}
     chosen |= {i for i in range(1, len(lines)) if random.random() < share}
     column, kind = random.randrange(1, len(HEADER)), random.randrange(4)
     for place in chosen:
-        lines[place] = ",".join(_shifted(lines[place].split(","), column, kind))
+        cells = lines[place].split(",")
+        cell = cells[column]
+        # A cell more, a cell less, a decimal comma, or two cells more.
+        middle = ([cell, "0.77"], [], [cell.replace(".", ",")], ["", "0.77", cell])[kind]
+        lines[place] = ",".join([*cells[:column], *middle, *cells[column + 1 :]])
     path = folder / "file.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return "table", path
-
-
-def _shifted(cells: list[str], column: int, kind: int) -> list[str]:
-    """A row with a cell more, a cell less, a decimal comma, or two cells more."""
-    before, cell, after = cells[:column], cells[column], cells[column + 1 :]
-    middle = ([cell, "0.77"], [], [cell.replace(".", ",")], ["", "0.77", cell])[kind]
-    return [*before, *middle, *after]
 
 
 def _bomb(pattern: bytes, size: int = 300 << 20) -> bytes:

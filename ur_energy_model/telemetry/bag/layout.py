@@ -13,7 +13,6 @@ name and DynamicJointState by index; it is never read as samples.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.cdr import CdrBuilder, CdrParser, Template
-from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
+from ur_energy_model.telemetry.fields import FIELDS, column_names
 from ur_energy_model.telemetry.samples import Event
 from ur_energy_model.typing import Array, Bytes
 
@@ -35,7 +34,12 @@ JOINT_NAMES = (
     "wrist_1_joint", "wrist_2_joint", "wrist_3_joint",
 )  # fmt: skip
 ROBOT = "robot"
-_INDEXED = re.compile(r"(.+)_(\d+)")
+_ELEMENTS = {
+    column: (field.name, k)
+    for field in FIELDS.values()
+    for k, column in enumerate(column_names(field))
+}
+"""Field and element of an interface of a group that is no joint."""
 
 
 @dataclass(frozen=True)
@@ -122,19 +126,22 @@ def _places(
     found: dict[str, dict[int, int]] = {}
     start = 0
     for group, names, (_, count) in zip(groups, interfaces, blocks, strict=False):
-        for i, name in enumerate(names[:count]):
-            key, element = _element(name, joints.index(group) if group in joints else None)
-            if key is not None:
-                found.setdefault(key, {})[element] = start + i
+        for place, name in enumerate(names[:count], start):
+            if group not in joints:
+                element = _ELEMENTS.get(name)
+            elif name in FIELDS and FIELDS[name].per_joint:
+                element = name, joints.index(group)
+            else:
+                element = None
+            if element is not None:
+                found.setdefault(element[0], {})[element[1]] = place
         start += count
-    width = {
-        name: len(joints) if field.per_joint else field.width for name, field in FIELDS.items()
-    }
-    return {
-        name: tuple(found[name][k] for k in range(width[name]))
-        for name in FIELDS
-        if name in found and len(found[name]) == width[name]
-    }
+    places = {}
+    for name, field in FIELDS.items():
+        width = len(joints) if field.per_joint else field.width
+        if name in found and len(found[name]) == width:
+            places[name] = tuple(found[name][k] for k in range(width))
+    return places
 
 
 def _joints(groups: Sequence[str], interfaces: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -152,22 +159,6 @@ def _joints(groups: Sequence[str], interfaces: Sequence[Sequence[str]]) -> tuple
         for group, names in zip(groups, interfaces, strict=False)
         if group != ROBOT and any(name in FIELDS and FIELDS[name].per_joint for name in names)
     )
-
-
-def _element(interface: str, joint: int | None) -> tuple[str | None, int]:
-    """Field and element of an interface; `joint` is None for groups that are no joint."""
-    field = FIELDS.get(interface)
-    if joint is not None:
-        return (interface, joint) if field is not None and field.per_joint else (None, 0)
-    if field is not None:
-        return (interface, 0) if field.width == 1 else (None, 0)
-    match = _INDEXED.fullmatch(interface)
-    if match is None:
-        return None, 0
-    base: Field | None = FIELDS.get(match[1])
-    if base is None or base.width == 1 or int(match[2]) >= base.width:
-        return None, 0
-    return base.name, int(match[2])
 
 
 def joint_state_template(names: Sequence[str], counts: tuple[int, int, int]) -> Template:
