@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ur_energy_model.cli.output import WIDTH, note, progress
 from ur_energy_model.errors import InputError, RecordingError, UrEnergyError, WrongRobotError
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
-from ur_energy_model.options import is_address
+from ur_energy_model.options import host_address, number
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -26,16 +25,42 @@ if TYPE_CHECKING:
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """Where a command registers its subcommands."""
+Run: TypeAlias = "Callable[[argparse.Namespace], None]"
+Adder: TypeAlias = "Callable[..., Any] | tuple[Any, ...]"
+"""What adds options to a parser: a function `add_...`, or one with its further arguments."""
 
-N = TypeVar("N", int, float)
 SEEDS = (0, 2**32 - 1)
 """Range of seeds of random numbers."""
+REGISTERED: dict[str, Callable[[Subparsers], argparse.ArgumentParser]] = {}
+"""Subcommands whose module has been imported, by name."""
+
+
+def command(
+    name: str,
+    summary: str,
+    description: str,
+    examples: str,
+    *options: Adder,
+    notes: str | Callable[[], str] = "",
+) -> Callable[[Run], Run]:
+    """Register the function below as a subcommand with these options; see `add_command`."""
+
+    def register(run: Run) -> Run:
+        def add(subparsers: Subparsers) -> argparse.ArgumentParser:
+            parser = add_command(subparsers, name, run, summary, description, examples, notes)
+            add_all(parser, *options)
+            return parser
+
+        REGISTERED[name] = add
+        return run
+
+    return register
 
 
 def add_command(
     subparsers: Subparsers,
     name: str,
-    run: Callable[[argparse.Namespace], None] | None,
+    run: Run | None,
     summary: str,
     description: str,
     examples: str,
@@ -64,6 +89,23 @@ def add_command(
     if run is not None:
         parser.set_defaults(run=run)
     return parser
+
+
+def add_all(parser: argparse._ActionsContainer, *options: Adder) -> None:
+    """Add options to a parser or a group of its options."""
+    for each in options:
+        adder, *rest = each if isinstance(each, tuple) else (each,)
+        adder(parser, *rest)
+
+
+def add_group(parser: argparse.ArgumentParser, title: str, *options: Adder) -> None:
+    """Options below a heading."""
+    add_all(parser.add_argument_group(title), *options)
+
+
+def option(*flags: str, **named: Any) -> Callable[[argparse._ActionsContainer], Any]:
+    """What adds an option as argparse describes it."""
+    return lambda parser: parser.add_argument(*flags, **named)
 
 
 def definition_list(title: str, entries: Mapping[str, str]) -> str:
@@ -105,119 +147,6 @@ def add_text(
     parser.add_argument(flag, default=default, metavar=metavar, help=description)
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """MODEL.yaml."""
-    parser.add_argument("model", type=Path, metavar="MODEL.yaml", help="identified model")
-
-
-def add_bag(parser: argparse.ArgumentParser, description: str = "recording") -> None:
-    """One BAG."""
-    text = f"{description} (a rosbag2 directory)"
-    parser.add_argument("bag", type=Path, metavar="BAG", help=text)
-
-
-def add_bags(parser: argparse.ArgumentParser, description: str) -> None:
-    """One BAG or more."""
-    text = f"{description} (rosbag2 directories)"
-    parser.add_argument("bags", nargs="+", type=Path, metavar="BAG", help=text)
-
-
-def add_same_arm(parser: argparse.ArgumentParser) -> None:
-    """`--same-arm`."""
-    text = "the model is of this very arm, whatever the serial numbers are, as after an exchange "
-    add_flag(parser, "--same-arm", text + "of its control box")
-
-
-def add_validate(parser: argparse.ArgumentParser) -> None:
-    """`--validate`, for held-out recordings."""
-    parser.add_argument(
-        "--validate",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="BAG",
-        help="held-out recording: predicted, not fitted (may be repeated)",
-    )
-
-
-def add_robot(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """`--robot`.
-
-    Args:
-        parser: of the subcommand.
-        default: what applies without the option; None makes the option required.
-    """
-    text = "name of the robot, such as ur5e, or its YAML file"
-    text += "" if default is None else f" (default: {default})"
-    parser.add_argument("--robot", required=default is None, metavar="NAME", help=text)
-
-
-def add_output(parser: argparse.ArgumentParser, metavar: str, text: str) -> None:
-    """`-o`/`--output`, required."""
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar=metavar, help=text)
-
-
-def host_address(text: str) -> str:
-    """An address or name of a host, as a type of arguments."""
-    if not is_address(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an address of a host")
-    return text
-
-
-def add_controller(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
-    """`--host`, the address of a controller."""
-    parser.add_argument(
-        "--host",
-        type=host_address,
-        required=required,
-        metavar="ADDRESS",
-        help="address of the robot controller",
-    )
-
-
-def add_consent(parser: argparse._ActionsContainer) -> None:
-    """`--yes` and `--another-arm`, on subcommands that move a robot."""
-    add_flag(parser, "--yes", "move the robot without asking")
-    text = "run although serial number, mounting, payload, tool or pose are not those that the "
-    add_flag(
-        parser,
-        "--another-arm",
-        text + "motion was recorded with or planned for (never on another model)",
-    )
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """`--json`, on subcommands that print figures."""
-    add_flag(parser, "--json", "print one JSON object on stdout and nothing else")
-
-
-def number(kind: type[N], least: float, most: float) -> Callable[[str], N]:
-    """A finite number within a range, as a type of arguments."""
-
-    def read(text: str) -> N:
-        try:
-            value = kind(text)
-        except ValueError:
-            word = "a whole number" if kind is int else "a number"
-            hint = _plain_number(text)
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {word}{hint}") from None
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} must be {least:g} to {most:g}")
-        return value
-
-    return read
-
-
-def _plain_number(text: str) -> str:
-    """How to write a number that has a unit or a decimal comma, "" for other texts."""
-    found = re.match(r"\s*([-+]?\d{1,20})(?:([.,])(\d{1,20}))?\s*([^\d.,]{0,10})$", text)
-    if found is None:
-        return ""
-    digits, point, decimals, unit = found.groups()
-    reason = "without a unit" if unit else "with a point"
-    return f", write it {reason}: {digits}{'.' if point else ''}{decimals or ''}"
-
-
 def add_number(
     parser: argparse._ActionsContainer,
     flag: str,
@@ -248,6 +177,70 @@ def add_choice(
     )
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """MODEL.yaml."""
+    parser.add_argument("model", type=Path, metavar="MODEL.yaml", help="identified model")
+
+
+def add_bag(parser: argparse.ArgumentParser, description: str = "recording") -> None:
+    """One BAG."""
+    text = f"{description} (a rosbag2 directory)"
+    parser.add_argument("bag", type=Path, metavar="BAG", help=text)
+
+
+def add_bags(parser: argparse.ArgumentParser, description: str) -> None:
+    """One BAG or more."""
+    text = f"{description} (rosbag2 directories)"
+    parser.add_argument("bags", nargs="+", type=Path, metavar="BAG", help=text)
+
+
+def add_same_arm(parser: argparse.ArgumentParser) -> None:
+    """`--same-arm`."""
+    text = "the model is of this very arm, whatever the serial numbers are, as after an exchange "
+    add_flag(parser, "--same-arm", text + "of its control box")
+
+
+def add_validate(parser: argparse.ArgumentParser) -> None:
+    """`--validate`, for held-out recordings."""
+    text = "held-out recording: predicted, not fitted (may be repeated)"
+    parser.add_argument(
+        "--validate", action="append", default=[], type=Path, metavar="BAG", help=text
+    )
+
+
+def add_robot(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """`--robot`, required unless `default` states what applies without it."""
+    text = "name of the robot, such as ur5e, or its YAML file"
+    text += "" if default is None else f" (default: {default})"
+    parser.add_argument("--robot", required=default is None, metavar="NAME", help=text)
+
+
+def add_output(parser: argparse.ArgumentParser, metavar: str, text: str) -> None:
+    """`-o`/`--output`, required."""
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar=metavar, help=text)
+
+
+def add_controller(parser: argparse._ActionsContainer, required: bool = False) -> None:
+    """`--host`, the address of a controller."""
+    text = "address of the robot controller"
+    parser.add_argument(
+        "--host", type=host_address, required=required, metavar="ADDRESS", help=text
+    )
+
+
+def add_consent(parser: argparse._ActionsContainer) -> None:
+    """`--yes` and `--another-arm`, on subcommands that move a robot."""
+    add_flag(parser, "--yes", "move the robot without asking")
+    text = "run although serial number, mounting, payload, tool or pose are not those that the "
+    text += "motion was recorded with or planned for (never on another model)"
+    add_flag(parser, "--another-arm", text)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`, on subcommands that print figures."""
+    add_flag(parser, "--json", "print one JSON object on stdout and nothing else")
+
+
 # `--payload`: the payload on the flange, as several subcommands take it.
 
 IDENTIFY = "identify"
@@ -255,15 +248,9 @@ IDENTIFY = "identify"
 
 
 def add_payload_option(
-    parser: argparse._ActionsContainer, default: str, *, identifiable: bool = False
+    parser: argparse._ActionsContainer, default: str, identifiable: bool = False
 ) -> None:
-    """Add --payload.
-
-    Args:
-        parser: of the subcommand, or a group of its options.
-        default: what applies without the option.
-        identifiable: whether the subcommand can identify the payload itself.
-    """
+    """`--payload`; `default` applies without it, `identifiable` adds the word `IDENTIFY`."""
     word = f", or '{IDENTIFY}' to identify it from the currents" if identifiable else ""
     parser.add_argument(
         "--payload",
@@ -347,12 +334,7 @@ BAG_SUFFIXES = (".mcap", ".db3")
 
 @dataclass(frozen=True)
 class ChosenModel:
-    """The model of a subcommand.
-
-    Attributes:
-        model: of the arm.
-        path: its file; None for the generic model.
-    """
+    """The model of a subcommand, and its file; None for the generic model."""
 
     model: EnergyModel
     path: Path | None
@@ -374,13 +356,8 @@ class ChosenModel:
 
 def add_optional_model(parser: argparse.ArgumentParser) -> None:
     """MODEL.yaml, which may be left out, and `--robot`; before other positional arguments."""
-    parser.add_argument(
-        "model",
-        nargs="?",
-        type=Path,
-        metavar="MODEL.yaml",
-        help="identified model (default: the generic one of --robot)",
-    )
+    text = "identified model (default: the generic one of --robot)"
+    parser.add_argument("model", nargs="?", type=Path, metavar="MODEL.yaml", help=text)
     text = "name of the robot, such as ur5e (default: the one of the model, or of the bag)"
     add_text(parser, "--robot", "NAME", text)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -12,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.arguments import (
     chosen_model,
+    command,
     failed_json,
     failed_of,
+    option,
     payload_given,
     report_failed,
     results_of_bags,
@@ -41,41 +42,39 @@ LOWEST_RATE, HIGHEST_RATE = 1.0, 500.0
 """Of the messages in a bag [Hz], as of the node's publish_rate."""
 
 
-def add_estimate(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy estimate`."""
-    parser = arguments.add_command(
-        subparsers,
-        "estimate",
-        estimate,
-        summary="compute the energy of recordings, per joint and in total",
-        description="Compute the mechanical and electrical energy and the efficiency of "
-        "recordings, per joint and in total, with the model of the arm or, without MODEL.yaml, "
-        "with the generic model of its type, whose intervals are wider.",
-        examples="ur_energy estimate task --robot ur5e\n"
-        "ur_energy estimate model.yaml task --csv power.csv\n"
-        "ur_energy estimate model.yaml task --bag task_energy\n"
-        "ur_energy estimate model.yaml monday/* --json",
-    )
-    arguments.add_optional_model(parser)
-    arguments.add_bags(parser, "recordings")
-    text = "also write the powers over time to this file (of a single recording)"
-    arguments.add_path(parser, "--csv", "FILE", text)
-    parser.add_argument(
+@command(
+    "estimate",
+    "compute the energy of recordings, per joint and in total",
+    "Compute the mechanical and electrical energy and the efficiency of recordings, per joint and "
+    "in total, with the model of the arm or, without MODEL.yaml, with the generic model of its "
+    "type, whose intervals are wider.",
+    "ur_energy estimate task --robot ur5e\n"
+    "ur_energy estimate model.yaml task --csv power.csv\n"
+    "ur_energy estimate model.yaml task --bag task_energy\n"
+    "ur_energy estimate model.yaml monday/* --json",
+    arguments.add_optional_model,
+    (arguments.add_bags, "recordings"),
+    (
+        arguments.add_path,
+        "--csv",
+        "FILE",
+        "also write the powers over time to this file (of a single recording)",
+    ),
+    option(
         "--bag",
         dest="energy_bag",
         type=Path,
         metavar="OUT",
         help="also write the topics that the estimator node would publish to this bag, for the "
         "layouts of PlotJuggler and Foxglove (of a single recording)",
-    )
-    arguments.add_number(parser, "--rate", 50.0, "HZ", "messages per second of --bag, 1 to 500")
-    arguments.add_flag(parser, "--overwrite", "replace an existing bag OUT")
-    arguments.add_payload_option(parser, "the model's")
-    arguments.add_same_arm(parser)
-    arguments.add_cluster(parser)
-    arguments.add_json(parser)
-
-
+    ),
+    (arguments.add_number, "--rate", 50.0, "HZ", "messages per second of --bag, 1 to 500"),
+    (arguments.add_flag, "--overwrite", "replace an existing bag OUT"),
+    (arguments.add_payload_option, "the model's"),
+    arguments.add_same_arm,
+    arguments.add_cluster,
+    arguments.add_json,
+)
 def estimate(options: argparse.Namespace) -> None:
     """Integrate and print."""
     from ur_energy_model.energy.energy_bag import write_energy_bag
@@ -102,33 +101,27 @@ def estimate(options: argparse.Namespace) -> None:
     def here(bag: Path, report: Progress) -> EnergySummary:
         if out is not None and real_path(out) == real_path(bag):
             raise InputError(out, "is the recording itself", "name another bag OUT")
-        with ExitStack() as opened:
-            folder = None
-            if out is not None:
-                folder = opened.enter_context(new_bag(out, overwrite=options.overwrite))
+        if out is None:
+            return work(bag, series=options.csv, progress=report)
+        with new_bag(out, overwrite=options.overwrite) as folder:
             summary = work(bag, series=options.csv, progress=report)
-            if folder is not None and out is not None:
-                write_energy_bag(
-                    model,
-                    bag,
-                    folder,
-                    name=real_path(out).name,
-                    model_path=chosen.words,
-                    rate=options.rate,
-                    same_arm=options.same_arm,
-                    progress=report,
-                )
+            write_energy_bag(
+                model,
+                bag,
+                folder,
+                name=real_path(out).name,
+                model_path=chosen.words,
+                rate=options.rate,
+                same_arm=options.same_arm,
+                progress=report,
+            )
             return summary
 
     results = results_of_bags(options, "estimating", here, work)
-    if len(results) == 1 and results[0].value is not None:
-        _show_one(results[0].value, chosen, options)
-    else:
+    summary = results[0].value
+    if len(results) > 1 or summary is None:
         _show_many(results, chosen, options)
-
-
-def _show_one(summary: EnergySummary, chosen: ChosenModel, options: argparse.Namespace) -> None:
-    """Print the energy of the only recording."""
+        return
     if options.json:
         print_json({"model": chosen.entry, **summary.as_json()})
     else:
@@ -136,8 +129,8 @@ def _show_one(summary: EnergySummary, chosen: ChosenModel, options: argparse.Nam
         _print_energy(summary, chosen)
     if options.csv:
         note(f"powers over time written to {options.csv}")
-    if options.energy_bag:
-        note(f"energy topics written to {options.energy_bag}")
+    if out is not None:
+        note(f"energy topics written to {out}")
 
 
 def _show_many(
@@ -204,16 +197,13 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
     )
     session = summary.session
     power = f"{session.power:.1f} ± {CONFIDENCE * session.std:.1f} W"
-    if session.anchored:
-        note(
-            f"standby power of this session: {power}, measured over {session.still_seconds:.1f} s "
-            "of standstill"
-        )
-    else:
-        note(
-            f"standby power is the model's, {power}: this recording has no standstill with "
-            "measured bus power (one second is enough)"
-        )
+    note(
+        f"standby power of this session: {power}, measured over {session.still_seconds:.1f} s of "
+        "standstill"
+        if session.anchored
+        else f"standby power is the model's, {power}: this recording has no standstill with "
+        "measured bus power (one second is enough)"
+    )
     if summary.refused:
         note(f"{summary.refused} samples with values not finite or impossible are left out")
     if summary.unaccounted:
@@ -225,30 +215,24 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
 _POWER_KEYS = ("rmse", "rmse_low", "rmse_high", "rmse_percent", "r2", "energy_error_percent")
 
 
-def add_evaluate(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy evaluate`."""
-    parser = arguments.add_command(
-        subparsers,
-        "evaluate",
-        evaluate,
-        summary="compare a model with recordings",
-        description="Compare the torque, current and power of a model with recordings.",
-        examples="ur_energy evaluate model.yaml task --json",
-    )
-    arguments.add_model(parser)
-    arguments.add_bags(parser, "recordings to compare with")
-    arguments.add_flag(
-        parser,
+@command(
+    "evaluate",
+    "compare a model with recordings",
+    "Compare the torque, current and power of a model with recordings.",
+    "ur_energy evaluate model.yaml task --json",
+    arguments.add_model,
+    (arguments.add_bags, "recordings to compare with"),
+    (
+        arguments.add_flag,
         "--no-anchor",
         "use the model's standby power and friction, without adapting them to the recording's "
         "standstill and first seconds of motion",
-    )
-    arguments.add_payload_option(parser, "the controller's setting, from target_moment")
-    arguments.add_same_arm(parser)
-    arguments.add_cluster(parser)
-    arguments.add_json(parser)
-
-
+    ),
+    (arguments.add_payload_option, "the controller's setting, from target_moment"),
+    arguments.add_same_arm,
+    arguments.add_cluster,
+    arguments.add_json,
+)
 def evaluate(options: argparse.Namespace) -> None:
     """Compare and print."""
     from ur_energy_model.energy.recording_energy import common_serials
@@ -341,8 +325,16 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
                     for joint, row in zip(joints, entry[key], strict=True)
                 ],
             )
-    if entry.get("session") is not None:
-        note(f"{bag}: {_session_line(entry['session'])}")
+    session = entry.get("session")
+    if session is not None and session["anchored"]:
+        scales = ", ".join(f"{scale:.2f}" for scale in session["friction_scale"])
+        note(
+            f"{bag}: adapted to {session['moving_seconds']:.1f} s of motion and "
+            f"{session['still_seconds']:.1f} s of standstill: friction x {scales} (base to tool); "
+            f"standby {session['standby']:.1f} W"
+        )
+    elif session is not None:
+        note(f"{bag}: standby power and friction are the model's")
     rows = [
         [how, *(power[key] for key in _POWER_KEYS)]
         for name, how in POWERS.items()
@@ -353,50 +345,29 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
         print_table(f"{bag}: power at the supply", columns, rows)
 
 
-def _session_line(session: Mapping[str, Any]) -> str:
-    """What is known about a recording's session."""
-    if not session["anchored"]:
-        return "standby power and friction are the model's"
-    scales = ", ".join(f"{scale:.2f}" for scale in session["friction_scale"])
-    return (
-        f"adapted to {session['moving_seconds']:.1f} s of motion and "
-        f"{session['still_seconds']:.1f} s of standstill: friction x {scales} (base to tool); "
-        f"standby {session['standby']:.1f} W"
-    )
-
-
 # `ur_energy predict`: energy of a planned trajectory.
 
 
-def add_predict(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy predict`."""
-    parser = arguments.add_command(
-        subparsers,
-        "predict",
-        predict,
-        summary="predict the energy of a trajectory before the robot moves",
-        description="Predict the energy of a planned trajectory, per joint and in total. The CSV "
-        "file has a header line with the columns time [s], q_0 ... [rad] and, where known, "
-        "qd_0 ... and qdd_0 ... Measured positions (actual_q_0 ...) are smoothed first, with a "
-        "warning.",
-        examples="ur_energy predict model.yaml trajectory.csv\n"
-        "ur_energy predict trajectory.csv --robot ur5e",
-    )
-    arguments.add_optional_model(parser)
-    text = "planned motion of the joints"
-    parser.add_argument("trajectory", type=Path, metavar="TRAJECTORY.csv", help=text)
-    arguments.add_payload_option(parser, "the model's")
-    arguments.add_path(
-        parser,
+@command(
+    "predict",
+    "predict the energy of a trajectory before the robot moves",
+    "Predict the energy of a planned trajectory, per joint and in total. The CSV file has a header "
+    "line with the columns time [s], q_0 ... [rad] and, where known, qd_0 ... and qdd_0 ... "
+    "Measured positions (actual_q_0 ...) are smoothed first, with a warning.",
+    "ur_energy predict model.yaml trajectory.csv\nur_energy predict trajectory.csv --robot ur5e",
+    arguments.add_optional_model,
+    option("trajectory", type=Path, metavar="TRAJECTORY.csv", help="planned motion of the joints"),
+    (arguments.add_payload_option, "the model's"),
+    (
+        arguments.add_path,
         "--session",
         "BAG",
-        "recording of the same day, to take standby power (from standstill) and friction (from "
-        "the first seconds of motion) from; without it the interval is wider, to cover their "
-        "spread between sessions",
-    )
-    arguments.add_json(parser)
-
-
+        "recording of the same day, to take standby power (from standstill) and friction (from the "
+        "first seconds of motion) from; without it the interval is wider, to cover their spread "
+        "between sessions",
+    ),
+    arguments.add_json,
+)
 def predict(options: argparse.Namespace) -> None:
     """Predict and print."""
     from ur_energy_model.energy.meter import CONFIDENCE
@@ -445,48 +416,50 @@ def predict(options: argparse.Namespace) -> None:
 # `ur_energy report`: the HTML report, and its figures as files.
 
 
-def add_report(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy report`."""
-    parser = arguments.add_command(
-        subparsers,
-        "report",
-        report,
-        summary="write an HTML report of a model and recordings",
-        description="Write one HTML file that opens offline in any browser: a verdict in plain "
-        "words, measured and modelled torque, current, power and energy, the identified "
-        "parameters with their intervals, and the energy of a shift with its cost.",
-        examples="ur_energy report model.yaml my_bag another_bag -o report.html\n"
-        "ur_energy report my_bag --robot ur5e -o report.html\n"
-        "ur_energy report model.yaml monday_shift -o shift.html \\\n"
-        "    --tariff 0.28 --co2 0.38",
-    )
-    arguments.add_optional_model(parser)
-    arguments.add_bags(parser, "recordings of the arm")
-    arguments.add_output(parser, "REPORT.html", "report to write")
-    arguments.add_path(parser, "--figures", "FOLDER", "also write the figures to this folder")
-    parser.add_argument(
+@command(
+    "report",
+    "write an HTML report of a model and recordings",
+    "Write one HTML file that opens offline in any browser: a verdict in plain words, measured and "
+    "modelled torque, current, power and energy, the identified parameters with their intervals, "
+    "and the energy of a shift with its cost.",
+    "ur_energy report model.yaml my_bag another_bag -o report.html\n"
+    "ur_energy report my_bag --robot ur5e -o report.html\n"
+    "ur_energy report model.yaml monday_shift -o shift.html \\\n"
+    "    --tariff 0.28 --co2 0.38",
+    arguments.add_optional_model,
+    (arguments.add_bags, "recordings of the arm"),
+    (arguments.add_output, "REPORT.html", "report to write"),
+    (arguments.add_path, "--figures", "FOLDER", "also write the figures to this folder"),
+    option(
         "--format",
         action="append",
         choices=("png", "svg"),
         help="file format of --figures (default: png; may be repeated)",
-    )
-    arguments.add_payload_option(parser, "the model's")
-    arguments.add_same_arm(parser)
-    energy = parser.add_argument_group("energy of a shift")
-    arguments.add_tariff_options(energy)
-    arguments.add_choice(
-        energy,
-        "--cycle",
-        ("auto", "none", "program", "digital_output", "int_register"),
-        "what starts a cycle: program start, edge of a digital output, or change of "
-        "output_int_register_0; auto: program start, digital output or repeated motion, whichever "
-        "shows cycles",
-    )
-    text = "number of the digital output for --cycle digital_output"
-    arguments.add_number(energy, "--cycle-output", 0, "N", text)
-    arguments.add_json(parser)
-
-
+    ),
+    (arguments.add_payload_option, "the model's"),
+    arguments.add_same_arm,
+    (
+        arguments.add_group,
+        "energy of a shift",
+        arguments.add_tariff_options,
+        (
+            arguments.add_choice,
+            "--cycle",
+            ("auto", "none", "program", "digital_output", "int_register"),
+            "what starts a cycle: program start, edge of a digital output, or change of "
+            "output_int_register_0; auto: program start, digital output or repeated motion, "
+            "whichever shows cycles",
+        ),
+        (
+            arguments.add_number,
+            "--cycle-output",
+            0,
+            "N",
+            "number of the digital output for --cycle digital_output",
+        ),
+    ),
+    arguments.add_json,
+)
 def report(options: argparse.Namespace) -> None:
     """Write the report."""
     from ur_energy_model.files import check_target, write_text

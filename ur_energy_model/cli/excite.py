@@ -11,6 +11,7 @@ from ur_energy_model.cli import arguments
 from ur_energy_model.cli.output import ask, note, print_json, print_table, progress
 from ur_energy_model.cli.recordings import recording_json
 from ur_energy_model.errors import InputError, MotionRefusedError
+from ur_energy_model.options import number
 
 if TYPE_CHECKING:
     import argparse
@@ -133,7 +134,7 @@ def add_surroundings(group: argparse._ArgumentGroup) -> None:
     arguments.add_number(group, "--table", 0.0, "M", text, places)
     group.add_argument(
         "--wall",
-        type=arguments.number(float, *places),
+        type=number(float, *places),
         nargs=4,
         action="append",
         default=[],
@@ -142,7 +143,7 @@ def add_surroundings(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--tool",
-        type=arguments.number(float, 0, _FARTHEST),
+        type=number(float, 0, _FARTHEST),
         nargs=2,
         metavar=("LENGTH", "RADIUS"),
         help="size of the tool on the flange [m] (default: no tool)",
@@ -250,11 +251,11 @@ def _obstacles(
     from ur_energy_model.model.geometry import Capsule, Wall
 
     walls = [Wall("table", np.array([0.0, 0.0, 1.0]), options.table)]
-    for number, (*normal, offset) in enumerate(options.wall, 1):
+    for index, (*normal, offset) in enumerate(options.wall, 1):
         length = float(np.linalg.norm(normal))
         if length == 0:
             raise InputError("--wall", "has no direction", "give a normal that is not zero")
-        walls.append(Wall(f"wall {number}", np.array(normal) / length, offset / length))
+        walls.append(Wall(f"wall {index}", np.array(normal) / length, offset / length))
     tool: tuple[Capsule, ...] = ()
     if options.tool:
         reach, radius = options.tool

@@ -11,6 +11,7 @@ from ur_energy_model.cli.arguments import failed_json, for_each_bag, report_fail
 from ur_energy_model.cli.output import note, on_stop_signal, print_json, progress, warn
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError, UrEnergyError, span
+from ur_energy_model.options import number
 
 if TYPE_CHECKING:
     import argparse
@@ -119,7 +120,7 @@ def _add_history_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--cycle-output",
-        type=arguments.number(int, 0, 63),
+        type=number(int, 0, 63),
         default=0,
         metavar="N",
         help="digital output of --cycle-trigger digital_output (default: %(default)s)",

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.arguments import (
+    command,
     failed_json,
     for_each_bag,
     is_distributed,
     is_identified,
+    option,
     payload_given,
     recorded_robot,
     report_failed,
 )
 from ur_energy_model.cli.output import note, print_json, print_table, progress, warn
 from ur_energy_model.errors import InputError
+from ur_energy_model.options import number
 
 if TYPE_CHECKING:
     import argparse
@@ -34,73 +37,6 @@ if TYPE_CHECKING:
     from ur_energy_model.plant.identify_arms import FleetIdentification
 
 
-def register(subparsers: arguments.Subparsers) -> None:
-    """Add the subcommand."""
-    parser = arguments.add_command(
-        subparsers,
-        "identify",
-        run,
-        summary="identify an arm's model from bags",
-        description="Identify the inertia, torque constants, friction and power of an arm from "
-        "bags, and write them to a model file.",
-        examples="ur_energy identify excitation --validate task -o model.yaml\n"
-        "ur_energy identify --per-arm monday/* -o arms\n"
-        "ur_energy identify short --fleet arms -o new_arm.yaml",
-        notes=_friction_laws,
-    )
-    arguments.add_bags(parser, "recordings to fit, all together")
-    arguments.add_robot(parser, default="the one that the bags name")
-    arguments.add_validate(parser)
-    text = "model file to write; with --per-arm, folder of the models"
-    arguments.add_output(parser, "MODEL.yaml", text)
-    arguments.add_flag(
-        parser,
-        "--per-arm",
-        "one model per arm (serial number) into the folder OUTPUT; arms of one joint size share "
-        "what the data say that they have in common",
-    )
-    arguments.add_path(
-        parser,
-        "--fleet",
-        "FOLDER",
-        "models of other arms to start from (default with --per-arm: those already in the folder "
-        "OUTPUT)",
-    )
-    arguments.add_text(
-        parser,
-        "--friction",
-        "LAW",
-        "friction law (listed below), or auto to select one per joint by cross-validation "
-        "(default: %(default)s)",
-        "auto",
-    )
-    arguments.add_choice(
-        parser,
-        "--power-model",
-        ("physical", "ecbot", "catalogue"),
-        "physical structure with priors, the 4n+1 free coefficients of EcBot, or the catalogue "
-        "motors that Clochiatti et al. assume for a UR5e",
-    )
-    arguments.add_choice(
-        parser,
-        "--link-tensors",
-        ("file", "identify"),
-        "inertia tensors of the links: from the robot file, or identified from target_moment "
-        "where the file has none or wrong ones",
-    )
-    parser.add_argument(
-        "--gravity",
-        nargs=3,
-        type=arguments.number(float, -100, 100),
-        metavar=("X", "Y", "Z"),
-        help="gravity in the base frame [m/s^2], if the mounting is known (default: estimated)",
-    )
-    default = "the controller's setting, from target_moment"
-    arguments.add_payload_option(parser, default, identifiable=True)
-    arguments.add_cluster(parser)
-    arguments.add_json(parser)
-
-
 def _friction_laws() -> str:
     from ur_energy_model.model.friction import LAWS
 
@@ -108,6 +44,69 @@ def _friction_laws() -> str:
     return arguments.definition_list("friction laws", laws)
 
 
+@command(
+    "identify",
+    "identify an arm's model from bags",
+    "Identify the inertia, torque constants, friction and power of an arm from bags, and write "
+    "them to a model file.",
+    "ur_energy identify excitation --validate task -o model.yaml\n"
+    "ur_energy identify --per-arm monday/* -o arms\n"
+    "ur_energy identify short --fleet arms -o new_arm.yaml",
+    (arguments.add_bags, "recordings to fit, all together"),
+    (arguments.add_robot, "the one that the bags name"),
+    arguments.add_validate,
+    (
+        arguments.add_output,
+        "MODEL.yaml",
+        "model file to write; with --per-arm, folder of the models",
+    ),
+    (
+        arguments.add_flag,
+        "--per-arm",
+        "one model per arm (serial number) into the folder OUTPUT; arms of one joint size share "
+        "what the data say that they have in common",
+    ),
+    (
+        arguments.add_path,
+        "--fleet",
+        "FOLDER",
+        "models of other arms to start from (default with --per-arm: those already in the folder "
+        "OUTPUT)",
+    ),
+    (
+        arguments.add_text,
+        "--friction",
+        "LAW",
+        "friction law (listed below), or auto to select one per joint by cross-validation "
+        "(default: %(default)s)",
+        "auto",
+    ),
+    (
+        arguments.add_choice,
+        "--power-model",
+        ("physical", "ecbot", "catalogue"),
+        "physical structure with priors, the 4n+1 free coefficients of EcBot, or the catalogue "
+        "motors that Clochiatti et al. assume for a UR5e",
+    ),
+    (
+        arguments.add_choice,
+        "--link-tensors",
+        ("file", "identify"),
+        "inertia tensors of the links: from the robot file, or identified from target_moment "
+        "where the file has none or wrong ones",
+    ),
+    option(
+        "--gravity",
+        nargs=3,
+        type=number(float, -100, 100),
+        metavar=("X", "Y", "Z"),
+        help="gravity in the base frame [m/s^2], if the mounting is known (default: estimated)",
+    ),
+    (arguments.add_payload_option, "the controller's setting, from target_moment", True),
+    arguments.add_cluster,
+    arguments.add_json,
+    notes=lambda: _friction_laws(),
+)
 def run(options: argparse.Namespace) -> None:
     """Identify, save and print."""
     from ur_energy_model.cli.energies import print_metrics
@@ -446,6 +445,13 @@ def _fleet_json(result: FleetIdentification, files: dict[str, Path]) -> dict[str
 def _print_fleet(result: FleetIdentification) -> None:
     from ur_energy_model.energy.meter import CONFIDENCE
 
+    def origin(source: str) -> str:
+        if "fleet" in source:
+            return "fleet"
+        if source.startswith("current"):
+            return "itself"
+        return "its size" if "size" in source else source
+
     print_table(
         "arms: torque constant k_t [N m/A], reflected inertia J [kg m^2]",
         ["arm", "joint", "k_t", "± 95 %", "J", "± 95 %", "k_t from"],
@@ -457,7 +463,7 @@ def _print_fleet(result: FleetIdentification) -> None:
                 f"{CONFIDENCE * joint.std['torque_constant']:.2g}",
                 joint.reflected_inertia,
                 f"{CONFIDENCE * joint.std['reflected_inertia']:.2g}",
-                _origin(joint.source["torque_constant"]),
+                origin(joint.source["torque_constant"]),
             ]
             for arm in result.arms
             for joint in arm.model.joints
@@ -477,15 +483,6 @@ def _print_fleet(result: FleetIdentification) -> None:
             for shared in result.fleet.shared()
         ],
     )
-
-
-def _origin(source: str) -> str:
-    """Where a torque constant comes from, in one word."""
-    if "fleet" in source:
-        return "fleet"
-    if source.startswith("current"):
-        return "itself"
-    return "its size" if "size" in source else source
 
 
 def _in_words(joints: Sequence[str]) -> str:

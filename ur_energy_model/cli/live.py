@@ -7,11 +7,10 @@ import os
 import threading
 import time
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli import arguments
-from ur_energy_model.cli.arguments import chosen_model
+from ur_energy_model.cli.arguments import chosen_model, command
 from ur_energy_model.cli.output import note, on_stop_signal
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
 from ur_energy_model.options import add_options, given
@@ -56,58 +55,54 @@ LONGEST_BATCH = 0.05
 """Longest time span of packets that are decoded together [s]."""
 
 
-def register(subparsers: arguments.Subparsers) -> None:
-    """Add the subcommand."""
-    parser = arguments.add_command(
-        subparsers,
-        "live",
-        run,
-        summary="show live power and energy of an arm; feed Foxglove, Prometheus, MQTT, OPC UA",
-        description="Show power and energy of an arm while it works: each joint, the whole arm "
-        "beside the measured bus, standby, cycles and losses of the connection. In a terminal it "
-        "fills the screen; elsewhere it prints one line a second, and one a minute while no "
-        "samples come. Without --model it uses the generic model of the arm's type, whose "
-        "intervals are wider. ROS is not needed.",
-        examples="ur_energy live --host 192.168.0.10 --model model.yaml\n"
-        "ur_energy live --host 192.168.0.10 --prometheus 127.0.0.1:9464 --foxglove \\\n"
-        "    --state-file energy.json\n"
-        "ur_energy live --bag monday --json",
-        notes="q or Ctrl-C quits. The robot is only read, never commanded. Servers listen on this\n"
-        "machine only unless --allow-network is given.",
-    )
-    source = parser.add_mutually_exclusive_group(required=True)
-    arguments.add_controller(source, required=False)
-    source.add_argument(
-        "--bag", type=Path, metavar="BAG", help="play a recording at the speed it was made"
-    )
-    parser.add_argument(
-        "--model", type=Path, metavar="MODEL.yaml", help="identified model (default: generic)"
-    )
-    parser.add_argument(
+@command(
+    "live",
+    "show live power and energy of an arm; feed Foxglove, Prometheus, MQTT, OPC UA",
+    "Show power and energy of an arm while it works: each joint, the whole arm beside the measured "
+    "bus, standby, cycles and losses of the connection. In a terminal it fills the screen; "
+    "elsewhere it prints one line a second, and one a minute while no samples come. Without "
+    "--model it uses the generic model of the arm's type, whose intervals are wider. ROS is not "
+    "needed.",
+    "ur_energy live --host 192.168.0.10 --model model.yaml\n"
+    "ur_energy live --host 192.168.0.10 --prometheus 127.0.0.1:9464 --foxglove \\\n"
+    "    --state-file energy.json\n"
+    "ur_energy live --bag monday --json",
+    lambda parser: arguments.add_all(
+        parser.add_mutually_exclusive_group(required=True),
+        arguments.add_controller,
+        (arguments.add_path, "--bag", "BAG", "play a recording at the speed it was made"),
+    ),
+    (arguments.add_path, "--model", "MODEL.yaml", "identified model (default: generic)"),
+    (
+        arguments.add_text,
         "--robot",
-        metavar="NAME",
-        help="name of the robot, such as ur5e (default: as controller, model or bag say)",
-    )
-    arguments.add_same_arm(parser)
-    parser.add_argument(
+        "NAME",
+        "name of the robot, such as ur5e (default: as controller, model or bag say)",
+    ),
+    arguments.add_same_arm,
+    (
+        arguments.add_path,
         "--state-file",
-        type=Path,
-        metavar="FILE",
-        help="file that keeps the counters over restarts (default: they begin at zero)",
-    )
-    parser.add_argument(
+        "FILE",
+        "file that keeps the counters over restarts (default: they begin at zero)",
+    ),
+    (
+        arguments.add_number,
         "--duration",
-        type=arguments.number(float, 0.1, 1e9),
-        metavar="S",
-        help="stop after S seconds (default: when the user quits)",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object a second, each on a line"
-    )
-    group = parser.add_argument_group("where else the energies go (each may be repeated)")
-    add_options(group, SinkOptions)
-
-
+        None,
+        "S",
+        "stop after S seconds (default: when the user quits)",
+        (0.1, 1e9),
+    ),
+    (arguments.add_flag, "--json", "print one JSON object a second, each on a line"),
+    (
+        arguments.add_group,
+        "where else the energies go (each may be repeated)",
+        (add_options, SinkOptions),
+    ),
+    notes="q or Ctrl-C quits. The robot is only read, never commanded. Servers listen on this\n"
+    "machine only unless --allow-network is given.",
+)
 def run(options: argparse.Namespace) -> None:
     """Show the arm until the user quits."""
     from ur_energy_model.energy.live import LiveOptions

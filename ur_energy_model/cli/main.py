@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ur_energy_model import __version__
-from ur_energy_model.cli.arguments import BAG_SUFFIXES
+from ur_energy_model.cli.arguments import BAG_SUFFIXES, REGISTERED
 from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import, printable
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED
@@ -41,7 +41,10 @@ _CHAPTERS: dict[str, tuple[str, ...]] = {
     "parameters": ("learn", "payload", "base-parameters"),
     "desk": ("demo", "simulate", "layouts", "completion"),
 }
-"""Modules with several subcommands: an `add_<name>` for each; other modules have `register`."""
+"""Modules with several subcommands; others have the name of theirs.
+
+They register their subcommands with `command`, or have a function `register`.
+"""
 _FEW = 9
 """Fewer words than these are listed."""
 _SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), ("host",)) | dict.fromkeys(
@@ -153,14 +156,13 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
         "after they have asked. All other commands only read from it.",
     )
     parser.add_argument("--version", action="version", version=f"ur_energy {__version__}")
-    subparsers = parser.add_subparsers(
+    subparsers: Any = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
     )
     chapters = {name: chapter for chapter, names in _CHAPTERS.items() for name in names}
     for command in commands:
         module = importlib.import_module(f"ur_energy_model.cli.{chapters.get(command, command)}")
-        add = f"add_{command.replace('-', '_')}" if command in chapters else "register"
-        getattr(module, add)(subparsers)
+        (REGISTERED.get(command) or module.register)(subparsers)
     return parser
 
 

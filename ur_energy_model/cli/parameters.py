@@ -5,51 +5,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.arguments import command, option
 from ur_energy_model.cli.output import note, print_json, print_table, progress, warn
 from ur_energy_model.errors import InputError, WrongRobotError
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
 
     from ur_energy_model.identification.base_parameter_bags import BagBaseParameters
     from ur_energy_model.identification.payload import PayloadEstimate
     from ur_energy_model.learning.learner import Learner, LearningHistory
     from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
 
 # `ur_energy learn`: a model that improves over recordings, as the estimator would learn live.
 
 
-def add_learn(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy learn`."""
-    parser = arguments.add_command(
-        subparsers,
-        "learn",
-        learn,
-        summary="learn an arm's model from recordings of its ordinary work",
-        description="Go through recordings as the estimator would live: fit the model again as "
-        "data accumulate, and take it over only where it predicts the following minutes better. "
-        "Writes the last model, and prints the history of attempts and the changes of the arm.",
-        examples="ur_energy learn monday tuesday --robot ur5e -o model.yaml\n"
-        "ur_energy learn wednesday --robot ur5e --model model.yaml -o model.yaml --json",
-    )
-    arguments.add_bags(parser, "recordings in order of time")
-    arguments.add_robot(parser, "the one that the model or the bags name")
-    text = "model to start from (default: the generic model of the arm)"
-    arguments.add_path(parser, "--model", "MODEL.yaml", text)
-    text = "model file to write; an existing one is kept beside it"
-    arguments.add_output(parser, "MODEL.yaml", text)
-    arguments.add_path(
-        parser,
+@command(
+    "learn",
+    "learn an arm's model from recordings of its ordinary work",
+    "Go through recordings as the estimator would live: fit the model again as data accumulate, "
+    "and take it over only where it predicts the following minutes better. Writes the last model, "
+    "and prints the history of attempts and the changes of the arm.",
+    "ur_energy learn monday tuesday --robot ur5e -o model.yaml\n"
+    "ur_energy learn wednesday --robot ur5e --model model.yaml -o model.yaml --json",
+    (arguments.add_bags, "recordings in order of time"),
+    (arguments.add_robot, "the one that the model or the bags name"),
+    (
+        arguments.add_path,
+        "--model",
+        "MODEL.yaml",
+        "model to start from (default: the generic model of the arm)",
+    ),
+    (arguments.add_output, "MODEL.yaml", "model file to write; an existing one is kept beside it"),
+    (
+        arguments.add_path,
         "--figure",
         "FILE",
         "picture of errors, intervals and versions over time, PNG or SVG (default: beside the "
         "output)",
-    )
-    arguments.add_json(parser)
-
-
+    ),
+    arguments.add_json,
+)
 def learn(options: argparse.Namespace) -> None:
     """Learn, save and print."""
     from ur_energy_model.energy.telemetry_checks import check_joints
@@ -75,21 +71,17 @@ def learn(options: argparse.Namespace) -> None:
         history = learning.learn(learner, options.bags, progress=report)
     save_learned(learner.model, options.output)
     if history.attempts:
-        _draw_history(history, learner, figure)
+        from ur_energy_model.report.figures import save_chart
+        from ur_energy_model.report.model_charts import learning_chart
+
+        chart = learning_chart(history.attempts, robot.joint_names)
+        save_chart(chart, figure.parent, formats=(figure.suffix.lstrip("."),), name=figure.stem)
     if options.json:
         print_json({"history": history.attempts, "events": history.changes})
     else:
         _print_history(history, learner)
         drawn = f", picture to {figure}" if history.attempts else ""
         note(f"model written to {options.output}{drawn}")
-
-
-def _draw_history(history: LearningHistory, learner: Learner, path: Path) -> None:
-    from ur_energy_model.report.figures import save_chart
-    from ur_energy_model.report.model_charts import learning_chart
-
-    chart = learning_chart(history.attempts, learner.robot.joint_names)
-    save_chart(chart, path.parent, formats=(path.suffix.lstrip("."),), name=path.stem)
 
 
 def _print_history(history: LearningHistory, learner: Learner) -> None:
@@ -120,34 +112,42 @@ def _print_history(history: LearningHistory, learner: Learner) -> None:
 # `ur_energy payload`: the payload that an arm carries, from its motor currents.
 
 
-def add_payload(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy payload`."""
-    parser = arguments.add_command(
-        subparsers,
-        "payload",
-        payload,
-        summary="identify the payload from motor currents",
-        description="Identify the mass and the centre of mass (flange frame, m) of the payload in "
-        "a bag from the motor currents, independent of the controller's payload setting. With a "
-        "known payload, calibrate the drives instead, preferably together with a recording of the "
-        "empty arm; the calibrated model then identifies other payloads more accurately.",
-        examples="ur_energy payload model.yaml loaded_motion\n"
-        "ur_energy payload model.yaml loaded_motion --empty empty_motion\n"
-        "ur_energy payload model.yaml loaded_motion --known-payload 2.805 \\\n"
-        "    --empty empty_motion -o calibrated.yaml",
-    )
-    arguments.add_model(parser)
-    arguments.add_bag(parser, "recording with the payload")
-    text = "actual mass, to calibrate with"
-    arguments.add_number(parser, "--known-payload", None, "KG", text, (-1000, 1000))
-    text = "recording of the same arm with an empty flange; the payload is the difference"
-    arguments.add_path(parser, "--empty", "BAG", text)
-    text = "calibrated model to write (needs --known-payload)"
-    arguments.add_path(parser, "-o --output", "MODEL.yaml", text)
-    arguments.add_robot(parser, "the one named in the model")
-    arguments.add_json(parser)
-
-
+@command(
+    "payload",
+    "identify the payload from motor currents",
+    "Identify the mass and the centre of mass (flange frame, m) of the payload in a bag from the "
+    "motor currents, independent of the controller's payload setting. With a known payload, "
+    "calibrate the drives instead, preferably together with a recording of the empty arm; the "
+    "calibrated model then identifies other payloads more accurately.",
+    "ur_energy payload model.yaml loaded_motion\n"
+    "ur_energy payload model.yaml loaded_motion --empty empty_motion\n"
+    "ur_energy payload model.yaml loaded_motion --known-payload 2.805 \\\n"
+    "    --empty empty_motion -o calibrated.yaml",
+    arguments.add_model,
+    (arguments.add_bag, "recording with the payload"),
+    (
+        arguments.add_number,
+        "--known-payload",
+        None,
+        "KG",
+        "actual mass, to calibrate with",
+        (-1000, 1000),
+    ),
+    (
+        arguments.add_path,
+        "--empty",
+        "BAG",
+        "recording of the same arm with an empty flange; the payload is the difference",
+    ),
+    (
+        arguments.add_path,
+        "-o --output",
+        "MODEL.yaml",
+        "calibrated model to write (needs --known-payload)",
+    ),
+    (arguments.add_robot, "the one named in the model"),
+    arguments.add_json,
+)
 def payload(options: argparse.Namespace) -> None:
     """Identify the payload and print it."""
     from ur_energy_model.identification.payload import identify_payload, with_torque_constants
@@ -237,43 +237,50 @@ def _print_payload(found: PayloadEstimate, constants: list[dict[str, Any]] | Non
 # `ur_energy base-parameters`: rank, regrouping and values of an arm's base parameters.
 
 
-def add_base_parameters(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy base-parameters`."""
-    parser = arguments.add_command(
-        subparsers,
-        "base-parameters",
-        base_parameters,
-        summary="identify an arm's base parameters",
-        description="Identify the base parameters of an arm: rank, regrouping, weighted least "
-        "squares with standard deviations, and the nearest physically consistent parameters. "
-        "Torque is measured current times torque constant and gear ratio; --from target_moment "
-        "uses the controller's torque instead (without friction), --from measured_torque the joint "
-        "torque that an arm measures itself (actual_current_as_torque), for arms without known "
-        "torque constants. Units: kg, m, N m; friction on the joint side.",
-        examples="ur_energy base-parameters excitation --robot ur5e --validate other_motion",
-    )
-    arguments.add_bags(parser, "recordings to fit, all together")
-    arguments.add_robot(parser, "the one that the bags name")
-    arguments.add_validate(parser)
-    parser.add_argument(
+@command(
+    "base-parameters",
+    "identify an arm's base parameters",
+    "Identify the base parameters of an arm: rank, regrouping, weighted least squares with "
+    "standard deviations, and the nearest physically consistent parameters. Torque is measured "
+    "current times torque constant and gear ratio; --from target_moment uses the controller's "
+    "torque instead (without friction), --from measured_torque the joint torque that an arm "
+    "measures itself (actual_current_as_torque), for arms without known torque constants. Units: "
+    "kg, m, N m; friction on the joint side.",
+    "ur_energy base-parameters excitation --robot ur5e --validate other_motion",
+    (arguments.add_bags, "recordings to fit, all together"),
+    (arguments.add_robot, "the one that the bags name"),
+    arguments.add_validate,
+    option(
         "--from",
         dest="torque",
         choices=("current", "target_moment", "measured_torque"),
         default="current",
         help="source of the torque (default: %(default)s)",
-    )
-    text = "use the torque constants of this model (default: those of the robot file)"
-    arguments.add_path(parser, "--model", "MODEL.yaml", text)
-    arguments.add_json(parser)
-
-
+    ),
+    (
+        arguments.add_path,
+        "--model",
+        "MODEL.yaml",
+        "use the torque constants of this model (default: those of the robot file)",
+    ),
+    arguments.add_json,
+)
 def base_parameters(options: argparse.Namespace) -> None:
     """Identify and print."""
+    import numpy as np
+
     from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
+    from ur_energy_model.model.model_file import load_model
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot or arguments.recorded_robot(options.bags))
-    constants = None if options.model is None else _torque_constants(options.model, robot)
+    constants = None
+    if options.model is not None:
+        model = load_model(options.model)
+        if model.robot_name != robot.name:
+            problem = f"is a model of a {model.robot_name}"
+            raise WrongRobotError(options.model, problem, f"use a model of a {robot.name}")
+        constants = np.array([joint.torque_constant for joint in model.joints])
     with progress("identifying base parameters") as report:
         result = identify_base_parameters(
             options.bags,
@@ -288,19 +295,6 @@ def base_parameters(options: argparse.Namespace) -> None:
         print_json(_base_parameters_json(result))
     else:
         _print_base_parameters(result, robot)
-
-
-def _torque_constants(path: Path, robot: RobotDescription) -> Array:
-    """Torque constants of a model of this robot [n], N m/A, motor side."""
-    import numpy as np
-
-    from ur_energy_model.model.model_file import load_model
-
-    model = load_model(path)
-    if model.robot_name != robot.name:
-        problem = f"is a model of a {model.robot_name}"
-        raise WrongRobotError(path, problem, f"use a model of a {robot.name}")
-    return np.array([joint.torque_constant for joint in model.joints])
 
 
 def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -> None:

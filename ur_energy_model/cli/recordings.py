@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli import arguments
+from ur_energy_model.cli.arguments import command, option
 from ur_energy_model.cli.output import (
     note,
     on_stop_signal,
@@ -19,6 +20,7 @@ from ur_energy_model.cli.output import (
     print_table,
     progress,
 )
+from ur_energy_model.options import number
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.quality import Quality
@@ -30,51 +32,55 @@ GRACE_SECONDS = 2.0
 """Time without samples after which a recording whose duration is over ends."""
 WATCH_SECONDS = 0.2
 """Period of the progress display."""
-_positive = arguments.number(float, 1e-3, 1e9)
+_positive = number(float, 1e-3, 1e9)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise argparse.ArgumentTypeError("needs at least one field name")
+    return names
+
 
 # `ur_energy record`: a robot's telemetry into a bag, without losing a sample.
 
 
-def add_record(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy record`."""
-    parser = arguments.add_command(
-        subparsers,
-        "record",
-        record,
-        summary="record a robot's telemetry into a bag",
-        description="Record the telemetry of a robot (RTDE, port 30004) into a rosbag2 directory "
-        "without losing a sample. Connection losses are bridged and recorded as gaps.",
-        examples="ur_energy record --host 192.168.0.10 --duration 60 -o monday",
-        notes="Ctrl-C finishes the bag. The robot is only read, never commanded. Exit code 3: less "
-        "is in the bag than was asked for, because the robot was away at the end, the disk was "
-        "full, or files of the bag were deleted or changed; what is missing is counted as lost.",
-    )
-    arguments.add_controller(parser)
-    arguments.add_robot(parser, "the one that the controller names")
-    arguments.add_output(parser, "BAG", "directory to create")
-    parser.add_argument(
+@command(
+    "record",
+    "record a robot's telemetry into a bag",
+    "Record the telemetry of a robot (RTDE, port 30004) into a rosbag2 directory without losing a "
+    "sample. Connection losses are bridged and recorded as gaps.",
+    "ur_energy record --host 192.168.0.10 --duration 60 -o monday",
+    (arguments.add_controller, True),
+    (arguments.add_robot, "the one that the controller names"),
+    (arguments.add_output, "BAG", "directory to create"),
+    option(
         "--fields",
         type=_names,
         metavar="NAME,...",
         help="RTDE fields to record (default: all that energy models need)",
-    )
-    for flag, metavar, text in (
-        ("--duration", "S", "stop after S seconds (default: on Ctrl-C)"),
-        ("--rate", "HZ", "samples per second (default: every cycle of the controller)"),
-        ("--split-minutes", "M", "start a new file every M minutes"),
-        ("--split-mb", "M", "start a new file every M megabytes"),
-    ):
-        parser.add_argument(flag, type=_positive, metavar=metavar, help=text)
-    parser.add_argument(
+    ),
+    *(
+        option(flag, type=_positive, metavar=metavar, help=text)
+        for flag, metavar, text in (
+            ("--duration", "S", "stop after S seconds (default: on Ctrl-C)"),
+            ("--rate", "HZ", "samples per second (default: every cycle of the controller)"),
+            ("--split-minutes", "M", "start a new file every M minutes"),
+            ("--split-mb", "M", "start a new file every M megabytes"),
+        )
+    ),
+    option(
         "--wait",
         type=_positive,
         default=0.0,
         metavar="S",
         help="retry the connection for up to S seconds (default: try once)",
-    )
-    arguments.add_json(parser)
-
-
+    ),
+    arguments.add_json,
+    notes="Ctrl-C finishes the bag. The robot is only read, never commanded. Exit code 3: less "
+    "is in the bag than was asked for, because the robot was away at the end, the disk was "
+    "full, or files of the bag were deleted or changed; what is missing is counted as lost.",
+)
 def record(options: argparse.Namespace) -> None:
     """Record."""
     from ur_energy_model.errors import IncompleteRecordingError, InputError, RecordingError
@@ -194,50 +200,7 @@ def _watch(
     return None
 
 
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names:
-        raise argparse.ArgumentTypeError("needs at least one field name")
-    return names
-
-
 # `ur_energy import`: CSV recordings into a bag.
-
-
-def add_import(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy import`."""
-    parser = arguments.add_command(
-        subparsers,
-        "import",
-        import_csv,
-        summary="turn CSV recordings into a bag",
-        description="Turn CSV recordings of RTDE data into a bag. Values are separated by commas, "
-        "semicolons, tabs or blanks; files may be gzipped. Columns have RTDE field names "
-        "(actual_q_0 ...), as written by ur_rtde's recorder and Universal Robots' Python client; "
-        "a unit in brackets may follow. Files without a header line need --columns or --layout. "
-        "Rows that cannot be samples of this arm are reported and left out; a file with more than "
-        "1 % of them is refused. See docs/recording.md.",
-        examples="ur_energy import pick_place.csv.gz --robot ur5e -o pick_place\n"
-        "ur_energy import log.txt --robot ur5e -o log \\\n"
-        "    --columns timestamp,actual_q,actual_qd,-",
-        notes=_layouts,
-    )
-    parser.add_argument(
-        "csv", nargs="+", type=Path, metavar="CSV", help="recordings, in order of time"
-    )
-    arguments.add_robot(parser, "none: CSV files do not name the arm")
-    arguments.add_output(parser, "BAG", "directory to create")
-    arguments.add_text(
-        parser,
-        "--columns",
-        "NAMES",
-        "column names, separated by commas, for files without a header line: actual_q or "
-        "actual_q[6] names six columns, '-' skips one and '-[3]' three",
-    )
-    text = "column order of a known kind of file (listed below)"
-    arguments.add_text(parser, "--layout", "LAYOUT", text)
-    arguments.add_flag(parser, "--overwrite", "replace an existing bag")
-    arguments.add_json(parser)
 
 
 def _layouts() -> str:
@@ -247,6 +210,38 @@ def _layouts() -> str:
     return arguments.definition_list("layouts", sources)
 
 
+@command(
+    "import",
+    "turn CSV recordings into a bag",
+    "Turn CSV recordings of RTDE data into a bag. Values are separated by commas, semicolons, tabs "
+    "or blanks; files may be gzipped. Columns have RTDE field names (actual_q_0 ...), as written "
+    "by ur_rtde's recorder and Universal Robots' Python client; a unit in brackets may follow. "
+    "Files without a header line need --columns or --layout. Rows that cannot be samples of this "
+    "arm are reported and left out; a file with more than 1 % of them is refused. See "
+    "docs/recording.md.",
+    "ur_energy import pick_place.csv.gz --robot ur5e -o pick_place\n"
+    "ur_energy import log.txt --robot ur5e -o log \\\n"
+    "    --columns timestamp,actual_q,actual_qd,-",
+    option("csv", nargs="+", type=Path, metavar="CSV", help="recordings, in order of time"),
+    (arguments.add_robot, "none: CSV files do not name the arm"),
+    (arguments.add_output, "BAG", "directory to create"),
+    (
+        arguments.add_text,
+        "--columns",
+        "NAMES",
+        "column names, separated by commas, for files without a header line: actual_q or "
+        "actual_q[6] names six columns, '-' skips one and '-[3]' three",
+    ),
+    (
+        arguments.add_text,
+        "--layout",
+        "LAYOUT",
+        "column order of a known kind of file (listed below)",
+    ),
+    (arguments.add_flag, "--overwrite", "replace an existing bag"),
+    arguments.add_json,
+    notes=lambda: _layouts(),
+)
 def import_csv(options: argparse.Namespace) -> None:
     """Import CSV recordings."""
     from ur_energy_model.energy.telemetry_checks import rated_limits
@@ -295,21 +290,15 @@ def import_csv(options: argparse.Namespace) -> None:
 # `ur_energy recover` and `ur_energy inspect`.
 
 
-def add_recover(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy recover`."""
-    parser = arguments.add_command(
-        subparsers,
-        "recover",
-        recover,
-        summary="repair an interrupted or damaged bag",
-        description="Rebuild the index and metadata.yaml of a bag that is damaged or whose "
-        "recording was killed. Everything intact is kept; what is lost is reported.",
-        examples="ur_energy recover night_shift",
-    )
-    arguments.add_bag(parser, "recording to repair in place")
-    arguments.add_json(parser)
-
-
+@command(
+    "recover",
+    "repair an interrupted or damaged bag",
+    "Rebuild the index and metadata.yaml of a bag that is damaged or whose recording was killed. "
+    "Everything intact is kept; what is lost is reported.",
+    "ur_energy recover night_shift",
+    (arguments.add_bag, "recording to repair in place"),
+    arguments.add_json,
+)
 def recover(options: argparse.Namespace) -> None:
     """Repair a bag in place."""
     from ur_energy_model.telemetry.bag.recovery import recover_bag
@@ -325,23 +314,17 @@ def recover(options: argparse.Namespace) -> None:
         note(f"{options.bag}: {result.samples} samples in {result.files} files are readable")
 
 
-def add_inspect(subparsers: arguments.Subparsers) -> None:
-    """Add `ur_energy inspect`."""
-    parser = arguments.add_command(
-        subparsers,
-        "inspect",
-        inspect,
-        summary="assess the quality of a recording",
-        description="Assess a recording: rate, gaps, excitation, speed and torque of each joint, "
-        "condition number, frozen or clipped channels, freedrive, temperatures, simulated data. "
-        "The exit code is 0 even if the verdict is bad; identify refuses such a bag.",
-        examples="ur_energy inspect night_shift",
-    )
-    arguments.add_bag(parser)
-    arguments.add_robot(parser, "the one named in the bag; needed for the condition number")
-    arguments.add_json(parser)
-
-
+@command(
+    "inspect",
+    "assess the quality of a recording",
+    "Assess a recording: rate, gaps, excitation, speed and torque of each joint, condition number, "
+    "frozen or clipped channels, freedrive, temperatures, simulated data. The exit code is 0 even "
+    "if the verdict is bad; identify refuses such a bag.",
+    "ur_energy inspect night_shift",
+    arguments.add_bag,
+    (arguments.add_robot, "the one named in the bag; needed for the condition number"),
+    arguments.add_json,
+)
 def inspect(options: argparse.Namespace) -> None:
     """Assess a recording and print what it is suited for."""
     from ur_energy_model.identification.verdict import assess
