@@ -111,17 +111,11 @@ class HostClock:
 
 def _wall_minus_monotonic() -> int:
     """Offset between the clocks [ns]; the process may be interrupted between two readings."""
-    best: tuple[int, int] | None = None
-    for _ in range(_ATTEMPTS):
-        before = time.monotonic_ns()
-        wall = time.time_ns()
-        width = time.monotonic_ns() - before
-        if best is None or width < best[0]:
-            best = (width, wall - before - width // 2)
-        if width < READING_NS:
-            break
-    assert best is not None
-    return best[1]
+    readings: list[tuple[int, int]] = []
+    while len(readings) < _ATTEMPTS and not (readings and readings[-1][0] < READING_NS):
+        before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        readings.append((after - before, wall - (before + after) // 2))
+    return min(readings)[1]
 
 
 HOST_CLOCK = HostClock()

@@ -12,17 +12,9 @@ from typing import Literal
 
 Version = tuple[int, ...]
 ValueKind = Literal[
-    "BOOL",
-    "UINT8",
-    "UINT32",
-    "UINT64",
-    "INT32",
-    "DOUBLE",
-    "VECTOR3D",
-    "VECTOR6D",
-    "VECTOR6INT32",
-    "VECTOR6UINT32",
-]
+    "BOOL", "UINT8", "UINT32", "UINT64", "INT32", "DOUBLE",
+    "VECTOR3D", "VECTOR6D", "VECTOR6INT32", "VECTOR6UINT32",
+]  # fmt: skip
 
 WIDTH: dict[ValueKind, int] = {
     "BOOL": 1, "UINT8": 1, "UINT32": 1, "UINT64": 1, "INT32": 1, "DOUBLE": 1,
@@ -74,22 +66,21 @@ def _since_5_23(field: Field) -> Field:
 
 def _registers(way: str) -> tuple[Field, ...]:
     """General-purpose registers, "output" (written by the robot's program) or "input"."""
-    first, upper = ((3, 0, 0) if way == "output" else (3, 4, 0)), (3, 9, 0)
-    early, late = ((5, 0, 0), first), ((5, 3, 0), upper)
-    kinds: tuple[tuple[str, ValueKind], ...] = (("int", "INT32"), ("double", "DOUBLE"))
-    rows: list[tuple[str, ValueKind, str, tuple[Version, Version]]] = [
-        ("bit_registers0_to_31", "UINT32", "bit registers 0 to 31", early),
-        ("bit_registers32_to_63", "UINT32", "bit registers 32 to 63", early),
-        *((f"bit_register_{i}", "BOOL", f"bit register {i}", late) for i in range(64, 128)),
-    ]
-    for name, kind in kinds:
-        for i in range(48):
-            since = early if i < 24 else late
-            rows.append((f"{name}_register_{i}", kind, f"{name} register {i}", since))
-    return tuple(
-        Field(f"{way}_{name}", kind, "", f"{way} {text}", since=since, since_cb3=since_cb3)
-        for name, kind, text, (since, since_cb3) in rows
-    )
+    first: Version = (3, 0, 0) if way == "output" else (3, 4, 0)
+
+    def register(name: str, kind: ValueKind, text: str, *, late: bool) -> Field:
+        since, since_cb3 = ((5, 3, 0), (3, 9, 0)) if late else ((5, 0, 0), first)
+        return Field(f"{way}_{name}", kind, "", f"{way} {text}", since=since, since_cb3=since_cb3)
+
+    numbers: tuple[tuple[str, ValueKind], ...] = (("int", "INT32"), ("double", "DOUBLE"))
+    return (
+        register("bit_registers0_to_31", "UINT32", "bit registers 0 to 31", late=False),
+        register("bit_registers32_to_63", "UINT32", "bit registers 32 to 63", late=False),
+        *(register(f"bit_register_{i}", "BOOL", f"bit register {i}", late=True)
+          for i in range(64, 128)),
+        *(register(f"{name}_register_{i}", kind, f"{name} register {i}", late=i >= 24)
+          for name, kind in numbers for i in range(48)),
+    )  # fmt: skip
 
 
 _TABLE: tuple[Field, ...] = (
@@ -173,21 +164,15 @@ FIELDS: dict[str, Field] = {field.name: field for field in _TABLE}
 """All known output fields by RTDE name, in a fixed order."""
 
 INPUTS: dict[str, ValueKind] = {
-    "speed_slider_mask": "UINT32",
-    "speed_slider_fraction": "DOUBLE",
-    "standard_digital_output_mask": "UINT8",
-    "standard_digital_output": "UINT8",
-    "configurable_digital_output_mask": "UINT8",
-    "configurable_digital_output": "UINT8",
-    "tool_digital_output_mask": "UINT8",
-    "tool_digital_output": "UINT8",
-    "standard_analog_output_mask": "UINT8",
-    "standard_analog_output_type": "UINT8",
-    "standard_analog_output_0": "DOUBLE",
-    "standard_analog_output_1": "DOUBLE",
+    "speed_slider_mask": "UINT32", "speed_slider_fraction": "DOUBLE",
+    "standard_digital_output_mask": "UINT8", "standard_digital_output": "UINT8",
+    "configurable_digital_output_mask": "UINT8", "configurable_digital_output": "UINT8",
+    "tool_digital_output_mask": "UINT8", "tool_digital_output": "UINT8",
+    "standard_analog_output_mask": "UINT8", "standard_analog_output_type": "UINT8",
+    "standard_analog_output_0": "DOUBLE", "standard_analog_output_1": "DOUBLE",
     "external_force_torque": "VECTOR6D",
     **{name: field.kind for name, field in FIELDS.items() if name.startswith("input_")},
-}
+}  # fmt: skip
 """RTDE type of each input field by name."""
 
 ENERGY_FIELDS: tuple[str, ...] = (

@@ -351,19 +351,14 @@ def concatenate(parts: Sequence[Telemetry], *, cause: str | None = None) -> Tele
         for part, offset in zip(parts, offsets, strict=False)
         for gap in part.gaps
     ]
-    known = {gap.index for gap in gaps}
-    rate = first.info.rate
-    joints = {int(offset) for offset in offsets[1:-1]}
-    for gap in find_gaps(time, None if rate is None else 1.0 / rate):
-        if gap.index in joints and gap.index not in known:
-            gaps.append(gap if cause is None else replace(gap, cause=cause))
-            known.add(gap.index)
-    if cause is not None:
-        gaps.extend(
-            Gap(index, float(time[index - 1]), float(time[index]), 0, cause)
-            for index in joints
-            if index not in known and 0 < index < len(time)
-        )
+    rate, known = first.info.rate, {gap.index for gap in gaps}
+    jumps = {gap.index: gap for gap in find_gaps(time, None if rate is None else 1.0 / rate)}
+    for index in {int(offset) for offset in offsets[1:-1]} - known:
+        if cause is None and index in jumps:
+            gaps.append(jumps[index])
+        elif cause is not None and 0 < index < len(time):
+            edges = float(time[index - 1]), float(time[index])
+            gaps.append(replace(jumps.get(index, Gap(index, *edges, 0)), cause=cause))
     stamps = [part.stamp for part in parts if part.stamp is not None]
     return Telemetry(
         time=time,
