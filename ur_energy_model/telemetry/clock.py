@@ -128,7 +128,8 @@ HOST_CLOCK = HostClock()
 
 _FEW = 3
 _SHARE, _SHARE_OF_FEW, _MANY = 1e-3, 0.1, 20_000
-"""Largest share of samples at which the clock goes back; before this many samples, and after."""
+"""Largest share of samples at which the clock goes back: of all, of the first ones, and how many
+these are."""
 _SHORTEST_STEP = 1e-5
 """Shortest mean step of a controller's clock [s]."""
 _LONGEST_STEP = 60.0
@@ -156,11 +157,7 @@ class ClockCheck:
         self._last: float | None = None
 
     def update(self, time: Array) -> None:
-        """Take the next times [n], s.
-
-        Raises:
-            RecordingError: so many times go back or are impossible that it is no recording.
-        """
+        """Take the next times [n], s; raises RecordingError where too many go back."""
         use = possible_times(time)
         followed = time[use] if self._last is None else np.append(self._last, time[use])
         steps = np.diff(followed)
@@ -177,11 +174,7 @@ class ClockCheck:
             raise self._refusal("the time advances by less than 10 us a sample")
 
     def finish(self) -> None:
-        """At the end of the recording.
-
-        Raises:
-            RecordingError: times go back too often, stand still, or are impossible.
-        """
+        """End: raises RecordingError for times that go back, stand still, or are impossible."""
         self._check_order(_SHARE)
         if self._impossible > max(1.0, IMPOSSIBLE_SHARE * self._samples):
             raise self._refusal(

@@ -186,12 +186,7 @@ class SampleQueue:
             self._changed.notify()
 
     def get(self, timeout: float, *, commands_only: bool = False) -> Item | None:
-        """Remove and return the next item, None if none comes in time.
-
-        Args:
-            timeout: longest time to wait [s].
-            commands_only: return the next item only if it is a command.
-        """
+        """Remove and return the next item (or only a command), None if none comes in time [s]."""
         with self._changed:
             if not self._ready(commands_only):
                 self._changed.wait(timeout)
@@ -392,11 +387,7 @@ class WritingThread:
         )
 
     def open(self, path: Path, info: RecordingInfo, fields: tuple[str, ...]) -> None:
-        """Begin a bag.
-
-        Raises:
-            RecordingError: the path exists, or the disk fails.
-        """
+        """Begin a bag; raises RecordingError if the path exists, or the disk fails."""
         options = self._options
         info = replace(info, namespace=options.namespace, tf_prefix=options.tf_prefix)
         in_budget = options.retention is not None
@@ -421,11 +412,7 @@ class WritingThread:
         self.bag = bag
 
     def split(self) -> None:
-        """Continue in the next file.
-
-        Raises:
-            RecordingError: nothing is being recorded, or the disk fails.
-        """
+        """Continue in the next file; raises RecordingError without a bag, or if the disk fails."""
         if self.bag is None:
             raise RecordingError("split", "nothing is being recorded", "start recording first")
         try:
@@ -451,8 +438,7 @@ class WritingThread:
             error: why the bag ends early.
             outage: in which it ends.
 
-        Returns:
-            Why the bag could not be closed, None if it was.
+        Returns why the bag could not be closed, None if it was.
         """
         bag, problem = self.bag, None
         if bag is None:

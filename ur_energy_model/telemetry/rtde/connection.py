@@ -58,12 +58,8 @@ class Subscription(NamedTuple):
 class RtdeConnection:
     """A connected socket that speaks RTDE.
 
-    Args:
-        host: address of the controller.
-        port: of its RTDE server.
-
-    Raises:
-        ControllerError: no connection.
+    Every method raises ControllerError where there is no connection, it is lost, or the controller
+    refuses or gives no reply in time; ProtocolError, one of these, for what is not RTDE.
     """
 
     def __init__(self, host: str, port: int = PORT) -> None:
@@ -111,10 +107,6 @@ class RtdeConnection:
         Args:
             fields: RTDE names to ask for, of the table; those the controller lacks are left out.
             rate: to ask for [Hz]; None for every cycle of the controller.
-
-        Raises:
-            ControllerError: refused, or no reply in time.
-            ProtocolError: a reply that is not RTDE.
         """
         for offered in (2, 1):
             self._protocol_version = offered
@@ -155,14 +147,7 @@ class RtdeConnection:
         return Subscription(self._recipe, missing, sent, version)
 
     def start(self, batch: int = 1) -> None:
-        """Start the data.
-
-        Args:
-            batch: number of packets that `receive` waits for; fewer are returned after the timeout.
-
-        Raises:
-            ControllerError: refused, or no reply in time.
-        """
+        """Start the data; `receive` waits for a batch of packets, or less after its timeout."""
         assert self._recipe is not None, "subscribe before starting"
         low_water = min(batch * self._recipe.frame_size, RECEIVE_SIZE // 2)
         if not decode_flag(self._ask(PacketType.START, b""), self.host):
@@ -171,18 +156,7 @@ class RtdeConnection:
         self._socket.setblocking(False)
 
     def receive(self, timeout: float) -> Records | None:
-        """All packets that have arrived, at least one; waits for a batch.
-
-        Args:
-            timeout: longest time to wait [s].
-
-        Returns:
-            Records [n] of the recipe, None if none came in time.
-
-        Raises:
-            ControllerError: the connection is lost.
-            ProtocolError: the controller sent something that is not RTDE.
-        """
+        """Records [n >= 1] of the packets that have arrived, None if none came in time [s]."""
         if self._fault is not None:
             raise self._fault
         records = self._take_records()

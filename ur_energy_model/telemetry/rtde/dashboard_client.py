@@ -79,11 +79,9 @@ class ControllerIdentity:
 
 
 def description_name(model: str, version: Sequence[int]) -> str:
-    """Name of the robot description of an arm, such as "ur5e".
+    """Name of the robot description of a model that the dashboard server names: "ur5e" for "UR5".
 
-    Args:
-        model: as the dashboard server names it, such as "UR5"; UR5 and UR5e have the same.
-        version: of the controller's software; from 5 on it drives no CB3 arms.
+    UR5 and UR5e have the same name there; software from version 5 on drives no CB3 arms.
     """
     name = model.lower()
     return name if version[0] < 5 or name in NO_E_SERIES else f"{name}e"
@@ -113,12 +111,7 @@ def program_name(answer: str | None) -> str | None:
 class LoadedProgram:
     """Name of the program that is loaded, asked for in a thread where it may have changed.
 
-    Args:
-        host: address of the controller.
-        port: of its dashboard server.
-
-    Attributes:
-        name: at the last answer; None while it is unknown.
+    `name` is that of the last answer; None while it is unknown.
     """
 
     def __init__(self, host: str, port: int = PORT) -> None:

@@ -66,13 +66,13 @@ class PacketStream:
     ) -> Telemetry | None:
         """Telemetry of the next packages; None if all of them are duplicates.
 
+        Packages before one with an impossible timestamp are returned; `fault` has the rest.
+
         Args:
             recipe: of the packages.
             records: [n >= 1].
             arrival: host time at which they were read [ns since the epoch].
             info: provenance; its rate defines what a gap is.
-
-        Packages before one with an impossible timestamp are returned; `fault` has the rest.
 
         Raises:
             ProtocolError: the first timestamp is impossible.
@@ -193,14 +193,9 @@ class ClockMap:
         return (arrival - self._map(at)) * 1e-9 if self._started else 0.0
 
     def stamp(self, times: Array, arrival: int) -> NDArray[np.int64]:
-        """Stamps of a batch.
+        """Increasing stamps [n], ns since the epoch, of controller timestamps [n >= 1], s.
 
-        Args:
-            times: controller timestamps [n >= 1], s.
-            arrival: host time at which the batch was read [ns since the epoch].
-
-        Returns:
-            [n], ns since the epoch, increasing.
+        `arrival` is the host time at which the batch was read [ns since the epoch].
         """
         back = np.flatnonzero(times[1:] < times[:-1])
         if len(back):
