@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.plant.energy_parts import NOTHING
-from ur_energy_model.plant.schema import arrow_schema
+from ur_energy_model.plant.schema import arrow_schema, arrow_table
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import SourceRecord
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array
 
 JOINTS = ("base", "shoulder", "elbow", "wrist_1", "wrist_2", "wrist_3")
 SHARES = np.array([0.25, 0.35, 0.2, 0.1, 0.06, 0.04, 0.0, 0.0])
@@ -107,37 +107,35 @@ def seconds_table(
     arm: Arm, start: datetime, count: int, source: str, random: np.random.Generator
 ) -> pa.Table:
     """Rows of one stretch of work."""
-    n = len(arm.joints)
-    at = np.arange(count)
+    n, at = len(arm.joints), np.arange(count)
     moving = at % arm.cycle < 2 * arm.cycle // 3
     spread = 1 + 0.05 * random.standard_normal(count)
     joint = (
         np.where(moving, arm.motion_power * spread, 8.0)[:, None] * SHARES[:n] / SHARES[:n].sum()
     )
     standby = STANDBY + 0.2 * random.standard_normal(count)
-    driver = np.full(count, DRIVER)
     regeneration = np.where(at % arm.cycle == 3, 2.5, -0.5 * (at % arm.cycle == 4))
-    total = joint.sum(axis=1) + standby + driver + regeneration
-    bus = total + 1.5 * random.standard_normal(count) if arm.bus else None
+    total = joint.sum(axis=1) + standby + DRIVER + regeneration
+    bus = total + 1.5 * random.standard_normal(count) if arm.bus else np.full(count, np.nan)
     columns = {
-        "second": pa.array(_times(start, at), pa.timestamp("us", tz="UTC")),
-        **_source(source, count),
+        "second": round(start.timestamp()) * 10**9 + at * 10**9,
+        **_keys(source),
         "accounted": np.ones(count),
         "unaccounted": np.zeros(count),
         "samples": np.full(count, 500),
         "total_energy": total,
         "total_std": 0.02 * total,
-        "bus_energy": pa.nulls(count, pa.float64()) if bus is None else bus,
+        "bus_energy": bus,
         "standby_energy": standby,
-        "driver_energy": driver,
-        "residual_energy": pa.nulls(count, pa.float64()) if bus is None else total - bus,
+        "driver_energy": np.full(count, DRIVER),
+        "residual_energy": total - bus,
         "peak_power": 1.4 * total,
-        "joints": _lists(np.tile(np.array(arm.joints, dtype=object), (count, 1)), pa.string()),
-        "joint_energy": _lists(joint),
-        "joint_mechanical_energy": _lists(0.6 * joint),
-        "joint_friction_energy": _lists(0.3 * joint),
-        "joint_copper_energy": _lists(0.1 * joint),
-        "joint_temperature": _lists(np.full((count, n), 31.5)),
+        "joints": arm.joints,
+        "joint_energy": joint,
+        "joint_mechanical_energy": 0.6 * joint,
+        "joint_friction_energy": 0.3 * joint,
+        "joint_copper_energy": 0.1 * joint,
+        "joint_temperature": np.full((count, n), 31.5),
         "speed_scaling": np.ones(count),
         "regeneration_energy": regeneration,
     }
@@ -145,67 +143,41 @@ def seconds_table(
         here = moving if state is ArmState.MOVING else ~moving & (state is ArmState.STANDSTILL)
         columns[f"{state.name.lower()}_time"] = here.astype(float)
         columns[f"{state.name.lower()}_energy"] = np.where(here, total, 0.0)
-    return _table("seconds", columns)
+    return arrow_table("seconds", columns)
 
 
 def cycles_table(arm: Arm, seconds: pa.Table, source: str) -> pa.Table:
     """Complete cycles of one stretch of work."""
     count = len(seconds) // arm.cycle
+    whole = seconds.slice(0, count * arm.cycle)
 
     def summed(name: str) -> Array:
-        values = seconds[name].to_numpy()[: count * arm.cycle]
-        return np.asarray(values.reshape(count, arm.cycle).sum(axis=1), dtype=float)
+        values = np.array(whole[name].to_pylist(), dtype=float)
+        return np.asarray(values.reshape(count, arm.cycle, *values.shape[1:]).sum(axis=1))
 
-    names = [arm.programs[k % len(arm.programs)] or None for k in range(count)]
-    total, motion = summed("total_energy"), summed("moving_energy")
-    n = len(arm.joints)
-    joint = np.array(seconds["joint_energy"].to_pylist()[: count * arm.cycle]).reshape(-1, n)
+    total, motion, moving = map(summed, ("total_energy", "moving_energy", "moving_time"))
+    parts = ("standby_energy", "driver_energy", "regeneration_energy", "bus_energy")
     columns = {
-        "start": seconds["second"].take(pa.array(np.arange(count) * arm.cycle)),
-        **_source(source, count),
+        "start": whole["second"].cast("int64").to_numpy()[:: arm.cycle] * 1000,
+        **_keys(source),
         "number": np.arange(1, count + 1),
-        "program": pa.array(names, pa.string()),
+        "program": [arm.programs[k % len(arm.programs)] or None for k in range(count)],
         "duration": np.full(count, float(arm.cycle)),
         "total_energy": total,
         "total_std": 0.02 * total,
-        "bus_energy": summed("bus_energy") if arm.bus else pa.nulls(count, pa.float64()),
         "energy_low": 0.96 * total,
         "energy_high": 1.04 * total,
         "peak_power": np.full(count, 250.0),
-        "motion_time": summed("moving_time"),
+        "motion_time": moving,
         "motion_energy": motion,
-        "idle_time": arm.cycle - summed("moving_time"),
+        "idle_time": arm.cycle - moving,
         "idle_energy": total - motion,
-        "joints": _lists(np.tile(np.array(arm.joints, dtype=object), (count, 1)), pa.string()),
-        "joint_energy": _lists(joint.reshape(count, arm.cycle, n).sum(axis=1)),
-        **{
-            name: summed(name)
-            for name in ("standby_energy", "driver_energy", "regeneration_energy")
-        },
+        "joints": arm.joints,
+        "joint_energy": summed("joint_energy").reshape(count, len(arm.joints)),
+        **{name: summed(name) for name in parts},
     }
-    return _table("cycles", columns)
+    return arrow_table("cycles", columns)
 
 
-def _times(start: datetime, at: Indices) -> Array:
-    return np.asarray(np.datetime64(start.replace(tzinfo=None), "us") + at.astype("timedelta64[s]"))
-
-
-def _source(source: str, count: int) -> dict[str, pa.Array]:
-    values = {"source": source, "robot": "ur5e", "model": "generic"}
-    return {name: pa.array([value] * count) for name, value in values.items()}
-
-
-def _lists(values: Array, kind: pa.DataType | None = None) -> pa.Array:
-    """One list per row of `values`."""
-    count, n = values.shape
-    flat = pa.array(values.reshape(-1), kind or pa.float64())
-    return pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * n, pa.int32()), flat)
-
-
-def _table(table: str, columns: dict[str, object]) -> pa.Table:
-    schema = arrow_schema(table)
-    arrays = [
-        pa.array(columns[name]) if isinstance(columns[name], np.ndarray) else columns[name]
-        for name in schema.names
-    ]
-    return pa.table(arrays, names=schema.names).cast(schema)
+def _keys(source: str) -> dict[str, str]:
+    return {"source": source, "robot": "ur5e", "model": "generic"}
