@@ -61,6 +61,18 @@ def feed(target: LiveEstimator, telemetry: Telemetry, size: int = 25) -> None:
         target.update(part)
 
 
+def lived(store: Path, *telemetry: Telemetry, trigger: str = "program") -> LiveEstimator:
+    """An estimator that has written the history of samples."""
+    history = live(store)
+    source = estimator(history, trigger)
+    for each in telemetry:
+        feed(source, each)
+    source.close()
+    history.close()
+    assert history.problem is None
+    return source
+
+
 @pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
 def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path, rate: float) -> None:
     """Of a bag, of the live writer and of the estimator: the same, with their program."""
@@ -71,14 +83,9 @@ def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path, r
     stamp = NOON + np.round(made.time * 1e9).astype(np.int64)
     info = replace(made.info, serial=SERIAL, program="palletize")
     telemetry = Telemetry(made.time, columns, info, stamp=stamp)
-    history = live(tmp_path / "live")
-    source = estimator(history, "auto")
-    feed(source, telemetry)
-    source.close()
-    history.close()
+    source = lived(tmp_path / "live", telemetry, trigger="auto")
     add(tmp_path / "bags", write_bag(tmp_path / "bag", telemetry))
     shown = list(source.cycles)
-    assert history.problem is None
     assert len(shown) == 5
     for store in ("live", "bags"):
         kept = rows(tmp_path / store, "cycles")
@@ -104,12 +111,7 @@ def until(condition: Callable[[], bool]) -> None:
 def test_it_equals_the_history_of_the_bag(tmp_path: Path, shift: float) -> None:
     session = Session(moving=6.0, still=5.0, shift=shift, cycle=2.0)
     bag = session.bag(tmp_path / "bag")
-    history = live(tmp_path / "live")
-    source = estimator(history)
-    feed(source, session.telemetry())
-    source.close()
-    history.close()
-    assert history.problem is None
+    lived(tmp_path / "live", session.telemetry())
     add(tmp_path / "bags", bag, cycle_trigger="program")
     for table in ("seconds", "cycles"):
         mine, its = rows(tmp_path / "live", table), rows(tmp_path / "bags", table)
@@ -168,32 +170,21 @@ def test_health_equals_that_of_the_bag_also_over_the_hour(tmp_path: Path) -> Non
         ]
 
 
-def test_the_bag_of_the_same_time_adds_nothing(tmp_path: Path) -> None:
+def test_time_of_a_bag_and_of_a_live_writer_counts_once(tmp_path: Path) -> None:
     store, session = tmp_path / "store", Session()
-    history = live(store)
-    source = estimator(history)
-    feed(source, session.telemetry())
-    source.close()
-    history.close()
-    before = total(store)
-    (record,) = add(store, session.bag(tmp_path / "bag")).records
+    lived(store, session.telemetry())
+    before, bag = total(store), session.bag(tmp_path / "bag")
+    (record,) = add(store, bag).records
     assert record.rows["seconds"] == 0
     assert record.left_out == pytest.approx(7.0, abs=0.01)
     later = Session(at=NOON + HOUR).bag(tmp_path / "later")
     assert add(store, later).records[0].left_out == 0.0
     assert total(store) == pytest.approx(2 * before)
 
-
-def test_time_that_a_bag_covers_is_not_written(tmp_path: Path) -> None:
-    store, session = tmp_path / "store", Session()
-    add(store, session.bag(tmp_path / "bag"))
-    before = total(store, "accounted")
-    history = live(store)
-    source = estimator(history)
-    feed(source, session.telemetry())
-    source.close()
-    history.close()
-    assert total(store, "accounted") == before
+    add(tmp_path / "other", bag)
+    accounted = total(tmp_path / "other", "accounted")
+    lived(tmp_path / "other", session.telemetry())
+    assert total(tmp_path / "other", "accounted") == accounted
 
 
 def test_another_arm_and_another_model_get_rows_of_their_own(tmp_path: Path) -> None:
@@ -213,12 +204,7 @@ def test_another_arm_and_another_model_get_rows_of_their_own(tmp_path: Path) -> 
 
 def test_files_of_a_live_writer_that_are_lost_copied_or_replaced_are_said(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    history = live(store)
-    source = estimator(history)
-    for hour in range(3):
-        feed(source, Session(at=NOON + hour * HOUR).telemetry())
-    source.close()
-    history.close()
+    lived(store, *(Session(at=NOON + hour * HOUR).telemetry() for hour in range(3)))
     assert HistoryStore(store).holdings().warnings == ()
     files = files_of(store)
     copy = files[0].with_name(f"{files[0].stem}0.parquet")
@@ -276,11 +262,6 @@ def test_a_store_that_hangs_does_not_hold_up_the_estimator(
 
 
 def test_without_host_time_samples_are_taken_as_of_now(tmp_path: Path) -> None:
-    store, now = tmp_path / "store", time.time()
-    history = live(store)
-    source = estimator(history)
-    feed(source, Session(at=None).telemetry())
-    source.close()
-    history.close()
-    first = rows(store)[0]["second"]
-    assert abs(first.timestamp() - now) < 60
+    now = time.time()
+    lived(tmp_path, Session(at=None).telemetry())
+    assert abs(rows(tmp_path)[0]["second"].timestamp() - now) < 60

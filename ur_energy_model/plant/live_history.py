@@ -11,10 +11,11 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
-import pyarrow
+import pyarrow as pa
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import Marks
@@ -42,7 +43,7 @@ MOST_PARTS = 6 * 3600
 """Parts that wait for the store before they are rows."""
 MOST_HEALTH = MOST_HOURS * 60
 """Tables of health, mostly of a minute each, that wait for the store."""
-Rows = tuple[pyarrow.Table, TimeRanges]
+Rows = tuple[pa.Table, TimeRanges]
 """Rows and the time that they cover."""
 
 
@@ -74,22 +75,22 @@ class LiveHours:
 
     Attributes:
         parts: of the seconds that were not collected yet.
+        lost: number of seconds that had to be given up.
     """
 
     def __init__(
         self, arm: str, keys: SourceKeys, channels: Channels, path: Path | None = None
     ) -> None:
-        self.parts = EnergyParts(channels)
+        self.parts, self.lost = EnergyParts(channels), 0
         self._arm, self._keys, self._channels, self._path = arm, keys, channels, path
         self._calculator: EnergyCalculator | None = None
         self._minutes: HealthRows | None = None
-        self._health: list[pyarrow.Table] = []
+        self._health: list[pa.Table] = []
         """Complete minutes that wait for the store."""
         self._cycles = CycleRows(channels)
         self._hours: dict[int, dict[str, _Written]] = {}
         self._fixed: list[PartTable] = []
         self._waiting: PartTable | None = None
-        self._lost = 0
 
     def is_for(self, arm: str, keys: SourceKeys, channels: Channels) -> bool:
         """Whether rows of this arm, model and these powers belong here."""
@@ -105,7 +106,7 @@ class LiveHours:
             calculator: that computed the powers.
         """
         if self._minutes is None or calculator is not self._calculator:
-            self._end_minutes()
+            self._collect_minutes(last=True)
             self._calculator, self._minutes = calculator, HealthRows(calculator)
         self.parts.update(table, cycles)
         self._minutes.update(table)
@@ -113,25 +114,20 @@ class LiveHours:
     def collect(self, *, last: bool = False) -> None:
         """Take the rows so far; these are not updated meanwhile.
 
-        Energies are final once the standby power of the session is known: what the meter adds or
-        deducts then concerns all parts that still wait. An hour does not wait for that: at its end
-        all its parts are taken as they are, and what follows is attributed to later ones.
+        An hour does not wait until its energies are final: at its end all its parts are taken as
+        they are, and what the meter adds or deducts later is attributed to later ones.
 
         Args:
             last: no more will follow.
         """
-        if last:
-            self._end_minutes()
-        elif self._minutes is not None:
-            self._keep(self._minutes.complete(self._keys))
+        self._collect_minutes(last=last)
         self._waiting = None
         if not self.parts.waiting:
             return
-        waiting = self.parts.so_far()
-        passed = int(waiting.begin[0]) // HOUR != int(waiting.begin[-1]) // HOUR
+        begin = self.parts.so_far().begin
+        passed = int(begin[0]) // HOUR != int(begin[-1]) // HOUR
         fixed = self.parts.take(anyway=passed or last)
-        if fixed is not None:
-            self._fixed.append(fixed)
+        self._fixed += [] if fixed is None else [fixed]
         rest = self.parts.so_far()
         if last:
             self._fixed.append(rest)
@@ -139,21 +135,16 @@ class LiveHours:
         elif rest.second[0] != rest.second[-1]:  # the second in progress alone can wait
             self._waiting = rest
         while sum(map(len, self._fixed)) > MOST_PARTS:
-            self._lost += len(self._fixed.pop(0))
+            self.lost += len(self._fixed.pop(0))
 
-    def _end_minutes(self) -> None:
+    def _collect_minutes(self, *, last: bool) -> None:
         if self._minutes is not None:
-            self._keep(self._minutes.rows(self._keys))
-        self._calculator = self._minutes = None
-
-    def _keep(self, rows: pyarrow.Table) -> None:
-        if rows.num_rows:
-            self._health = [*self._health, rows][-MOST_HEALTH:]
-
-    def take_lost(self) -> int:
-        """Number of seconds that had to be given up since the last call."""
-        lost, self._lost = self._lost, 0
-        return lost
+            complete = self._minutes.rows if last else self._minutes.complete
+            rows = complete(self._keys)
+            if len(rows):
+                self._health = [*self._health, rows][-MOST_HEALTH:]
+        if last:
+            self._calculator = self._minutes = None
 
     def write(self, store: HistoryStore, *, last: bool = False) -> None:
         """Write what was collected.
@@ -172,7 +163,8 @@ class LiveHours:
         for number in sorted(self._hours):
             tables, waiting = self._hours[number], None
             if self._waiting is not None and number == newest:
-                waiting = self._rows(self._waiting, self._others(store, self._waiting))
+                begin = int(self._waiting.begin[0])
+                waiting = self._rows(self._waiting, self._others(store, begin))
             ended = last or number != newest
             for table in ("cycles", "health"):
                 self._write(store, number, table, None, ended)
@@ -183,35 +175,37 @@ class LiveHours:
                 self._write(store, number, "seconds", waiting, ended)
             joints = tables["joint_seconds"]
             for rows, _ in tables["seconds"].final[len(joints.final) :]:
-                joints.final.append(self._joints(rows))
-            waiting = None if waiting is None else self._joints(waiting[0])
+                joints.final.append((joint_rows(with_arm(rows, self._arm)), NOTHING))
+            if waiting is not None:
+                waiting = joint_rows(with_arm(waiting[0], self._arm)), NOTHING
             self._write(store, number, "joint_seconds", waiting, ended)
             if ended:
                 del self._hours[number]
 
     def _fix(self, store: HistoryStore) -> None:
         """Make rows of the parts whose energies do not change any more."""
+
+        def hour(time: int) -> dict[str, _Written]:
+            names = ("cycles", "health", "seconds", "joint_seconds")
+            return self._hours.setdefault(time // HOUR, {name: _Written() for name in names})
+
         while self._fixed:
-            others = self._others(store, self._fixed[0])
+            others = self._others(store, int(self._fixed[0].begin[0]))
             for run in equal_runs(self._fixed[0].begin // HOUR):
                 parts = self._fixed[0].cut(run)
-                hour = self._hour(int(parts.begin[0]) // HOUR)
-                hour["seconds"].final.append(self._rows(parts, others))
+                tables = hour(int(parts.begin[0]))
+                tables["seconds"].final.append(self._rows(parts, others))
                 self._cycles.update(_marked(parts, others))
-                hour["cycles"].final.append((self._cycles.take(self._keys), NOTHING))
+                tables["cycles"].final.append((self._cycles.take(self._keys), NOTHING))
             del self._fixed[0]
         if self._waiting is not None:
-            self._hour(int(self._waiting.begin[-1]) // HOUR)
+            hour(int(self._waiting.begin[-1]))
         # A minute may be complete only in the hour after its own, whose file is final by then.
         while self._health and self._hours:
             rows = (self._health.pop(0), NOTHING)
             self._hours[max(self._hours)]["health"].final.append(rows)
         for number in sorted(self._hours)[:-MOST_HOURS]:
-            self._lost += sum(len(rows) for rows, _ in self._hours.pop(number)["seconds"].final)
-
-    def _hour(self, number: int) -> dict[str, _Written]:
-        names = ("cycles", "health", "seconds", "joint_seconds")
-        return self._hours.setdefault(number, {name: _Written() for name in names})
+            self.lost += sum(len(rows) for rows, _ in self._hours.pop(number)["seconds"].final)
 
     def _write(
         self, store: HistoryStore, number: int, table: str, waiting: Rows | None, ended: bool
@@ -223,10 +217,8 @@ class LiveHours:
         replaced = [*own.open, *(own.files if merged else [])]
         if not any(len(each) for each, _ in rows) and not replaced:
             return
-        ranges = NOTHING
-        for _, each in rows:
-            ranges = ranges.joined(each)
-        found = pyarrow.concat_tables(each for each, _ in rows)
+        ranges = reduce(TimeRanges.joined, (each for _, each in rows), NOTHING)
+        found = pa.concat_tables(each for each, _ in rows)
         new = store.write_live(table, self._arm, self._keys.source, (day, found, ranges), replaced)
         if waiting is not None:
             own.open = new
@@ -239,20 +231,17 @@ class LiveHours:
         rows = second_rows(marked, self._keys, self._channels)
         return rows, marked.ranges().without(others)
 
-    def _joints(self, rows: pyarrow.Table) -> Rows:
-        return joint_rows(with_arm(rows, self._arm)), NOTHING
-
-    def _others(self, store: HistoryStore, parts: PartTable) -> TimeRanges:
-        """Time that other sources of the arm cover from the begin of some parts on."""
-        return store.covered(self._arm, int(parts.begin[0]), besides=self._keys.source)
+    def _others(self, store: HistoryStore, begin: int) -> TimeRanges:
+        """Time that other sources of the arm cover from a host time [ns] on."""
+        return store.covered(self._arm, begin, besides=self._keys.source)
 
     def _leave_out(self, store: HistoryStore, own: _Written, waiting: Rows | None) -> Rows | None:
         """Leave out of the rows that were not written the seconds that others cover now."""
         new = [*own.final[own.count :], *([] if waiting is None else [waiting])]
         start = min(int(ranges.edges[0, 0]) for _, ranges in new if ranges)
-        others = store.covered(self._arm, start, besides=self._keys.source)
+        others = self._others(store, start)
 
-        def cut(rows: pyarrow.Table, ranges: TimeRanges) -> Rows:
+        def cut(rows: pa.Table, ranges: TimeRanges) -> Rows:
             begin = rows["second"].cast("int64").to_numpy() * 1000
             return rows.filter(~others.holds(begin + SECOND // 2)), ranges.without(others)
 
@@ -368,7 +357,7 @@ class LiveHistory:
             if current is not None:
                 current.collect()
         for hours in (*earlier, *(() if current is None else (current,))):
-            self._lost += hours.take_lost()
+            self._lost, hours.lost = self._lost + hours.lost, 0
             hours.write(self._store, last=hours is not current)
         hour = int(time.time()) // 3600
         if hour != self._hour and hour % 24 == int(self._source[-2:], 16) % 24:
