@@ -7,14 +7,11 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.arguments import add_tariff_options, tariff_given
 from ur_energy_model.cli.history import add_store, store_given
 from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress, warn
 from ur_energy_model.codec import plain
-from ur_energy_model.plant.summary import KEYS, summarise
 
 if TYPE_CHECKING:
     import argparse
@@ -24,6 +21,10 @@ if TYPE_CHECKING:
 
     from ur_energy_model.plant.database import HistoryDatabase, Period, QueryResult
     from ur_energy_model.report.tariff import Tariff
+
+
+KEYS = ("arm", "hour", "shift", "day", "week", "month", "program", "joint")
+"""What the energy can be summed up by."""
 
 
 def register(subparsers: arguments.Subparsers) -> None:
@@ -127,6 +128,7 @@ def _register_summary(subparsers: arguments.Subparsers) -> None:
 
 def _summary(options: argparse.Namespace) -> None:
     from ur_energy_model.plant.database import shift_starts
+    from ur_energy_model.plant.summary import summarise
 
     tariff, keys = tariff_given(options), tuple(dict.fromkeys(options.by or ["arm"]))
     with _database_given(options) as database:
@@ -427,6 +429,7 @@ def _values(column: pyarrow.Array) -> list[Any]:
 
 
 def _value(scalar: pyarrow.Scalar) -> Any:
+    import numpy as np
     import pyarrow as pa
 
     try:

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 # What the energy can be summed up by, as SQL.
 
-CALENDAR: tuple[str, ...] = ("hour", "shift", "day", "week", "month")
-KEYS: tuple[str, ...] = ("arm", *CALENDAR, "program", "joint")
-"""Calendar keys are the begins of hours, shifts, days, weeks (Mondays) and months."""
-
 
 def _key_columns(keys: Sequence[str], time: str, shifts: Sequence[int]) -> str:
     """Select list of keys, "" or ending in a comma; `time` is the column with a row's begin."""
@@ -117,7 +113,8 @@ def summarise(
 
     Args:
         database: of a store.
-        keys: of KEYS; () for the total alone.
+        keys: arm, program, joint, and begins of hour, shift, day, week (Monday) and month; () for
+            the total alone.
         shifts: begins of the shifts of a day, minutes since midnight, ascending.
 
     Raises:
