@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ur_energy_model.cli import arguments
 from ur_energy_model.cli.arguments import failed_json, for_each_bag, report_failed
 from ur_energy_model.cli.output import note, on_stop_signal, print_json, progress, warn
-from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError, UrEnergyError, span
 from ur_energy_model.options import number
 
@@ -282,7 +281,7 @@ def _compact(options: argparse.Namespace) -> None:
         found = store.compact()
     warn(store.notes)
     if options.json:
-        print_json(plain(found))
+        print_json(found)
     else:
         note(
             f"{options.store}: {found.files_before} files are {found.files_after} now, "

@@ -11,7 +11,6 @@ from ur_energy_model.cli import arguments
 from ur_energy_model.cli.arguments import add_tariff_options, tariff_given
 from ur_energy_model.cli.history import add_store, store_given
 from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress, warn
-from ur_energy_model.codec import plain
 
 if TYPE_CHECKING:
     import argparse
@@ -142,7 +141,7 @@ def _summary(options: argparse.Namespace) -> None:
         cost, co2 = (
             (None, None) if energy is None else (tariff.cost(energy), tariff.emission(energy))
         )
-        return {**plain(row), "cost": cost, "co2": co2}
+        return {**row, "cost": cost, "co2": co2}
 
     if options.json:
         content: dict[str, Any] = {
@@ -395,6 +394,8 @@ has no access to files and networks, and at most 2 GB of memory.""",
 
 
 def _sql(options: argparse.Namespace) -> None:
+    from ur_energy_model.codec import plain
+
     with _database_given(options) as database, database.stream(options.sql) as result:
         warn(database.warnings)
         names, rows = result.schema.names, _rows(result)
@@ -452,6 +453,7 @@ def _write_json(
     names: list[str], rows: Iterator[tuple[Any, ...]], warnings: tuple[str, ...]
 ) -> None:
     """One object, written row by row: a result may be larger than memory."""
+    from ur_energy_model.codec import plain
 
     def text(row: tuple[Any, ...]) -> str:
         return json.dumps(plain(dict(zip(names, row, strict=True))), allow_nan=False, default=str)

@@ -128,8 +128,8 @@ class HistoryStore:
         self._files = StoreFiles(str(address))
         self.address = self._files.address
         self.notes: list[str] = []
-        self._logs: dict[str, tuple[DeltaTable, int]] = {}
-        """Tables of a folder, each with the number of its log's folder."""
+        self._logs: dict[str, tuple[DeltaTable, tuple[int, int] | None]] = {}
+        """Tables of a folder, each with the stamp of its last commit."""
         self._ranges: dict[str, list[tuple[int, int]]] = {}
         self._models: set[str] = set()
 
@@ -411,24 +411,22 @@ class HistoryStore:
             table: its name.
             make: make it if there is none.
         """
-        address, folder, place = f"{self.address}/{table}", self._files.folder, None
-        if folder is not None:
-            log = folder / table / "_delta_log"
-            if log.is_dir() and not log.is_symlink() and not log.parent.is_symlink():
-                place = log.stat().st_ino
-            if place is not None and self._logs.get(table, (None, 0))[1] == place:
-                known = self._logs[table][0]  # a log grows with every bag: only what is new is read
-                commits = (log / f"{known.version() + k:020}.json" for k in (0, 1))
-                if [commit.exists() for commit in commits] == [True, False]:
-                    return known
+        address, folder = f"{self.address}/{table}", self._files.folder
+        log = Path() if folder is None else folder / table / "_delta_log"
+        there = log.is_dir() and not log.is_symlink() and not log.parent.is_symlink()
+        if table in self._logs:  # a log grows with every bag: only what is new is read
+            known, stamp = self._logs.pop(table)
+            if there and stamp is not None and stamp == _stamp(log, known):
                 with suppress(DeltaError):  # commits since then may be in a checkpoint alone
-                    known.update_incremental()
+                    if (log / f"{known.version() + 1:020}.json").exists():
+                        known.update_incremental()
+                    self._logs[table] = known, _stamp(log, known)
                     return known
-        if folder is None or place is not None:
+        if folder is None or there:
             with suppress(TableNotFoundError):
                 found = DeltaTable(address, storage_options=self._files.options)
-                if place is not None:
-                    self._logs[table] = found, place
+                if folder is not None:
+                    self._logs[table] = found, _stamp(log, found)
                 return found
         if not make:
             return None
@@ -729,6 +727,14 @@ class HistoryStore:
                 f"cannot be {what} ({problem})",
                 "check the place and its free space, then repeat the command",
             ) from error
+
+
+def _stamp(log: Path, table: DeltaTable) -> tuple[int, int] | None:
+    """What tells the last commit of a table from one of another store in its place."""
+    with suppress(FileNotFoundError):
+        status = (log / f"{table.version():020}.json").stat()
+        return status.st_ino, status.st_mtime_ns
+    return None
 
 
 def delta_schema(table: str) -> pa.Schema:
