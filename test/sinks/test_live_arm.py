@@ -111,8 +111,6 @@ def test_sinks_get_all_energy_and_every_cycle() -> None:
     assert cycles
     assert (last.arm, last.model, last.joints) == ("2019_1_2", "model.yaml", ROBOT.joint_names)
     assert last.link.lost == 7
-    assert last.positions is not None
-    assert last.positions.shape == (6, 3)
 
 
 def test_actions_before_and_after_the_first_sample() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -158,30 +157,18 @@ class JointStatesPublisher:
 
     def publish(self, batch: Telemetry) -> None:
         """Publish the samples that are due, if they are wanted and no other node does."""
-        if "actual_q" not in batch.columns:
-            return
-        for part in self._due.parts(batch.time)[0]:
-            if (
-                self._due.due(float(batch.time[part.stop - 1]))
-                and self._others.alone
-                and has_subscribers(self._publisher)
-            ):
-                self._publish(batch, part.stop - 1)
-
-    def _publish(self, batch: Telemetry, row: int) -> None:
         columns = batch.columns
-        stamp = self._clock.now().nanoseconds if batch.stamp is None else int(batch.stamp[row])
-        self._others.note_own(stamp)
-        qd, current = columns.get("actual_qd"), columns.get("actual_current")
-        self._publisher.publish(
-            joint_state(
-                self._joints,
-                time_message(stamp),
-                columns["actual_q"][row],
-                None if qd is None else qd[row],
-                None if current is None else current[row],
-            )
-        )
+        if "actual_q" not in columns:
+            return
+        for row in (part.stop - 1 for part in self._due.parts(batch.time)[0]):
+            due = self._due.due(float(batch.time[row]))
+            if not (due and self._others.alone and has_subscribers(self._publisher)):
+                continue
+            stamp = self._clock.now().nanoseconds if batch.stamp is None else int(batch.stamp[row])
+            self._others.note_own(stamp)
+            names, q = ("actual_qd", "actual_current"), columns["actual_q"][row]
+            qd, current = (columns[name][row] if name in columns else None for name in names)
+            self._publisher.publish(joint_state(self._joints, time_message(stamp), q, qd, current))
 
 
 # EnergyRecording: messages of the estimator for the bags of the logger.
@@ -202,15 +189,6 @@ MOST_AWAY_NS = 10_000_000_000
 """Stamps further from the present are not of this arm's samples; the present counts instead."""
 
 
-@dataclass
-class _Recorded:
-    """A subscribed topic, and the number of its newest message."""
-
-    topic: BagTopic
-    subscription: PolledSubscription
-    number: int | None = None
-
-
 class EnergyRecording:
     """Subscribes to the energy topics in the namespace of a node.
 
@@ -225,26 +203,30 @@ class EnergyRecording:
     def __init__(self, node: ManagedNode) -> None:
         self.recorded = self.lost = 0
         self._name = node.full_name
-        self._topics = []
+        self._topics: dict[BagTopic, PolledSubscription] = {}
+        self._newest: dict[BagTopic, int] = {}
+        """Number of the newest message."""
         for topic, message_type, kind in RECORDED:
             subscription = node.add_polled_subscription(message_type, topic, ENERGY_DEPTH)
-            bag_topic = BagTopic(subscription.topic, kind, topic.latched)
-            self._topics.append(_Recorded(bag_topic, subscription))
+            self._topics[BagTopic(subscription.topic, kind, topic.latched)] = subscription
 
     def take(self) -> list[Messages]:
         """Messages since the last call; for the writing thread of a recorder."""
         now = HOST_CLOCK.stamp()
         taken: list[Messages] = []
-        for recorded in self._topics:
-            messages, numbers = recorded.subscription.take(ENERGY_DEPTH)
-            if numbers:
-                self._count(recorded, numbers)
+        for topic, subscription in self._topics.items():
+            messages, numbers = subscription.take(ENERGY_DEPTH)
+            if numbers:  # count those that are missing; a new publisher starts at one
+                before = self._newest.get(topic)
+                if before is not None and numbers[0] > before and numbers == sorted(numbers):
+                    self.lost += numbers[-1] - before - len(numbers)
+                self._newest[topic] = numbers[-1]
             messages = [each for each in messages if len(each) >= STAMP_OFFSET + STAMP.size]
             self.recorded += len(messages)
             for part in equal_runs([len(each) for each in messages]):
                 stamps = np.array([_log_time(each, now) for each in messages[part]])
                 payload = np.frombuffer(b"".join(messages[part]), np.uint8)
-                taken.append(Messages(recorded.topic, stamps, payload.reshape(len(stamps), -1)))
+                taken.append(Messages(topic, stamps, payload.reshape(len(stamps), -1)))
         return taken
 
     def status(self) -> DiagnosticStatus:
@@ -254,13 +236,6 @@ class EnergyRecording:
             text = f"{self.lost} messages are lost"
         values = {"messages": self.recorded, "lost": self.lost}
         return status(f"{self._name}: energy topics", WARN if self.lost else OK, text, values)
-
-    def _count(self, recorded: _Recorded, numbers: list[int]) -> None:
-        """Count the messages missing among these numbers; a new publisher starts at one."""
-        before = recorded.number
-        if before is not None and numbers[0] > before and numbers == sorted(numbers):
-            self.lost += numbers[-1] - before - len(numbers)
-        recorded.number = numbers[-1]
 
 
 def _log_time(message: bytes, now: int) -> int:

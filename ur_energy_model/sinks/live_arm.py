@@ -52,7 +52,6 @@ def estimator_reading(
         joints=joints,
         snapshot=snapshot,
         link=link,
-        positions=None if snapshot.q is None else calculator.joint_positions(snapshot.q),
         model=model,
         robot=calculator.robot,
     )

@@ -15,7 +15,6 @@ from ur_energy_model.energy.topics import numbers
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,6 @@ class ArmReading:
         joints: names of the joints, prefix included, n.
         snapshot: powers, energies and states; powers are means since the previous reading.
         link: state of the connection, with lost samples.
-        positions: joint origins in the base frame [n, 3], m; None where joint angles are unknown.
         cycles: completed since the previous reading.
         model: the model in use, in words.
         robot: description of the arm; None where a source of readings does not know it.
@@ -39,7 +37,6 @@ class ArmReading:
     joints: tuple[str, ...]
     snapshot: Snapshot
     link: LinkStatus
-    positions: Array | None = None
     cycles: tuple[Cycle, ...] = ()
     model: str = ""
     robot: RobotDescription | None = None
