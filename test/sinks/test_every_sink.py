@@ -79,7 +79,7 @@ def test_what_is_in_the_way_is_a_problem_that_ends_by_itself(
         sink.offer(replace(readings[5], snapshot=cast("Snapshot", None)))
         until(lambda: sink.status.dropped == 1)
         sink.offer(readings[6])
-        until(lambda: sink.status.delivered == 6)
+        until(lambda: sink.status.delivered == 6, 60)
         assert sink.status.problem is None
         if kind in SERVERS:  # clients that send nothing, or junk, are in nobody's way
             address = ("127.0.0.1", port)
