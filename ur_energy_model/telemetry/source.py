@@ -71,13 +71,10 @@ class TelemetrySource(Protocol):
         ...
 
     def read(self, timeout: float) -> Telemetry | None:
-        """Next batch of at least one sample.
+        """Next batch of at least one sample, None if none came in time (or it is reconnecting).
 
         Args:
             timeout: longest time to wait [s].
-
-        Returns:
-            The batch, or None if none came in time (or a live source is reconnecting).
 
         Raises:
             EOFError: the source is closed, or a recorded source has ended.

@@ -151,11 +151,6 @@ class RtdeSource:
         return () if self._agreed is None else self._agreed.missing
 
     @property
-    def drift(self) -> float:
-        """How much faster the host's clock runs than the controller's, relative."""
-        return self._stream.clock.drift
-
-    @property
     def status(self) -> LinkStatus:
         """State of the connection, now."""
         status, last, rate = self._status, self._last_samples, self._info.rate
