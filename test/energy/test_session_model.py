@@ -11,7 +11,7 @@ from test.energy.known_arm import changed, known_model, motion, packets
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.session import SessionModel, StandbyTracker
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.sessions import SessionFriction
+from ur_energy_model.model.sessions import Session, SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 
 SCALE = np.array([1.3, np.nan, 0.8, 1.0, 1.0, 1.0])
@@ -43,12 +43,17 @@ def moved(scale: float, seconds: float, start: float = 100.0) -> Telemetry:
     return changed(samples, actual_current=current, target_q=q, target_qd=qd, target_qdd=qdd)
 
 
+def found(calculator: EnergyCalculator, samples: Telemetry) -> Session:
+    """The session after more samples."""
+    for packet in packets(samples, 50):
+        calculator(packet)
+    return calculator.model_in_session().session
+
+
 def test_the_first_motion_anchors_predictions_until_learning_has_measured_friction():
     model, robot = known_model(), load_robot("ur5e")
     calculator = EnergyCalculator(model, robot)
-    for packet in packets(moved(1.2, 8.0), 50):
-        calculator(packet)
-    session = calculator.model_in_session().session
+    session = found(calculator, moved(1.2, 8.0))
     np.testing.assert_allclose(session.friction_scale, 1.2, atol=0.02)
     assert (session.friction_std < model.session.friction_std).all()
     assert session.moving_seconds >= 3.0
@@ -63,10 +68,8 @@ def test_another_session_is_anchored_anew(start: float):
     """After a long pause or a restart of the controller."""
     calculator = EnergyCalculator(known_model(), load_robot("ur5e"))
     for scale, time in ((1.2, 100.0), (0.9, start)):
-        for packet in packets(moved(scale, 8.0, time), 50):
-            calculator(packet)
-        found = calculator.model_in_session().session.friction_scale
-        np.testing.assert_allclose(found, scale, atol=0.02)
+        session = found(calculator, moved(scale, 8.0, time))
+        np.testing.assert_allclose(session.friction_scale, scale, atol=0.02)
 
 
 @pytest.mark.parametrize("value", [1e300, -np.inf, np.nan, 50.0])
@@ -75,14 +78,7 @@ def test_impossible_targets_do_not_anchor_friction(value: float):
     speed = samples["target_qd"].copy()
     speed[::400, 1] = value
     calculator = EnergyCalculator(known_model(), load_robot("ur5e"))
-    for packet in packets(changed(samples, target_qd=speed), 50):
-        calculator(packet)
-    scale = calculator.model_in_session().session.friction_scale
-    np.testing.assert_allclose(scale, 1.2, atol=0.02)
-
-
-def test_without_targets_the_friction_of_the_model_is_expected():
-    calculator = EnergyCalculator(known_model(), load_robot("ur5e"))
-    for packet in packets(motion(5.0), 50):
-        calculator(packet)
-    np.testing.assert_array_equal(calculator.model_in_session().session.friction_scale, 1.0)
+    session = found(calculator, changed(samples, target_qd=speed))
+    np.testing.assert_allclose(session.friction_scale, 1.2, atol=0.02)
+    without = found(EnergyCalculator(known_model(), load_robot("ur5e")), motion(5.0))
+    np.testing.assert_array_equal(without.friction_scale, 1.0)  # there are no targets

@@ -145,6 +145,7 @@ def test_two_drivers_of_one_arm_are_noticed(
         ({}, NAMES, {"velocity": []}, "no velocities"),
         ({}, NAMES, {"position": [float("nan")] * len(NAMES)}, "not finite"),
         ({"method": "current"}, NAMES, {"effort": []}, "no efforts"),
+        ({}, NAMES, {"stamp": 0}, "no time stamp"),
     ],
 )
 def test_messages_that_cannot_be_used_say_what_is_missing(
@@ -163,24 +164,11 @@ def test_messages_that_cannot_be_used_say_what_is_missing(
     def told() -> bool:
         nonlocal stamp
         stamp += PERIOD
-        subject.publish(stamp, **columns)
+        subject.publish(**{"stamp": stamp, **columns})
         status = cell.observer.status("/diagnostics", "estimator: source")
         return said in status["message"] and status["level"] == "2"
 
     cell.observer.wait(told, said)
-
-
-def test_messages_without_a_stamp_are_refused(
-    cell: Cell, model: Path, driver: Callable[..., Driver]
-) -> None:
-    start(cell, model)
-    subject = driver()
-
-    def told() -> bool:
-        subject.publish(0)
-        return "no time stamp" in cell.observer.status("/diagnostics", ": source")["message"]
-
-    cell.observer.wait(told, "the reason")
 
 
 def test_quality_of_service_can_be_overridden_for_one_topic(cell: Cell, model: Path) -> None:
