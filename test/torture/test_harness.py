@@ -34,7 +34,7 @@ def test_faulty_programs_fail_and_sound_ones_pass(
     results = run_families([Family("stand-in", 1.0, run, 1)], seed=3, seconds=60.0)
     sound = fault == "0 failures"
     assert report(results, 3) == (0 if sound else 1)
-    assert results["stand-in"][0][1].memory > 1.0
+    assert not sound or results["stand-in"][0][1].memory > 1.0
     out = capsys.readouterr().out
     assert fault in out
     assert sound or "--seed 3 --only stand-in --case 0" in out
