@@ -25,21 +25,17 @@ def test_powers_add_up() -> None:
     np.testing.assert_allclose(out.total_power, np.maximum(total, 0.0))
 
 
-def test_the_supply_takes_no_power_back() -> None:
-    braking = made_up_model().joint_power(np.ones((1, N)), np.full((1, N), -5.0))
-    assert braking.electrical_power.sum() < -100.0
-    assert braking.total_power[0] == 0.0
-
-
 def test_measured_and_predicted_currents_give_the_same_powers() -> None:
+    """And the supply takes no power back."""
     model = made_up_model()
     predicted = model.predict(*motion())
     measured = model.joint_power(motion()[1], predicted.current, standby=30.0, std=False)
     np.testing.assert_allclose(measured.electrical_power, predicted.electrical_power)
     assert measured.standby_power[0] == 30.0
     assert measured.sensitivity.shape == (50, N, 0)
-    single = model.joint_power(motion()[1][:1], predicted.current[:1], std=False)
-    np.testing.assert_allclose(single.mechanical_power, predicted.mechanical_power[:1])
+    braking = model.joint_power(np.ones((1, N)), np.full((1, N), -5.0))
+    assert braking.electrical_power.sum() < -100.0
+    assert braking.total_power[0] == 0.0
 
 
 def test_standard_deviations_follow_the_parameters() -> None:
@@ -134,6 +130,7 @@ SESSION = Session(27.0, 0.2, np.linspace(0.9, 1.1, N), np.full(N, 0.01), 5.0, 3.
 
 
 def test_a_session_scales_friction_and_replaces_standby() -> None:
+    """A model anchored in one session can be anchored in another one and back."""
     model = made_up_model()
     here = model.in_session(SESSION)
     assert here.bus.standby == 27.0
@@ -144,19 +141,13 @@ def test_a_session_scales_friction_and_replaces_standby() -> None:
     qd = np.full((1, N), 0.5)
     still = np.zeros((1, N))
     friction = [m.predict(still, qd, still, std=False).friction_loss for m in (model, here)]
-    whole = [0, 1, 3, 4, 5]  # joint 2 has load friction, which stays
-    expected = SESSION.friction_scale * friction[0][0]
-    np.testing.assert_allclose(friction[1][0, whole], expected[whole])
-
-
-def test_session_scales_are_relative_to_the_identified_model() -> None:
-    """A model anchored in one session can be anchored in another one and back."""
-    model = made_up_model()
-    spread = Session.unanchored(model.bus.standby, model.sessions, N)
-    there_and_back = model.in_session(SESSION).in_session(spread)
+    there_and_back = here.in_session(Session.unanchored(model.bus.standby, model.sessions, N))
     for before, after in zip(model.joints, there_and_back.joints, strict=True):
         np.testing.assert_allclose(after.friction.values, before.friction.values)
         np.testing.assert_allclose(after.current_covariance, before.current_covariance)
+    whole = [0, 1, 3, 4, 5]  # joint 2 has load friction, which stays
+    expected = SESSION.friction_scale * friction[0][0]
+    np.testing.assert_allclose(friction[1][0, whole], expected[whole])
 
 
 def test_anchoring_narrows_intervals_and_keeps_the_number_of_errors() -> None:
