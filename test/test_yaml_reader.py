@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ur_energy_model.errors import InputError, ModelFileError
+from ur_energy_model.errors import ModelFileError
 from ur_energy_model.ranges import MASS
 from ur_energy_model.yaml_reader import (
     Quantity,
@@ -27,18 +29,26 @@ from ur_energy_model.yaml_reader import (
     unique_names,
 )
 
-
-def tree(content: str, tmp_path: Path) -> YamlTree:
-    path = tmp_path / "x.yaml"
-    path.write_text(content, encoding="utf-8")
-    return YamlTree.read(path, ModelFileError, "do better")
-
-
+Read = Callable[[str], YamlTree]
 LIMITS = ReadingLimits()
+RATIO = Quantity("1", 0.5, 1000, positive=True)
+PAIRS = array(MASS, 2, 2)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Read:
+    """Reads a file with this content."""
+
+    def read(content: str) -> YamlTree:
+        path = tmp_path / "x.yaml"
+        path.write_text(content, encoding="utf-8")
+        return YamlTree.read(path, ModelFileError, "do better")
+
+    return read
 
 
 @pytest.mark.parametrize(
-    ("text", "problem", "line"),
+    ("content", "problem", "line"),
     [
         (b"", "empty", None),
         (b"# only words\n", "empty", None),
@@ -54,20 +64,19 @@ LIMITS = ReadingLimits()
     ],
 )
 def test_other_than_plain_yaml_is_refused_with_its_line(
-    text: bytes, problem: str, line: int | None
+    content: bytes, problem: str, line: int | None
 ) -> None:
     with pytest.raises(UnreadableError, match=problem) as refusal:
-        parse(text, LIMITS)
+        parse(content, LIMITS)
     assert refusal.value.line == line
 
 
-def test_too_large_files_and_folders_are_refused(tmp_path) -> None:
-    path = tmp_path / "x.yaml"
+def test_too_large_files_and_folders_are_refused(tmp_path: Path) -> None:
+    path, pipe = tmp_path / "x.yaml", tmp_path / "pipe.yaml"
     path.write_bytes(b"#" * 101)
     assert len(read_bytes(path, ReadingLimits(size=101))) == 101
     with pytest.raises(UnreadableError, match="larger"):
         read_bytes(path, ReadingLimits(size=100))
-    pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)
     for other in (pipe, tmp_path):
         with pytest.raises(OSError, match=r"regular file|directory"):
@@ -75,164 +84,47 @@ def test_too_large_files_and_folders_are_refused(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "value"),
-    [("1", 1.0), ("-1.5", -1.5), ("1e-5", 1e-5), (".5", 0.5), ("+2.E3", 2000.0), ("0", 0.0)],
-)
-def test_numbers(tmp_path, written: str, value: float) -> None:
-    assert tree(f"a: {written}", tmp_path).mapping()["a"].number() == value
-
-
-@pytest.mark.parametrize(
-    "written",
+    ("reader", "content", "value"),
     [
-        "'1'",
-        '"1"',
-        "true",
-        "no",
-        "null",
-        "",
-        ".nan",
-        "-.inf",
-        "nan",
-        "1e999",
-        "0x10",
-        "012",
-        "1:30",
-        "1_000",
-        "1,5",
-        "one",
-        "[1]",
-        "{a: 1}",
-        "9" * 500,
-        "2024-01-01",
+        (YamlTree.number, "1", 1.0),
+        (YamlTree.number, "-1.5", -1.5),
+        (YamlTree.number, "1e-5", 1e-5),
+        (YamlTree.number, ".5", 0.5),
+        (YamlTree.number, "+2.E3", 2000.0),
+        (YamlTree.number, "0", 0.0),
+        (YamlTree.integer, "1732060800123456789", 1732060800123456789),  # all its digits
+        *((YamlTree.text, each, each.strip("'"))
+          for each in ("x y", "'5'", "'no'", "2024-01-01", "1.2.3")),
+        (PAIRS, "[[1, 2], [3, 4]]", [[1, 2], [3, 4]]),
+        (array(MASS, 2, 2, unknown=True), "[[1, null], null]", [[1, np.nan], [np.nan, np.nan]]),
+        (mapping_of({"b": MASS}, {"c": text, "d": text}), "{b: 1, c: x}", {"b": 1.0, "c": "x"}),
     ],
-)
-def test_other_values_are_not_numbers(tmp_path, written: str) -> None:
-    root = tree(f"first: 1\na: {written}", tmp_path)
-    with pytest.raises(ModelFileError, match="line 2: a: ") as refusal:
-        root.mapping()["a"].number()
-    assert "\n" not in str(refusal.value)
-    assert len(str(refusal.value)) < 300
+)  # fmt: skip
+def test_values_of_every_type(
+    tree: Read, reader: Callable[[YamlTree], Any], content: str, value: Any
+) -> None:
+    np.testing.assert_equal(reader(tree(f"a: {content}").mapping()["a"]), value)
 
 
-def test_text_must_be_quoted_if_it_could_be_another_value(tmp_path) -> None:
-    for written in ("x y", "'5'", "'no'", "2024-01-01", "1.2.3"):
-        assert tree(f"a: {written}", tmp_path).mapping()["a"].text() == written.strip("'")
-    for written in ("5", "no", "null", "1e3"):
-        with pytest.raises(ModelFileError, match="put it in quotes"):
-            tree(f"a: {written}", tmp_path).mapping()["a"].text()
-    with pytest.raises(ModelFileError, match="empty"):
-        text(tree("a: ''", tmp_path).mapping()["a"])
-
-
-def test_whole_numbers_keep_all_their_digits(tmp_path) -> None:
-    node = tree("a: 1732060800123456789", tmp_path).mapping()["a"]
-    assert node.integer() == 1732060800123456789
-    for written in ("1.5", "true", "x", ".inf"):
-        with pytest.raises(ModelFileError, match="whole number"):
-            tree(f"a: {written}", tmp_path).mapping()["a"].integer()
-
-
-def test_messages_are_short_and_without_control_characters(tmp_path) -> None:
-    for name in ('"\\e[2J"', "x" * 1000):
-        root = tree(f"{name}: 1", tmp_path)
-        with pytest.raises(ModelFileError) as refusal, Record(root) as keys:
-            keys.expect(f"key_{i}" for i in range(1000))
-        assert str(refusal.value).isprintable()
-        assert len(str(refusal.value)) < 600
-
-
-def test_unknown_keys_are_refused_with_line_and_suggestion(tmp_path) -> None:
-    root = tree("a: 1\nlimits:\n  torqe: [1]\n", tmp_path)
-
-    def read() -> None:
-        with Record(root) as keys:
-            assert keys["a"].number() == 1
-            with Record(keys["limits"]) as part:
-                assert part.get("torque") is None
-
-    with pytest.raises(ModelFileError) as refusal:
-        read()
-    assert str(refusal.value) == (
-        f"{tmp_path}/x.yaml: line 3: limits.torqe: unknown key 'torqe' "
-        "(did you mean 'torque'?); do better"
-    )
-
-
-def test_a_misspelt_required_key_is_refused(tmp_path) -> None:
-    root = tree("a: 1\ngear_ration: 101\n", tmp_path)
-    with pytest.raises(ModelFileError, match=r"line 2: .*did you mean 'gear_ratio'"):
-        Record(root)["gear_ratio"]
-    with pytest.raises(ModelFileError, match="'mass' is missing"):
-        Record(root)["mass"]
-
-
-def test_similar_names_are_not_misspelt(tmp_path) -> None:
-    root = tree("joint_1: 1\njoint_3: 1\n", tmp_path)
-    keys = Record(root)
-    keys.expect(["joint_1", "joint_2", "joint_3"])
-    with pytest.raises(ModelFileError, match="'joint_2' is missing"):
-        keys["joint_2"]
-
-
-def test_an_error_in_the_block_takes_precedence_over_unread_keys(tmp_path) -> None:
-    root = tree("a: x\nspare: 1\n", tmp_path)
-    with pytest.raises(ModelFileError, match=r"line 1: a: x is not a number"), Record(root) as keys:
-        keys["a"].number()
-
-
-def test_missing_and_null_keys_take_the_default(tmp_path) -> None:
-    with Record(tree("a: null\nb:\nc: 2\n", tmp_path)) as keys:
-        assert [keys.read(name, MASS, 7.0) for name in "abcd"] == [7.0, 7.0, 2.0, 7.0]
-
-
-def test_other_schemas_are_refused(tmp_path) -> None:
-    Record(tree("schema: 2", tmp_path)).schema(2)
-    Record(tree("a: 2", tmp_path)).schema(2, default=2)
-    with pytest.raises(ModelFileError, match=r"schema 9 .*; update ur_energy_model"):
-        Record(tree("schema: 9", tmp_path)).schema(2)
-    with pytest.raises(ModelFileError, match=r"schema 1 .*; do better"):
-        Record(tree("schema: 1", tmp_path)).schema(2)
-    for content in ("a: 1", "schema: one", "schema: true", "schema: 1.5"):
-        with pytest.raises(ModelFileError, match="schema"):
-            Record(tree(content, tmp_path)).schema(2)
-
-
-RATIO = Quantity("1", 0.5, 1000, positive=True)
-
-
-@pytest.mark.parametrize(
-    ("quantity", "value", "problem"),
-    [
-        (MASS, -1, "must not be negative"),
-        (MASS, 1e5, "kg is impossible, expected 0 to 5000 kg"),
-        (RATIO, 0, "must be positive"),
-        (RATIO, 0.1, "0.1 is impossible, expected 0.5 to 1000"),
-    ],
-)
-def test_quantities_have_a_range(tmp_path, quantity, value, problem) -> None:
-    with pytest.raises(ModelFileError, match=problem):
-        quantity(tree(f"a: {value}", tmp_path).mapping()["a"])
-
-
-def read_as(content: str, reader, tmp_path):
-    return reader(tree(f"a: {content}", tmp_path).mapping()["a"])
-
-
-def test_arrays_have_a_shape_and_may_have_unknown_entries(tmp_path) -> None:
-    two = array(MASS, 2, 2)
-    np.testing.assert_array_equal(read_as("[[1, 2], [3, 4]]", two, tmp_path), [[1, 2], [3, 4]])
-    partial = array(MASS, 2, 2, unknown=True)
-    found = read_as("[[1, null], null]", partial, tmp_path)
-    assert np.isnan(found).tolist() == [[False, True], [True, True]]
-    for content in ("[[1, 2], [3]]", "[1, 2]", "[[1, 2], [3, x]]", "[[1, 2], null]", "[]", "1"):
-        with pytest.raises(InputError, match="line 1: a"):
-            read_as(content, two, tmp_path)
+NO_NUMBERS = (
+    "'1'", '"1"', "true", "no", "null", "", ".nan", "-.inf", "nan", "1e999", "0x10", "012", "1:30",
+    "1_000", "1,5", "one", "[1]", "{a: 1}", "9" * 500, "2024-01-01",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("reader", "content", "problem"),
     [
+        *((YamlTree.number, each, "line 2: a: ") for each in NO_NUMBERS),
+        *((YamlTree.integer, each, "whole number") for each in ("1.5", "true", "x", ".inf")),
+        *((YamlTree.text, each, "put it in quotes") for each in ("5", "no", "null", "1e3")),
+        (text, "''", "empty"),
+        (MASS, "-1", "must not be negative"),
+        (MASS, "1e5", "kg is impossible, expected 0 to 5000 kg"),
+        (RATIO, "0", "must be positive"),
+        (RATIO, "0.1", "0.1 is impossible, expected 0.5 to 1000"),
+        *((PAIRS, each, "line 2: a") for each in
+          ("[[1, 2], [3]]", "[1, 2]", "[[1, 2], [3, x]]", "[[1, 2], null]", "[]", "1")),
         (choice(["power off", "idle"]), "pwoer off", r"did you mean 'power off'\?"),
         (integer(1, 3), "4", "4 must be 1 to 3"),
         (list_of(MASS), "[]", "must not be empty"),
@@ -245,12 +137,75 @@ def test_arrays_have_a_shape_and_may_have_unknown_entries(tmp_path) -> None:
         (YamlTree.mapping, "{[b]: 1}", "plain text"),
         (YamlTree.plain, "[1, {b: .nan}]", "finite"),
     ],
+)  # fmt: skip
+def test_other_values_are_refused_in_one_line(
+    tree: Read, reader: Callable[[YamlTree], Any], content: str, problem: str
+) -> None:
+    node = tree(f"first: 1\na: {content}").mapping()["a"]
+    with pytest.raises(ModelFileError, match=problem) as refusal:
+        reader(node)
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 300
+
+
+@pytest.mark.parametrize("name", ['"\\e[2J"', "x" * 1000])
+def test_messages_are_short_and_without_control_characters(tree: Read, name: str) -> None:
+    with pytest.raises(ModelFileError) as refusal, Record(tree(f"{name}: 1")) as keys:
+        keys.expect(f"key_{i}" for i in range(1000))
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) < 600
+
+
+def test_unknown_keys_are_refused_with_line_and_suggestion(tree: Read, tmp_path: Path) -> None:
+    root = tree("a: 1\nlimits:\n  torqe: [1]\n")
+
+    def read() -> None:
+        with Record(root) as keys, Record(keys["limits"]) as part:
+            assert keys["a"].number() == 1
+            assert part.get("torque") is None
+
+    with pytest.raises(ModelFileError) as refusal:
+        read()
+    assert str(refusal.value) == (
+        f"{tmp_path}/x.yaml: line 3: limits.torqe: unknown key 'torqe' "
+        "(did you mean 'torque'?); do better"
+    )
+
+
+def test_required_keys(tree: Read) -> None:
+    """A misspelt one is suggested, a similar one that is expected is not misspelt."""
+    root = tree("a: 1\ngear_ration: 101\n")
+    with pytest.raises(ModelFileError, match=r"line 2: .*did you mean 'gear_ratio'"):
+        Record(root)["gear_ratio"]
+    with pytest.raises(ModelFileError, match="'mass' is missing"):
+        Record(root)["mass"]
+    keys = Record(tree("joint_1: 1\njoint_3: 1\n"))
+    keys.expect(["joint_1", "joint_2", "joint_3"])
+    with pytest.raises(ModelFileError, match="'joint_2' is missing"):
+        keys["joint_2"]
+
+
+def test_an_error_in_the_block_takes_precedence_over_unread_keys(tree: Read) -> None:
+    root = tree("a: x\nspare: 1\n")
+    with pytest.raises(ModelFileError, match=r"line 1: a: x is not a number"), Record(root) as keys:
+        keys["a"].number()
+
+
+def test_missing_and_null_keys_take_the_default(tree: Read) -> None:
+    with Record(tree("a: null\nb:\nc: 2\n")) as keys:
+        assert [keys.read(name, MASS, 7.0) for name in "abcd"] == [7.0, 7.0, 2.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("schema: 9", r"schema 9 .*; update ur_energy_model"),
+        ("schema: 1", r"schema 1 .*; do better"),
+        *((each, "schema") for each in ("a: 1", "schema: one", "schema: true", "schema: 1.5")),
+    ],
 )
-def test_other_readers(tmp_path, reader, content, problem) -> None:
+def test_other_schemas_are_refused(tree: Read, content: str, problem: str) -> None:
+    Record(tree("schema: 2")).schema(2)
+    Record(tree("a: 2")).schema(2, default=2)
     with pytest.raises(ModelFileError, match=problem):
-        read_as(content, reader, tmp_path)
-
-
-def test_mappings_may_have_optional_keys(tmp_path) -> None:
-    reader = mapping_of({"b": MASS}, {"c": text, "d": text})
-    assert read_as("{b: 1, c: x}", reader, tmp_path) == {"b": 1.0, "c": "x"}
+        Record(tree(content)).schema(2)

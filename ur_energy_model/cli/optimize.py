@@ -155,10 +155,10 @@ def _step_numbers(text: str) -> tuple[int, ...]:
 def run(options: argparse.Namespace) -> None:
     """Optimize, prove on the arm, write files and page, and print."""
     from ur_energy_model.experiment.cycle_exports import export_cycle
-    from ur_energy_model.files import check_target
+    from ur_energy_model.files import check_target, write_text
     from ur_energy_model.model.model_file import load_model
     from ur_energy_model.optimization.cycle import OptimizationOptions
-    from ur_energy_model.optimization.optimize import optimize_cycle
+    from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 
     if options.before or options.after or options.history or options.changed:
         _compare_production(options)
@@ -193,7 +193,14 @@ def run(options: argparse.Namespace) -> None:
         optimized = replace(optimized, measured=_measured(optimized, model, robot, options))
         export_cycle(optimized, robot, options.output)  # with the measured saving
     if options.report is not None:
-        _write_page(optimized, model, options)
+        from ur_energy_model.report.optimization import make_optimization_report, optimization_page
+        from ur_energy_model.report.page import render
+
+        model = in_session_of(model, options.bag)
+        tariff = arguments.tariff_given(options)
+        made = make_optimization_report(model, optimized, tariff=tariff)
+        write_text(options.report, render(optimization_page(made)))
+        note(f"page written to {options.report}; open it in a browser")
     if options.json:
         print_json(optimized.as_json())
     else:
@@ -230,18 +237,6 @@ def _measured(
     run_recorded(plan, options.host, bag, assume_yes=options.yes)
     note(f"recorded {bag}")
     return require_predicted(measured_saving(bag, proof), optimized, bag)
-
-
-def _write_page(optimized: OptimizedCycle, model: EnergyModel, options: argparse.Namespace) -> None:
-    from ur_energy_model.files import write_text
-    from ur_energy_model.optimization.optimize import in_session_of
-    from ur_energy_model.report.optimization import make_optimization_report, optimization_page
-    from ur_energy_model.report.page import render
-
-    model = in_session_of(model, options.bag)
-    report = make_optimization_report(model, optimized, tariff=arguments.tariff_given(options))
-    write_text(options.report, render(optimization_page(report)))
-    note(f"page written to {options.report}; open it in a browser")
 
 
 # Tables for a person with the pendant in hand.
@@ -296,12 +291,7 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         "Energy of one cycle at the supply, predicted",
         ["", "cycle [s]", "energy [J]", "difference"],
         [
-            [
-                name,
-                f"{time:.2f}",
-                f"{energy:.1f}",
-                f"{energy * percent - 100.0:+.1f} %",
-            ]
+            [name, f"{time:.2f}", f"{energy:.1f}", f"{energy * percent - 100.0:+.1f} %"]
             for name, time, energy in compared
         ],
     )

@@ -88,7 +88,19 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(folder, "exists and is not an empty folder", "choose another folder")
     if options.campaign and options.protocol != "s1":
         raise InputError("--campaign", "belongs to s1", "leave it out, or run protocol s1")
-    outcome = _run_simulated(options) if options.simulated else _run_on_robot(options)
+    if not options.simulated:
+        _report(_run_on_robot(options), folder, as_json=options.json)
+        return
+    from ur_energy_model.papers.stages import stage_for
+
+    stage = stage_for(
+        options.protocol,
+        options.robot,
+        campaign=options.campaign,
+        paper_settings=options.paper_settings,
+    )
+    with progress(f"protocol {options.protocol}") as bar:
+        outcome = stage.run(folder, seed=options.seed, quick=options.quick, progress=bar)
     _report(outcome, folder, as_json=options.json)
 
 
@@ -118,20 +130,6 @@ def _run_all(options: argparse.Namespace) -> None:
     if failed:
         problem = f"failed: {'; '.join(failed)}"
         raise InputError(options.output, problem, "run it again to repeat these")
-
-
-def _run_simulated(options: argparse.Namespace) -> Outcome:
-    """One protocol on an arm simulated here."""
-    from ur_energy_model.papers.stages import stage_for
-
-    stage = stage_for(
-        options.protocol,
-        options.robot,
-        campaign=options.campaign,
-        paper_settings=options.paper_settings,
-    )
-    with progress(f"protocol {options.protocol}") as bar:
-        return stage.run(options.output, seed=options.seed, quick=options.quick, progress=bar)
 
 
 def _run_on_robot(options: argparse.Namespace) -> Outcome:
