@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -276,14 +277,26 @@ class BlockedGram:
     open: float = _CLOSED
     blocks: Array = field(default_factory=lambda: np.zeros(0))
 
+    def __post_init__(self) -> None:
+        self._room: Array = np.empty(0)
+        """That `blocks` is the beginning of; the rest is for blocks to come."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_room": np.empty(0)}
+
     def accumulate(self, gram: Array, duration: float) -> None:
         """Add the Gram matrix of `duration` seconds that follow those added before."""
         if len(self) and self.open < self.length:
             self.blocks[-1] += gram
             self.open += duration
             return
-        self.blocks = np.concatenate([self.blocks, gram[None]]) if len(self) else gram[None].copy()
-        self.open = duration
+        count, room = len(self), self._room
+        if self.blocks.base is not room or count == len(room):
+            room = np.empty((2 * count + 8, *gram.shape))
+            room[:count] = self.blocks if count else 0.0
+            self._room = room
+        room[count] = gram
+        self.blocks, self.open = room[: count + 1], duration
         self._merge_neighbours()
 
     def merge(self, other: BlockedGram) -> None:
