@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ import pytest
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import IN_UBUNTU, NAMES_ON_PYPI
+from ur_energy_model.nodes.launch_arguments import VIEWERS
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = f"ur_energy_model-{__version__}.data/data"
@@ -162,10 +164,9 @@ def test_imports_are_declared_dependencies(
 def test_packages_whose_nodes_launch_files_start_are_declared(
     manifest: ElementTree.Element,
 ) -> None:
-    files = [*ROOT.glob("launch/*.py"), *ROOT.glob("ur_energy_model/nodes/launch_*.py")]
-    text = "".join(path.read_text(encoding="utf-8") for path in files)
-    started = set(re.findall(r'package="(\w+)"', text))
-    assert "robot_state_publisher" in started
+    started = set(itertools.chain.from_iterable(VIEWERS.values()))
+    text = (ROOT / "ur_energy_model" / "nodes" / "launch_actions.py").read_text(encoding="utf-8")
+    assert set(re.findall(r'_viewer\("(\w+)"', text)) == started
     assert started <= {element.text for element in manifest.iter("exec_depend")}
 
 

@@ -354,26 +354,6 @@ def test_an_old_state_is_read_once_and_moved_over(tmp_path: Path, first_version:
     live.close()
 
 
-def test_a_journal_of_the_version_before_is_read_and_replaced(tmp_path: Path) -> None:
-    """It was a file of SQLite, too."""
-    live = estimator(tmp_path)
-    channels = len(live.channels)
-    live.close()
-    number = kept(tmp_path)["number"]
-    path = tmp_path / "state.json.journal"
-    path.unlink()
-    numbers = [0.5] * 2 * channels + [5.0, 0.0, 200.0] + [0.75] * channels
-    entry = struct.pack(f"<Q{len(numbers)}d", number, *numbers)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE state (key TEXT PRIMARY KEY, value BLOB NOT NULL)")
-        connection.execute("INSERT INTO state VALUES ('journal', ?)", [entry])
-    for seconds in (5.0, 6.0):
-        live = estimator(tmp_path)
-        assert live._counters.lifetime.accounted == pytest.approx(seconds, abs=0.01)
-        measured(live, 1.0, 195.002 + seconds)
-        kill(live)
-
-
 def test_an_old_state_on_a_full_disk_is_moved_over_later(disk: SmallDisk) -> None:
     write_old(disk.path, 5.0, first_version=False)
     disk.fill()

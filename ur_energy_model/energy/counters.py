@@ -15,7 +15,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import count
@@ -46,21 +46,25 @@ class StateFile:
     The values are kept in memory too: a disk that fails ends nothing, and what is not written yet
     is written with the next call that succeeds, also where the file was deleted meanwhile.
 
-    A save waits for one sync: a power cut takes back at most the last save.
+    A file that is synced has a write-ahead log: a save waits for one sync, and a power cut takes
+    back at most the last save. One that is not synced has a rollback journal that stays: both
+    files are overwritten in place, which takes 15 us, needs no room on a full disk and is safe
+    against a kill, but not against a power cut.
 
     Args:
         path: of the file.
+        synced: whether each save waits for the disk.
 
     Attributes:
         values: by key; changed by `put`.
         problem: why the last save failed, None if it did not.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, synced: bool = True) -> None:
         self.path = path
         self.values: dict[str, bytes] = {}
         self.problem: str | None = None
-        self._unsaved = set[str]()
+        self._synced, self._unsaved = synced, set[str]()
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
         self._check_due = 0.0
@@ -79,8 +83,11 @@ class StateFile:
         folder = self.path.parent
         folder.mkdir(parents=True, exist_ok=True)
         files = [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-journal")]
-        for each in files:
-            _check_regular(each)
+        for each in files:  # links, by which others are overwritten, and pipes
+            with suppress(FileNotFoundError):
+                if not stat.S_ISREG(mode := each.lstat().st_mode):
+                    kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
+                    raise OSError(errno.EINVAL, f"{each.name} is {kind}")
         known = self.path.exists()
         if os.statvfs(folder).f_flag & os.ST_RDONLY:
             if known and not self._loaded:
@@ -122,8 +129,8 @@ class StateFile:
         execute("PRAGMA locking_mode = EXCLUSIVE")
         execute("PRAGMA trusted_schema = OFF")
         execute("PRAGMA page_size = 16384")  # the counters of an arm fit into one page
-        execute("PRAGMA journal_mode = WAL")
-        execute("PRAGMA synchronous = FULL")
+        execute(f"PRAGMA journal_mode = {'WAL' if self._synced else 'PERSIST'}")
+        execute(f"PRAGMA synchronous = {'FULL' if self._synced else 'OFF'}")
         execute("PRAGMA wal_autocheckpoint = 64")
         execute("BEGIN IMMEDIATE")
         execute("CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value BLOB NOT NULL)")
@@ -131,6 +138,12 @@ class StateFile:
             execute(f"SELECT key, value FROM state WHERE length(value) <= {LARGEST}").fetchall()
         )
         execute("COMMIT")
+        if not self._synced:
+            # Both files grow while there is room, and keep it.
+            with suppress(sqlite3.OperationalError):
+                execute("REPLACE INTO state VALUES ('room', zeroblob(65536))")
+                execute("UPDATE state SET value = randomblob(65536) WHERE key = 'room'")
+                execute("DELETE FROM state WHERE key = 'room'")
         if not all(isinstance(each, bytes) for each in found.values()):
             raise ValueError("values that are no bytes")
         if self._loaded:
@@ -169,7 +182,11 @@ class StateFile:
     def _save(self) -> None:
         if time.monotonic() >= self._check_due or self._connection is None:
             self._check_due = time.monotonic() + CHECK_PERIOD
-            if self._connection is None or _inode(self.path) != self._inode:
+            try:
+                in_place = self._connection and self.path.stat().st_ino == self._inode
+            except OSError:
+                in_place = False
+            if not in_place:
                 self.open()
         assert self._connection is not None
         changed = {key: self.values[key] for key in list(self._unsaved)}
@@ -195,22 +212,6 @@ class StateFile:
                 connection.close()
 
 
-def _inode(path: Path) -> int | None:
-    """Number of a file, None if it is missing."""
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return None
-
-
-def _check_regular(path: Path) -> None:
-    """Refuse links, by which other files are overwritten, and pipes."""
-    with suppress(FileNotFoundError):
-        if not stat.S_ISREG(mode := path.lstat().st_mode):
-            kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
-            raise OSError(errno.EINVAL, f"{path.name} is {kind}")
-
-
 def _of_disk(error: sqlite3.Error) -> Exception:
     """An error of SQLite as one of the file system, or a ValueError for a damaged file."""
     text = str(error)
@@ -233,8 +234,8 @@ LONGEST_TIME = 1.0e10
 """Time that no counter reaches [s]: three centuries."""
 ALLOWANCE = 60.0
 """Accounted time that counts in addition, for corrections [s]."""
-COUNTERS = "counters"
-"""Key of the counters of the present arm."""
+COUNTERS, JOURNAL = "counters", "journal"
+"""Keys of the counters of the present arm, and of their newest values in the journal."""
 
 
 @dataclass(frozen=True)
@@ -326,6 +327,13 @@ class Counters:
             raise ValueError(f"{largest:.3g} J in so short a time, more than any arm takes")
         return self
 
+    def newest(self, entry: bytes) -> Counters:
+        """These counters with the values of a journal entry, if it is theirs and newer."""
+        own = self.number is not None and int.from_bytes(entry[:8], "little") == self.number
+        if not own or not entry or len(entry) % 8:
+            return self
+        return self.at(np.frombuffer(entry[8:], "<f8"))
+
     def at(self, numbers: Array) -> Counters:
         """These counters at a later moment, if the numbers are possible and of one."""
         n = len(self.names)
@@ -352,7 +360,7 @@ _USELESS_PATH = (errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 @contextmanager
-def _refusing(path: str | Path, file: StateFile | Journal) -> Iterator[None]:
+def _refusing(path: str | Path, file: StateFile) -> Iterator[None]:
     """Errors of a disk that may be over later become its problem; others are the user's to solve.
 
     Raises:
@@ -370,8 +378,11 @@ def _refusing(path: str | Path, file: StateFile | Journal) -> Iterator[None]:
         file.problem = f"{file.path}: {reason}"
 
 
+# The two files of earlier versions: JSON, and a journal of two checksummed slots.
+
+
 def _old_counters(path: Path) -> Counters:
-    """The counters of a JSON file of earlier versions, or of its journal where that is newer.
+    """The counters of a JSON file, or of its journal where that is newer.
 
     Raises:
         OSError: the file cannot be read.
@@ -381,8 +392,21 @@ def _old_counters(path: Path) -> Counters:
         data = file.read(LARGEST_OLD_FILE + 1)
     if len(data) > LARGEST_OLD_FILE:
         raise ValueError(f"more than {LARGEST_OLD_FILE} bytes")
-    counters = Journal(path).newest(Counters.from_content(data))
-    if counters.number is None:
+    counters = Counters.from_content(data)
+    n, numbered = len(counters.names), counters.number is not None
+    with suppress(OSError), open_regular(journal_path(path)) as file:
+        data = file.read(LARGEST_OLD_FILE)
+        # Entries begin with the number of the counters, if there is one, and a sequence. There are
+        # two of them, each behind its checksum.
+        words = 2 if numbered else 1
+        for size in (8 * (words + 2 * n + 3), 8 * (words + 3 * n + 3)):
+            for start in (0, size + 4):
+                entry, check = data[start : start + size], data[start + size : start + size + 4]
+                if len(check) < 4 or zlib.crc32(entry) != int.from_bytes(check, "little"):
+                    continue  # of another length, or an interrupted write: the other slot is valid
+                if not numbered or int.from_bytes(entry[:8], "little") == counters.number:
+                    counters = counters.at(np.frombuffer(entry[8 * words :], "<f8"))
+    if not numbered:
         counters = replace(counters, number=secrets.randbelow(LARGEST_NUMBER))
     return counters
 
@@ -396,105 +420,9 @@ def _is_old(path: Path) -> bool:
         return False
 
 
-ROOM = 1 << 16
-"""Size of a journal [bytes]: more than two entries."""
-
-
-class Journal:
-    """The newest values of counters, beside a state file and written before each publication.
-
-    Two entries, each before its checksum, are overwritten in turn: that takes a tenth of the time
-    of a transaction, needs no room on a full disk and is safe against a kill. After a power cut,
-    the state is what counts.
-
-    Args:
-        state: path of the state file.
-
-    Attributes:
-        path: of the journal.
-        problem: why the last entry could not be written, None if it could.
-    """
-
-    def __init__(self, state: Path) -> None:
-        self.path = state.with_name(state.name + ".journal")
-        self.problem: str | None = None
-        self._file: int | None = None
-        self._inode: int | None = None
-        self._turn = 0
-        self._check_due = 0.0
-
-    def newest(self, counters: Counters) -> Counters:
-        """These counters, with the values of the entries that are theirs and newer."""
-        data, number = b"", counters.number
-        with suppress(OSError), open_regular(self.path) as file:
-            data = file.read(LARGEST_OLD_FILE)
-        if data.startswith(_HEAD):  # of an earlier version
-            with suppress(sqlite3.Error), closing(sqlite3.connect(self.path)) as connection:
-                query = "SELECT value FROM state WHERE key = 'journal'"
-                ((entry,),) = connection.execute(query).fetchall()
-                if int.from_bytes(entry[:8], "little") == number and len(entry) % 8 == 0:
-                    return counters.at(np.frombuffer(entry[8:], "<f8"))
-        # Entries begin with the number of the counters, if there is one, and a sequence.
-        n, words = len(counters.names), 1 if number is None else 2
-        for size in (8 * (words + 2 * n + 3), 8 * (words + 3 * n + 3)):
-            for start in (0, size + 4):
-                entry, check = data[start : start + size], data[start + size : start + size + 4]
-                if len(check) < 4 or zlib.crc32(entry) != int.from_bytes(check, "little"):
-                    continue  # of another length, or an interrupted write: the other one is valid
-                if number is None or int.from_bytes(entry[:8], "little") == number:
-                    later = counters.at(np.frombuffer(entry[8 * words :], "<f8"))
-                    if later is not counters:
-                        self._turn = 1 + int.from_bytes(entry[8 * words - 8 : 8 * words], "little")
-                    counters = later
-        return counters
-
-    def open(self) -> None:
-        """Open the file; makes it if it is missing.
-
-        Raises:
-            OSError: it cannot be opened or written, or is a link, a pipe or a folder.
-        """
-        self.close()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        for end in ("", "-journal"):  # the latter of an earlier version
-            _check_regular(self.path.with_name(self.path.name + end))
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        self._file = os.open(self.path, flags, 0o644)
-        self._inode = os.fstat(self._file).st_ino
-        with suppress(OSError):  # kept as long as there is room
-            os.posix_fallocate(self._file, 0, ROOM)
-        with suppress(OSError):
-            self.path.with_name(self.path.name + "-journal").unlink()
-
-    def write(self, counters: Counters) -> None:
-        """Write the values of counters; a disk that fails is a `problem`, see `StateFile.save`."""
-        now = time.monotonic()
-        if self._file is None and now < self._check_due:
-            return
-        ever, clock = counters.ever, np.nan if counters.clock is None else counters.clock
-        highest = ever.net if counters.highest is None else counters.highest
-        numbers = (ever.net, ever.consumed, (ever.accounted, ever.unaccounted, clock), highest)
-        head = (counters.number or 0).to_bytes(8, "little") + self._turn.to_bytes(8, "little")
-        entry = head + np.concatenate(numbers).astype("<f8", copy=False).tobytes()
-        self.problem = None
-        try:
-            if self._file is None or now >= self._check_due:
-                self._check_due = now + CHECK_PERIOD
-                if self._file is None or _inode(self.path) != self._inode:
-                    self.open()
-            assert self._file is not None
-            place = (self._turn % 2) * (len(entry) + 4)
-            os.pwrite(self._file, entry + zlib.crc32(entry).to_bytes(4, "little"), place)
-            self._turn += 1
-        except OSError as error:
-            self.close()
-            self.problem = f"{self.path}: cannot be written ({error.strerror})"
-
-    def close(self) -> None:
-        """Close the file."""
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file)
+def journal_path(path: Path) -> Path:
+    """The file beside a state file with what was published since the last save."""
+    return path.with_name(path.name + ".journal")
 
 
 LONGEST_ABSENCE = 1.0e8
@@ -528,8 +456,7 @@ class EnergyCounters:
         self.channels = channels
         self.note: str | None = None
         self._robot = robot
-        self._state: StateFile | None = None
-        self._journal: Journal | None = None
+        self._files: tuple[StateFile, ...] = ()
         """The state, saved from time to time, and the journal of what was published since."""
         self._last_problem: str | None = None
         kept = None
@@ -546,29 +473,35 @@ class EnergyCounters:
     def _open(self, path: str | Path) -> Counters | None:
         """Lock the files; returns the counters that were saved or journalled last."""
         where = real_path(user_path(path))
-        self._state, self._journal = state, journal = StateFile(where), Journal(where)
-        known = None
+        state, journal = StateFile(where), StateFile(journal_path(where), synced=False)
+        self._files, known = (state, journal), None
         try:
             with _refusing(path, state):
                 if _is_old(where):
                     known = self._of_this_arm(_old_counters(where))
                     state.take_over({COUNTERS: known.content()})
                 state.open()
-            known = known or self._kept(COUNTERS)
-            known = None if known is None else journal.newest(known)
             with _refusing(path, journal):
-                journal.open()
+                if _is_old(journal.path):  # without its state it counts nothing
+                    journal.take_over({})
+                try:
+                    journal.open()
+                except ValueError:  # a power cut: the state is what counts
+                    journal.path.unlink()
+            known = known or self._kept(COUNTERS)
         except ValueError as error:
             raise InputError(
                 where,
                 f"is not a state file of energy counters ({error})",
                 "restore it, or move it away to start from zero",
             ) from error
-        return None if known is None else known.converted(self.channels)
+        if known is None:
+            return None
+        return known.newest(journal.values.get(JOURNAL, b"")).converted(self.channels)
 
     def _kept(self, key: str) -> Counters | None:
         """Counters that were saved under a key, None if there are none; raises as `_open`."""
-        content = None if self._state is None else self._state.values.get(key)
+        content = self._files[0].values.get(key)
         return None if content is None else self._of_this_arm(Counters.from_content(content))
 
     def _of_this_arm(self, counters: Counters) -> Counters:
@@ -579,8 +512,9 @@ class EnergyCounters:
             problem = f"counts the energy of a {counters.robot}, not a {self._robot}"
         elif counted - {"total"} != set(self.channels.joints):
             problem = "counts the energy of other joints"
-        if problem is not None and self._state is not None:
-            raise InputError(self._state.path, problem, "choose another state_file for this arm")
+        if problem is not None:
+            path = self._files[0].path
+            raise InputError(path, problem, "choose another state_file for this arm")
         return counters
 
     def _new(self, serial: str | None, reason: str) -> Counters:
@@ -617,10 +551,8 @@ class EnergyCounters:
     @property
     def problem(self) -> str | None:
         """Why the counters are not on the disk, None if they are."""
-        for file in (self._state, self._journal):
-            if file is not None and file.problem is not None:
-                return file.problem
-        return self._last_problem
+        problems = [file.problem for file in self._files if file.problem is not None]
+        return problems[0] if problems else self._last_problem
 
     def bind(self, serial: str) -> bool:
         """Count for the arm with this serial number; returns whether the counters are others now.
@@ -635,7 +567,8 @@ class EnergyCounters:
             return False
         reason = f"arm {serial} instead of {self.serial}"
         self.note, counters = f"{reason}: counters of its own", None
-        if (state := self._state) is not None:
+        if self._files:
+            state = self._files[0]
             self.note += f"; those of the other one are kept in {state.path}"
             state.put(f"{COUNTERS} of {self.serial}", self._present().content())
             with suppress(OSError, ValueError, InputError):
@@ -714,8 +647,13 @@ class EnergyCounters:
     def journal(self) -> None:
         """Journal the counters before they are published, so that a kill cannot take them back."""
         self.note_highest()
-        if self._journal is not None:
-            self._journal.write(self._present())
+        if self._files:
+            now, clock = self.lifetime, float("nan") if self._clock is None else self._clock
+            times = (now.accounted, now.unaccounted, clock)
+            numbers = np.concatenate([now.net, now.consumed, times, self.highest])
+            head = (self.stated.number or 0).to_bytes(8, "little")
+            self._files[1].put(JOURNAL, head + numbers.astype("<f8", copy=False).tobytes())
+            self._files[1].save()
 
     def prepare_save(self) -> Callable[[], None]:
         """Take the counters to save; returns a function that writes them and needs no lock.
@@ -723,10 +661,10 @@ class EnergyCounters:
         Counting may continue before it is called: the journal holds newer values. A disk that
         cannot be written is a `problem`.
         """
-        if self._state is None:
+        if not self._files:
             return lambda: None
-        self._state.put(COUNTERS, self._present().content())
-        return self._state.save
+        self._files[0].put(COUNTERS, self._present().content())
+        return self._files[0].save
 
     def save(self) -> None:
         """Write the counters to disk."""
@@ -734,17 +672,16 @@ class EnergyCounters:
 
     def close(self) -> None:
         """Save, and release the state file."""
-        if self._state is not None:
+        if self._files:
             self.save()
             self.journal()  # a full disk may still have room for it
             self._last_problem = self.problem
             self._release()
 
     def _release(self) -> None:
-        for file in (self._state, self._journal):
-            if file is not None:
-                file.close()
-        self._state = self._journal = None
+        for file in self._files:
+            file.close()
+        self._files = ()
 
     def _present(self) -> Counters:
         """The counters now."""
