@@ -107,7 +107,7 @@ class Option:
         if self.kind is bool:
             return "true or false"
         if self.kind in (str, Path):
-            return "text, in quotes if it looks like a number"
+            return "text, in quotes if it has the form of a number"
         number = "a whole number" if self.kind is int else "a number"
         if self.limits is None:
             return number

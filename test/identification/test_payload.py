@@ -297,7 +297,7 @@ def test_an_unset_payload_is_found(
         assert not check.contradicts
         assert min(row["r2"] for row in found.model.fit[0]["torque"]) > 0.999
         return
-    assert check.told_mass == pytest.approx(0.0, abs=0.01)
+    assert check.controller_mass == pytest.approx(0.0, abs=0.01)
     assert check.mass == pytest.approx(LOAD.mass, rel=0.15)
     assert abs(check.mass - LOAD.mass) < 3 * check.std
     assert check.contradicts

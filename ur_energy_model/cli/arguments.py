@@ -157,7 +157,7 @@ def add_number(
 ) -> None:
     """An option for a number of the type of its default, within limits.
 
-    Without a default, it is a floating-point number, and the description says what applies.
+    Without a default, it is a floating-point number, and the description states what applies.
     """
     parser.add_argument(
         flag,
@@ -312,7 +312,7 @@ def payload_given(words: Sequence[str] | None) -> Payload | None:
 
 
 def is_identified(words: Sequence[str] | None) -> bool:
-    """Whether --payload asks to identify the payload."""
+    """Whether --payload requests to identify the payload."""
     return words is not None and list(words) == [IDENTIFY]
 
 

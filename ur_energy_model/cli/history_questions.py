@@ -79,7 +79,7 @@ def _period_given(options: argparse.Namespace) -> Period:
 
 
 def _database_given(options: argparse.Namespace) -> HistoryDatabase:
-    """The tables of STORE, as far as the options ask for them."""
+    """The tables of STORE, as far as the options select them."""
     from ur_energy_model.plant.database import HistoryDatabase
 
     return HistoryDatabase(store_given(options), _period_given(options), arms=tuple(options.arm))

@@ -64,7 +64,7 @@ def _friction_laws() -> str:
         arguments.add_flag,
         "--per-arm",
         "one model per arm (serial number) into the folder OUTPUT; arms of one joint size share "
-        "what the data say that they have in common",
+        "what the data show that they have in common",
     ),
     (
         arguments.add_path,
@@ -272,7 +272,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
         "payload_checks": [
             {
                 "bag": entry.source,
-                "model_mass": entry.told_mass,
+                "model_mass": entry.controller_mass,
                 "mass": entry.mass,
                 "std": entry.std,
                 "contradicts": entry.contradicts,

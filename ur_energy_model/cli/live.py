@@ -77,7 +77,7 @@ LONGEST_BATCH = 0.05
         arguments.add_text,
         "--robot",
         "NAME",
-        "name of the robot, such as ur5e (default: as controller, model or bag say)",
+        "name of the robot, such as ur5e (default: from controller, model or bag)",
     ),
     arguments.add_same_arm,
     (
@@ -143,7 +143,7 @@ def _model(options: argparse.Namespace) -> Callable[[RecordingInfo], tuple[Energ
         if info.robot is None:
             raise ControllerError(
                 options.host,
-                "its dashboard server does not say which arm it is",
+                "its dashboard server does not name the arm",
                 "name the arm: --robot NAME, such as --robot ur5e",
             )
         chosen = chosen_model(None, info.robot)

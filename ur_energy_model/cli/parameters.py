@@ -198,7 +198,7 @@ def payload(options: argparse.Namespace) -> None:
             "shown_mass": found.shown_mass,
             "center_of_mass": found.payload.center_of_mass,
             "center_of_mass_std": found.center_std,
-            "told_mass": found.told_mass,
+            "told_mass": found.controller_mass,
             "gravity": found.gravity,
             "gravity_source": found.gravity_source,
             "torque_rms": found.torque_rms,
@@ -223,7 +223,7 @@ def _print_payload(found: PayloadEstimate, constants: list[dict[str, Any]] | Non
             for axis, value, std in center
             if np.isfinite(std)
         ),
-        ("set in the controller [kg]", found.told_mass, None),
+        ("set in the controller [kg]", found.controller_mass, None),
     ]
     print_table("payload", ("", "value", "± 95 %"), rows)
     if constants is not None:

@@ -106,7 +106,7 @@ def record(options: argparse.Namespace) -> None:
         if source.info.robot is None:
             raise InputError(
                 options.host,
-                "its dashboard server does not say which arm it is",
+                "its dashboard server does not name the arm",
                 "name the arm: --robot NAME, such as --robot ur5e",
             )
         if source.missing_fields:

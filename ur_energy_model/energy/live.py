@@ -92,7 +92,7 @@ class Snapshot:
         controller_restarts: number of backward steps of the clock.
         reset_time, reset_reason: of the last reset.
         serial: number of the arm that the counters belong to, None where unknown.
-        note: about the counters of another arm, None where there is nothing to tell.
+        note: about the counters of another arm, None where there is none.
     """
 
     channels: Channels

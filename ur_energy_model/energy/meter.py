@@ -21,7 +21,7 @@ from ur_energy_model.typing import Array, Mask
 # the median of the steps before it: the same rule then fits recordings of 5 Hz and of 500 Hz, a
 # single missing sample is bridged, and the result depends neither on how samples are batched nor
 # on later samples. Where the controller's clock started again, the recorded gaps or the host's
-# stamps tell for how long samples were missing.
+# stamps show for how long samples were missing.
 
 DEFAULT_GAP_LIMIT = 0.1
 """Longest step that is bridged at any sample rate [s]."""
@@ -207,7 +207,7 @@ class EnergyMeter:
     """Integrates several powers that share one clock, batch by batch.
 
     Gaps add unaccounted time and no energy; so does a clock that goes backwards (a
-    restarted controller) where the host's stamps tell for how long. Consumed and regenerated energy
+    restarted controller) where the host's stamps show for how long. Consumed and regenerated energy
     are the integrals of the positive and the negative part, so that
     consumed - regenerated = net exactly.
 

@@ -123,9 +123,9 @@ class OperatingConditions:
             if not math.isnan(scaling):
                 self.speed_scaling = scaling
         if "payload" in columns and "payload_cog" in columns:
-            told = (columns[name][-1] for name in PAYLOAD if name in columns)
+            configured = (columns[name][-1] for name in PAYLOAD if name in columns)
             empty = columns["payload"][-1] == 0.0 == self.setup.payload.mass
-            if not empty and not any(np.isnan(values).any() for values in told):
+            if not empty and not any(np.isnan(values).any() for values in configured):
                 self._take_payload(columns, len(batch) - 1)
 
     def parts(self, batch: Telemetry) -> Iterator[tuple[slice, Setup]]:
@@ -137,10 +137,10 @@ class OperatingConditions:
         if "payload" not in columns or "payload_cog" not in columns:
             yield slice(0, n), self.setup
             return
-        told = np.column_stack([columns[name] for name in PAYLOAD if name in columns])
-        last = np.where(np.isnan(told).any(axis=1), -1, np.arange(n))
+        configured = np.column_stack([columns[name] for name in PAYLOAD if name in columns])
+        last = np.where(np.isnan(configured).any(axis=1), -1, np.arange(n))
         last = np.maximum.accumulate(last)
-        for rows in equal_runs(np.where(last[:, None] < 0, np.inf, told[last])):
+        for rows in equal_runs(np.where(last[:, None] < 0, np.inf, configured[last])):
             if last[rows.start] >= 0:
                 self._take_payload(columns, int(last[rows.start]))
             yield rows, self.setup

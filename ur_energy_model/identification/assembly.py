@@ -36,7 +36,7 @@ EVIDENCE = "evidence"
 PRIOR_FREEDOM = 4.0
 """Degrees of freedom of the prior spread: it weighs as much as five compared sessions."""
 _LEAST_GAIN = 0.01
-"""Information of the data, over that of the prior, below which they say nothing."""
+"""Information of the data, over that of the prior, below which they show nothing."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def spread_between_sessions(values: Array, prior: float) -> float:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the recordings of an arm with n joints say without any prior; NaN where nothing.
+    """What the recordings of an arm with n joints show without any prior; NaN where nothing.
 
     Attributes:
         torque_constant, torque_constant_std: [n], N m/A. The deviation does not include the error

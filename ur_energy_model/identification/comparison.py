@@ -139,8 +139,8 @@ def compare_target_torque(
             payload[:, 0] = batch["payload"]
         if "payload_cog" in batch:
             payload[:, 1:] = batch["payload_cog"]
-        for rows, told in payload_runs(payload):
-            setup, delay = setups.setup_and_delay(told)
+        for rows, controller_payload in payload_runs(payload):
+            setup, delay = setups.setup_and_delay(controller_payload)
             q, qd, qdd, moment = (
                 batch[name][rows]
                 for name in ("target_q", "target_qd", "target_qdd", "target_moment")
@@ -180,7 +180,7 @@ class RecordedMotion:
         current: as recorded [samples, n], A.
         torque: measured torque [samples, n], N m; NaN where not recorded.
         power: at the supply [samples], W; NaN where not recorded.
-        payload: mass and centre told to the controller [samples, 4], kg and m; NaN where not
+        payload: mass and centre set in the controller [samples, 4], kg and m; NaN where not
             recorded.
     """
 

@@ -289,7 +289,7 @@ def inertia_from_torque(
     return InertiaEstimate(
         np.where(seen, estimate.reflected_inertia, expected.value),
         np.where(seen, np.hypot(estimate.std, left_out * estimate.reflected_inertia), expected.std),
-        tuple("target_moment" if told else "prior" for told in estimate.identified),
+        tuple("target_moment" if known else "prior" for known in estimate.identified),
     )
 
 
@@ -302,9 +302,9 @@ def inertia_with_currents(
     """
     value, std, source = before.value.copy(), before.std.copy(), list(before.source)
     for j, joint in enumerate(joints):
-        told = reflected_inertia(joint, float(before.value[j]), float(before.std[j]))
-        if told is not None:
-            value[j], std[j] = told
+        found = reflected_inertia(joint, float(before.value[j]), float(before.std[j]))
+        if found is not None:
+            value[j], std[j] = found
             source[j] = "current" if std[j] < 0.5 * before.std[j] else "prior"
     return InertiaEstimate(value, std, tuple(source))
 
@@ -314,7 +314,7 @@ def inertia_with_currents(
 
 def stated_for(
     info: RecordingInfo,
-    told: Payload | None,
+    controller_payload: Payload | None,
     robot: RobotDescription,
     configured: Setup | None,
     fallback: Setup | None = None,
@@ -326,7 +326,7 @@ def stated_for(
 
     Args:
         info: of the recording.
-        told: payload recorded with the samples, None where not recorded.
+        controller_payload: payload recorded with the samples, None where not recorded.
         robot: the arm.
         configured: mounting and payload as stated by the user.
         fallback: setup of other recordings of the same arm.
@@ -338,8 +338,8 @@ def stated_for(
         gravity = np.array(info.gravity, dtype=float)
     elif fallback is not None:
         gravity = fallback.gravity
-    if told is not None:
-        return SetupPrior(Setup(gravity, told), "rtde")
+    if controller_payload is not None:
+        return SetupPrior(Setup(gravity, controller_payload), "rtde")
     if info.payload_mass is not None:
         center = np.array(info.payload_center_of_mass or (0.0, 0.0, 0.0), dtype=float)
         return SetupPrior(Setup(gravity, Payload(info.payload_mass, center)), "configured")
@@ -347,21 +347,21 @@ def stated_for(
     return SetupPrior(Setup(gravity, payload), "default" if info.gravity is None else "configured")
 
 
-def payload_told(row: Array) -> Payload | None:
+def payload_of_row(row: Array) -> Payload | None:
     """Payload from mass and centre of mass set in the controller [4]; None if NaN."""
     if not np.isfinite(row[0]):
         return None
     return Payload(float(row[0]), np.nan_to_num(row[1:4]))
 
 
-def payload_runs(told: Array) -> Iterator[tuple[slice, Array]]:
+def payload_runs(payload: Array) -> Iterator[tuple[slice, Array]]:
     """Stretches with one payload as set in the controller: rows, and that payload [k].
 
     Args:
-        told: mass and possibly centre of mass set in the controller [samples, k], kg and m; NaN
+        payload: mass and possibly centre of mass set in the controller [samples, k], kg and m; NaN
             where not recorded.
     """
-    rounded = np.round(told, 4)
+    rounded = np.round(payload, 4)
     for rows in equal_runs(np.nan_to_num(rounded)):
         yield rows, rounded[rows.start]
 
@@ -371,10 +371,10 @@ def _constant_payloads(part: Telemetry) -> Iterator[Telemetry]:
     if "payload" not in part or not len(part):
         yield part
         return
-    told = part["payload"].reshape(-1, 1)
+    payload = part["payload"].reshape(-1, 1)
     if "payload_cog" in part:
-        told = np.concatenate([told, part["payload_cog"]], axis=1)
-    for rows, _ in payload_runs(told):
+        payload = np.concatenate([payload, part["payload_cog"]], axis=1)
+    for rows, _ in payload_runs(payload):
         yield part.cut(rows)
 
 
@@ -435,12 +435,12 @@ class RecordingDynamics:
 
     def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
         """Parts of a motion with one payload each, and the dynamics that belong to it."""
-        for rows, told in payload_runs(motion.payload):
-            yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(told))
+        for rows, controller_payload in payload_runs(motion.payload):
+            yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(controller_payload))
 
-    def actual_setup(self, told: Array) -> Setup:
-        """Setup with the carried payload; `told` is the one set in the controller [4]."""
-        setup = self.setup_and_delay(told)[0]
+    def actual_setup(self, controller_payload: Array) -> Setup:
+        """Setup with the carried payload where the controller has this one set [4]."""
+        setup = self.setup_and_delay(controller_payload)[0]
         return setup if self.carried is None else replace(setup, payload=self.carried)
 
     def controller_load(self, motion: FilteredMotion, load: Array) -> Array:
@@ -452,29 +452,32 @@ class RecordingDynamics:
         """
         if self.carried is None:
             return load
-        told = motion.payload[0]
+        controller_payload = motion.payload[0]
         with_set, with_carried = (
             ArmDynamics(self.robot, setup).inverse_dynamics(motion.q, motion.qd, motion.qdd)
-            for setup in (self.setup_and_delay(told)[0], self.actual_setup(told))
+            for setup in (
+                self.setup_and_delay(controller_payload)[0],
+                self.actual_setup(controller_payload),
+            )
         )
         return np.asarray(load + (with_set - with_carried))
 
-    def setup_and_delay(self, told: Array) -> tuple[Setup, float]:
+    def setup_and_delay(self, controller_payload: Array) -> tuple[Setup, float]:
         """Setup and delay of target_moment [s] for a payload set in the controller [4], or NaN."""
         entries = self._entries
         if not entries:
-            return self.stated(told).setup, 0.0
+            return self.stated(controller_payload).setup, 0.0
         payloads = [entry.stated.setup.payload for entry in entries]
         known = np.array([(payload.mass, *payload.center_of_mass) for payload in payloads])
-        distance = np.abs(known - np.nan_to_num(told)).max(axis=1)
+        distance = np.abs(known - np.nan_to_num(controller_payload)).max(axis=1)
         nearest = min(
             range(len(entries)), key=lambda index: (distance[index], -entries[index].samples)
         )
-        if np.isfinite(told[0]) and distance[nearest] > _SAME_PAYLOAD:
-            return self.stated(np.nan_to_num(told)).setup, entries[nearest].delay
+        if np.isfinite(controller_payload[0]) and distance[nearest] > _SAME_PAYLOAD:
+            return self.stated(np.nan_to_num(controller_payload)).setup, entries[nearest].delay
         return entries[nearest].setup, entries[nearest].delay
 
-    def stated(self, told: Array) -> SetupPrior:
+    def stated(self, controller_payload: Array) -> SetupPrior:
         """Stated setup for a payload set in the controller [4]."""
-        payload = payload_told(told)
+        payload = payload_of_row(controller_payload)
         return stated_for(self.info, payload, self.robot, self.configured, self.fallback)

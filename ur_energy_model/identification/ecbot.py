@@ -11,7 +11,7 @@ import numpy as np
 
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.comparison import RecordedMotion, recorded_motions
-from ur_energy_model.identification.dynamics import payload_told, stated_for
+from ur_energy_model.identification.dynamics import payload_of_row, stated_for
 from ur_energy_model.identification.error_statistics import ErrorStatistics
 from ur_energy_model.identification.least_squares import (
     gram_matrices_by_joint,
@@ -82,7 +82,7 @@ class DynamicModel:
     def inertia(self) -> Array:
         """Inertia about each joint's own axis that no other column explains [n], kg m^2.
 
-        The motor's, reducer included, and of the link what cannot be told from it.
+        The motor's, reducer included, and of the link what cannot be separated from it.
         """
         return self._torques(INERTIA)
 
@@ -296,7 +296,7 @@ class Ecbot:
         first = next(recorded_motions(bags[0], CUTOFF), None)
         if first is None:
             raise IdentificationError(f"{bags[0]}: no motion; record the arm while it moves")
-        stated = stated_for(info, payload_told(first.payload[0]), robot, None)
+        stated = stated_for(info, payload_of_row(first.payload[0]), robot, None)
         self._columns = DynamicColumns(robot, stated.setup)
         if measured is None:
             sensors = (

@@ -191,7 +191,7 @@ def measure(
             torque.accumulate(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.accumulate(recorded, modelled)
-    actual = replace(model, setup=setups.actual_setup(recording.told_payload))
+    actual = replace(model, setup=setups.actual_setup(recording.controller_payload))
     bag, kept, fields = recording.path, recording.kept_samples(), FIELDS
     if len(recording.quality.payloads) <= 1:  # the actual payload may differ from the set one
         fields = tuple(name for name in FIELDS if not name.startswith("payload"))
@@ -243,7 +243,7 @@ def recorded_setup(model: EnergyModel, bag: str | Path) -> Setup:
     """
     recording, setups = read_for_comparison(model, bag)
     with closing(recording):
-        return setups.actual_setup(recording.told_payload)
+        return setups.actual_setup(recording.controller_payload)
 
 
 def _compare_power(

@@ -27,7 +27,7 @@ class FilteredMotion:
         current: motor currents [samples, n], A.
         moment: target_moment through the same filter [samples, n], N m; NaN where not recorded.
         temperature: [samples, n], degC; NaN where not recorded.
-        payload: mass and centre of mass told to the controller [samples, 4], kg and m; NaN where
+        payload: mass and centre of mass set in the controller [samples, 4], kg and m; NaN where
             not recorded.
     """
 

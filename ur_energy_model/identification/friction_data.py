@@ -356,7 +356,7 @@ class CurrentColumns:
     def of_law(self, index: int | None, j: int, with_inertia: bool) -> list[int]:
         """Columns of a candidate, or of the law of a joint known before where `index` is None.
 
-        The acceleration is among them if wanted and available.
+        The acceleration is among them if requested and available.
         """
         if index is None:
             count = 0 if self._known is None else self._known.counts[j]

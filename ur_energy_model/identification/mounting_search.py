@@ -217,8 +217,8 @@ def find_mounting(
 
     Returns None where the payload set in the controller differs between recordings.
     """
-    told = [recording.told_payload for recording in recordings]
-    if any(not np.array_equal(told[0], other, equal_nan=True) for other in told[1:]):
+    payloads = [recording.controller_payload for recording in recordings]
+    if any(not np.array_equal(payloads[0], other, equal_nan=True) for other in payloads[1:]):
         return None
     search = MountingSearch(robot, stated)
     for recording in recordings:

@@ -1,4 +1,4 @@
-"""Parts of a long recording that the fits use: those that tell the most about the arm."""
+"""Parts of a long recording that the fits use: those with the most information about the arm."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _rows(time: Array, start: float, stop: float) -> slice:
     return slice(first, last)
 
 
-# Choice of the parts of a long recording that tell the most about its arm.
+# Choice of the parts of a long recording with the most information about its arm.
 #
 # The number of samples that the fits need does not grow with the length of a recording; what
 # matters is which ones. One half of the parts is spread evenly over the recording, so that they

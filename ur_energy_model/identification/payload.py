@@ -67,7 +67,7 @@ class PayloadEstimate:
         samples: number of torque samples, each joint counted.
         gravity: in the base frame [3], m/s^2, as used.
         gravity_source: "estimated" from the bag's target_moment, or "model".
-        told_mass: payload set in the controller, from target_moment [kg]; NaN where unknown.
+        controller_mass: payload set in the controller, from target_moment [kg]; NaN where unknown.
         warnings: for the user, one line each.
     """
 
@@ -83,7 +83,7 @@ class PayloadEstimate:
     samples: int
     gravity: Array
     gravity_source: str = "model"
-    told_mass: float = float("nan")
+    controller_mass: float = float("nan")
     warnings: tuple[str, ...] = ()
 
     @property
@@ -131,7 +131,7 @@ def identify_payload(
                     f"{path}: the payload changes within the bag ({masses} kg by RTDE); split it "
                     "into bags with one payload each"
                 )
-            gravity, source, told = _mounting(recording, description, model)
+            gravity, source, in_controller = _mounting(recording, description, model)
             found = estimate_payload(
                 model,
                 description,
@@ -141,12 +141,12 @@ def identify_payload(
                 known_mass=mass,
                 calibration=calibration,
             )
-            compared = told if mass is None else float("nan")
+            compared = in_controller if mass is None else float("nan")
             least = REPEATABLE * float(description.mass.sum())
             known = serials(model, recording.info)
             warnings += tuple(_warnings(path, found, known, compared, least))
             calibration = found.calibration
-    return replace(found, gravity_source=source, told_mass=told, warnings=warnings)
+    return replace(found, gravity_source=source, controller_mass=in_controller, warnings=warnings)
 
 
 def payload_difference(
@@ -217,17 +217,17 @@ def _mounting(
     if recording.torque_reference == "none":
         return model.setup.gravity, "model", float("nan")
     found = estimate_dynamics(recording.torque_telemetry(), robot, configured=None).recordings[0]
-    told = found.setup.payload.mass if found.mass_std < 0.1 else float("nan")
+    in_controller = found.setup.payload.mass if found.mass_std < 0.1 else float("nan")
     if found.setup_source != "estimated":
-        return model.setup.gravity, "model", told
-    return found.setup.gravity, "estimated", told
+        return model.setup.gravity, "model", in_controller
+    return found.setup.gravity, "estimated", in_controller
 
 
 def _warnings(
     bag: str | Path,
     estimate: PayloadEstimate,
     known: dict[str, str | None],
-    told: float,
+    in_controller: float,
     least: float,
 ) -> Iterator[str]:
     """Where the model is not of the arm or no longer fits it, or the payload is not the set one.
@@ -236,13 +236,13 @@ def _warnings(
         bag: recording.
         estimate: of its payload.
         known: serial numbers of model and recording.
-        told: mass set in the controller [kg]; NaN where it is not compared.
+        in_controller: mass set in the controller [kg]; NaN where it is not compared.
         least: smallest difference that counts [kg].
     """
     same = same_serial(known["model"], known["recording"])
     (low, high), shown = estimate.interval, estimate.shown_mass
     interval = f"({low:.2f} to {high:.2f} kg with 95 % confidence)"
-    found, set_mass = max(shown, 0.0), max(told, 0.0)
+    found, set_mass = max(shown, 0.0), max(in_controller, 0.0)
     if same is False:
         yield (
             f"{bag}: the model is of arm {known['model']}, the recording of arm "
@@ -254,7 +254,7 @@ def _warnings(
             f"{bag}: the model's error is {estimate.misfit:.0f} times that in the recordings it "
             f"was identified from, so do not trust the mass; {remedy}"
         )
-    elif np.isnan(told):
+    elif np.isnan(in_controller):
         return
     elif high < -least:
         yield (
@@ -455,14 +455,14 @@ class PayloadCheck:
 
     Attributes:
         source: the recording.
-        told_mass: set in the controller or given by the user [kg].
+        controller_mass: set in the controller or given by the user [kg].
         mass, std: identified, without constraint [kg].
         least: smallest difference that counts [kg].
         payload: identified, physically possible.
     """
 
     source: str
-    told_mass: float
+    controller_mass: float
     mass: float
     std: float
     least: float
@@ -471,7 +471,7 @@ class PayloadCheck:
     @property
     def contradicts(self) -> bool:
         """Whether the currents contradict the payload that was set."""
-        return abs(self.mass - self.told_mass) > max(CONFIDENCE * self.std, self.least)
+        return abs(self.mass - self.controller_mass) > max(CONFIDENCE * self.std, self.least)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -482,8 +482,9 @@ class PayloadCheck:
         return (
             f"{self.source}: the currents show a payload of {max(self.mass, 0.0):.2f} kg "
             f"({self.mass - half:.2f} to {self.mass + half:.2f} kg with 95 % confidence) where the "
-            f"model was identified with {self.told_mass:.2f} kg; torque constants and friction "
-            "are then biased: give the right mass with --payload, or use --payload identify",
+            f"model was identified with {self.controller_mass:.2f} kg; torque constants and "
+            "friction are then biased: give the right mass with --payload, or use "
+            "--payload identify",
         )
 
 
@@ -530,7 +531,7 @@ def check_payload(
         return ()
     check = PayloadCheck(
         source=str(recording.path),
-        told_mass=(setup.payload if own.carried is None else own.carried).mass,
+        controller_mass=(setup.payload if own.carried is None else own.carried).mass,
         mass=found.shown_mass,
         std=found.mass_std,
         least=_LEAST_SHARE * float(columns.masses.sum()),

@@ -221,7 +221,7 @@ class _Arm:
         fallback = None if estimate is None else estimate.setup
         known = (estimate, options.setup, fallback)
         dynamics = [RecordingDynamics(robot, each.info, *known) for each in self._recordings]
-        stated = dynamics[0].stated(self.fitted[0].told_payload)
+        stated = dynamics[0].stated(self.fitted[0].controller_payload)
         self.mounting: FoundMounting | None = None
         if estimate is None:
             self.mounting = find_mounting(robot, self.fitted, stated.setup)
@@ -395,7 +395,7 @@ def _not_identifiable(model: EnergyModel, arm: _Arm) -> Iterator[str]:
             + (
                 "the setup stated with --gravity and --payload is used all the same: check it"
                 if model.setup_source == "given"
-                else "that is used; state what you know with --gravity and --payload"
+                else "that is used; state it with --gravity and --payload"
             )
         )
     elif not torque:

@@ -147,9 +147,9 @@ def _loads(
     """Samples with one payload each, torque of the links, and with motors [samples, n], N m."""
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     for motion in recorded_motions(recording.path, recording.cutoff):
-        for rows, told in payload_runs(motion.payload):
+        for rows, controller_payload in payload_runs(motion.payload):
             part = motion.cut(rows)
-            dynamics = ArmDynamics(setups.robot, setups.actual_setup(told))
+            dynamics = ArmDynamics(setups.robot, setups.actual_setup(controller_payload))
             link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
             yield part, link, link + inertia * part.qdd
 

@@ -33,7 +33,7 @@ MOTION_WORDS: dict[Motion, str] = {
     "same motion again": "the same motion again that the model was fitted to: its errors in other "
     "motions may be larger",
     "held out": "another motion than the model was fitted to",
-    "unknown": "the model does not say which motions it was fitted to",
+    "unknown": "the model does not name the motions it was fitted to",
 }
 _FINEST, _COARSEST, _MOST_POSES = 0.1, 0.2, 200
 _PATH_PERIOD = 0.05
@@ -212,7 +212,7 @@ class Quality:
         not_running: share of samples with the brakes on or the arm off.
         stopped: share of samples in a safety stop.
         reduced: share of samples in safety mode reduced (the arm works with lower limits).
-        payloads: distinct payload masses told to the controller [kg].
+        payloads: distinct payload masses set in the controller [kg].
         missing: fields that some stage needs but were not recorded.
         uses: what it is good for.
         condition_number: of the base regressor over the motion; None if the robot is unknown.

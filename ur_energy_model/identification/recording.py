@@ -81,7 +81,7 @@ class Buffer(Generic[Item]):
 
 
 class TorqueBuffer:
-    """target_moment with the motion it belongs to and the payload told to the controller.
+    """target_moment with the motion it belongs to and the payload set in the controller.
 
     Args:
         longest: time of measured motion that is kept [s]. Targets, free of noise, are kept at a
@@ -113,8 +113,8 @@ class TorqueBuffer:
             needed = next((names for names in (_TARGETS, _ACTUALS) if _has(batch, names)), None)
             if needed is None:
                 return
-            told = [name for name in PAYLOAD if name in batch]
-            self._widths = {name: batch[name][:1].size for name in (*needed, *told)}
+            named = [name for name in PAYLOAD if name in batch]
+            self._widths = {name: batch[name][:1].size for name in (*needed, *named)}
         self._seconds += batch.duration
         if not self.complete:
             return
@@ -203,8 +203,7 @@ class Recording:
         duration: without gaps [s].
         delay: of actual_q behind target_q [s], NaN if unknown.
         warmth: lowest and highest joint temperatures [n, 2], degC; NaN where not recorded.
-        told_payload: first payload told to the controller, mass and centre [4], kg and m; NaN if
-            unknown.
+        controller_payload: first payload set there, mass and centre [4], kg and m; NaN if unknown.
         kept: time that motions and samples cover, where the recording is longer; None where
             motions cover all of it and samples are not kept.
     """
@@ -219,7 +218,7 @@ class Recording:
     duration: float
     delay: float
     warmth: Array
-    told_payload: Array
+    controller_payload: Array
     kept: KeptTime | None
     _motion: Buffer[FilteredMotion] = field(repr=False)
     _torque: TorqueBuffer = field(repr=False)

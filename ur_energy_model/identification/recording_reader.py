@@ -132,7 +132,7 @@ def read_recording(
         duration=duration,
         delay=products / squares if squares > 0 else float("nan"),
         warmth=parts.warmth,
-        told_payload=parts.told_payload,
+        controller_payload=parts.controller_payload,
         kept=parts.finish(),
         _motion=parts.motions,
         _torque=torque,
@@ -149,14 +149,14 @@ class KeptParts:
 
     Attributes:
         motions, samples: what is kept, complete after `finish`.
-        told_payload: first payload set in the controller, mass and centre [4]; NaN if unknown.
+        controller_payload: first payload set there, mass and centre [4]; NaN if unknown.
         warmth: lowest and highest joint temperatures of all motions [n, 2], degC.
     """
 
     def __init__(self, dof: int, limit: KeptTime | None) -> None:
         self.motions: Buffer[FilteredMotion] = Buffer()
         self.samples: Buffer[Telemetry] = Buffer()
-        self.told_payload, self.warmth = np.full(4, np.nan), np.full((dof, 2), np.nan)
+        self.controller_payload, self.warmth = np.full(4, np.nan), np.full((dof, 2), np.nan)
         self._dof, self._begun = dof, False
         self._limit = limit
         if limit is not None:
@@ -168,7 +168,7 @@ class KeptParts:
     def add(self, batch: Telemetry | None, motions: Sequence[FilteredMotion]) -> None:
         """Add a batch, None at the end, and the motions that it completed."""
         if motions and not self._begun:
-            self.told_payload, self._begun = motions[0].payload[0], True
+            self.controller_payload, self._begun = motions[0].payload[0], True
         for motion in motions:
             self.warmth = merged_ranges(self.warmth, motion.temperature_range)
             if self._limit is None:

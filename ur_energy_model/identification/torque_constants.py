@@ -194,14 +194,14 @@ def with_shared_sizes(
     for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
         group = np.flatnonzero(robot.torque_constant == nominal).tolist()
         own = np.array([own_deviation(fits[j]) for j in group])
-        told = np.array([fits[j].regressed_constant / nominal for j in group])
+        shown = np.array([fits[j].regressed_constant / nominal for j in group])
         covariance = known.covariance[np.ix_(group, group)]
         # Means of each joint from everything but its own regression, then with it.
         precision = np.linalg.inv(covariance)
         information = 1.0 / own**2
         posterior = np.linalg.inv(precision + np.diag(information))
         expected = known.mean[group]
-        value = expected + posterior @ (information * np.nan_to_num(told - expected))
+        value = expected + posterior @ (information * np.nan_to_num(shown - expected))
         for i, j in enumerate(group):
             variance = float(posterior[i, i])
             spread = 1.0 / max(1.0 / variance - information[i], 1e-12)

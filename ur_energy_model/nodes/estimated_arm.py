@@ -63,7 +63,7 @@ def check_parameters(parameters: EstimatorParameters) -> None:
         remedy = "give the path where the learned model is to be kept, or learn:=on"
         raise InputError("estimator", "is not set, but learn is keep", remedy, field="model_file")
     if parameters.source == "joint_states" and not parameters.robot_model:
-        problem = "is not set, and neither is model_file: joint_states does not tell the arm"
+        problem = "is not set, and neither is model_file: joint_states does not name the arm"
         raise InputError("estimator", problem, "name the arm, such as ur5e", field="robot_model")
 
 
@@ -340,14 +340,14 @@ def arm_of(
         joints: joint names that the node has assumed.
 
     Raises:
-        ControllerError: the controller does not say which arm it is; it may do so later.
-        InputError: a bag does not say it, or the package has no model of this arm.
+        ControllerError: the controller does not name its arm; it may do so later.
+        InputError: a bag does not name it, or the package has no model of this arm.
     """
     remedy = "name the arm in robot_model, such as ur5e"
     if info.robot is None and parameters.source == "bag":
-        raise InputError(str(parameters.bag), "does not say which arm it is of", remedy)
+        raise InputError(str(parameters.bag), "does not name its arm", remedy)
     if info.robot is None:
-        problem = "its dashboard server does not say which arm it is"
+        problem = "its dashboard server does not name the arm"
         raise ControllerError(parameters.robot_ip, problem, remedy)
     model = ArmModel(parameters, info.robot)
     if model.robot.joint_names != joints:

@@ -56,7 +56,7 @@ class EstimatorSinkGroup(SinkGroup):
     Args:
         node: full name of the node.
         options: of the sinks.
-        actions: what their clients may ask of the estimator.
+        actions: what their clients may request of the estimator.
 
     Raises:
         InputError: an address, a URL or a file that cannot be used.

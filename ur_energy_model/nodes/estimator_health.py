@@ -264,7 +264,7 @@ def _held_out(validation: Sequence[Mapping[str, Any]]) -> str | None:
     return f"{text} ({count(len(rmse), 'recording')})"
 
 
-# EstimatorLines: what an operator needs to know of a running estimator.
+# EstimatorLines: lines for an operator of a running estimator.
 
 
 class EstimatorLines:
@@ -293,7 +293,7 @@ class EstimatorLines:
         self._clock = ClockLines()
         self._notes: tuple[str | None, ...] = ()
         self._openings = 0
-        self._end_told = self._robot_told = False
+        self._end_reported = self._robot_reported = False
 
     def begin(self) -> list[Line]:
         """The line at the start: where the samples come from."""
@@ -335,15 +335,15 @@ class EstimatorLines:
             for _ in range(max(1, self._openings), reader.attempts):
                 lines += self._bag.happened(f"bag {bag} plays again, from its beginning")
             self._openings = reader.attempts
-            if reader.ended and not self._end_told:
-                self._end_told = True
+            if reader.ended and not self._end_reported:
+                self._end_reported = True
                 text = f"bag {bag} has ended after {count(reader.samples, 'sample')}"
                 lines.append(Line(Level.INFO, f"{text}; the counters keep their values"))
         else:
             lines += self._connection.update(reader.link, reader.info)
         robot = None if reader.info is None else reader.info.robot
-        if None not in (robot, self.robot) and robot != self.robot and not self._robot_told:
-            self._robot_told = True
+        if None not in (robot, self.robot) and robot != self.robot and not self._robot_reported:
+            self._robot_reported = True
             text = f"the samples are of a {robot}, but the model is of a {self.robot}"
             lines.append(Line(Level.ERROR, text))
         return lines

@@ -38,9 +38,9 @@ from ur_energy_model.topics_and_services import Topic
 # OtherPublishers: whether another node publishes the joints of this arm on the same topic.
 
 DEPTH = 50
-"""Messages that wait for a look; a driver repeats itself."""
+"""Messages that are not examined yet; a driver repeats itself."""
 STAMPS_KEPT = 1000
-"""Own messages that are told from those of others by their stamps."""
+"""Own messages, which their stamps distinguish from those of others."""
 JUDGED_AFTER = 2.0
 """Time for which the messages of another publisher are awaited at the start [s]."""
 GONE_AFTER = 10.0
@@ -59,7 +59,7 @@ class OtherPublishers:
         joints: joint names of the arm, prefix included.
 
     Attributes:
-        alone: whether this node should publish; False until the first look.
+        alone: whether this node should publish; False until the first check.
         names: full names of the other nodes that publish the topic.
     """
 
@@ -156,7 +156,7 @@ class JointStatesPublisher:
         self._due, self._clock = Decimator(rate), clock
 
     def publish(self, batch: Telemetry) -> None:
-        """Publish the samples that are due, if they are wanted and no other node does."""
+        """Publish the samples that are due, if they are subscribed and no other node does."""
         columns = batch.columns
         if "actual_q" not in columns:
             return

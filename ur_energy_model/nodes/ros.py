@@ -115,7 +115,7 @@ class PolledSubscription:
 
         Returns:
             The messages, and the numbers by which the publisher counts them; None where the
-            middleware does not tell them.
+            middleware does not report them.
         """
         messages: list[bytes] = []
         numbers: list[int] = []

@@ -45,7 +45,7 @@ class SimulatedRobotNode(ManagedNode):
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, name="simulated controller")
         self._thread.start()
-        self._over_told = False
+        self._over_reported = False
         text = f"simulating a {self.parameters.robot_model} at {self.parameters.host}"
         self.say([Line(Level.INFO, text)])
 
@@ -79,8 +79,8 @@ class SimulatedRobotNode(ManagedNode):
             "safety_mode": self._arm.safety_mode.name.lower(),
         }
         text = "serving" if self._thread.is_alive() else "the duration is over"
-        if not self._thread.is_alive() and not self._over_told:
-            self._over_told = True
+        if not self._thread.is_alive() and not self._over_reported:
+            self._over_reported = True
             self.say([Line(Level.INFO, "the duration is over; the servers are closed")])
         self.publish_diagnostics([status(f"{self.full_name}: controller", OK, text, values)])
 

@@ -1,4 +1,4 @@
-"""Sources of samples of the estimator node, as its parameters say."""
+"""Sources of samples of the estimator node, by its parameters."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def connection(
 
 
 def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
-    """RTDE fields that the estimator asks a controller for."""
+    """RTDE fields that the estimator requests from a controller."""
     learned = () if parameters.learn == "off" else LEARNED_FIELDS
     return tuple(dict.fromkeys((*LIVE_FIELDS, *learned)))
 

@@ -270,7 +270,7 @@ class CycleProblem:
                 self.cycle.source,
                 f"a cycle time of {duration:.2f} s is below the time-optimal one of "
                 f"{self.shortest:.2f} s within the limits",
-                f"ask for at least {np.ceil(100 * self.shortest) / 100:.2f} s",
+                f"give at least {np.ceil(100 * self.shortest) / 100:.2f} s",
                 field="--cycle-time",
             )
 

@@ -25,7 +25,7 @@ class Quantity:
         common: between sessions, in common with the other channels.
         slope: with temperature, per kelvin, beyond the model.
         model: between two models of the arm.
-        work: between programs of work, which a change cannot be told from.
+        work: between programs of work, which a change cannot be separated from.
     """
 
     name: str
@@ -67,7 +67,7 @@ TORQUE_CONSTANT = Quantity(
     work=0.005,
 )
 """Magnets lose 0.1 % of their field per kelvin at most, joints differ by less than that; what
-remains of payloads that the controller was not told is common to the joints."""
+remains of payloads that were not set in the controller is common to the joints."""
 STANDBY = Quantity(
     "standby power",
     relative=False,

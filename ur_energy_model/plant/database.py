@@ -284,11 +284,11 @@ class HistoryDatabase:
             kinds = [statement.type.name for statement in duckdb.extract_statements(sql)]
             if kinds not in (["SELECT"], ["EXPLAIN"]):
                 raise SqlError(
-                    "is not one SELECT statement", "the history can only be read: ask with SELECT"
+                    "is not one SELECT statement", "the history can only be read: query with SELECT"
                 )
             found = self._connection.sql(sql)
             if found is None:
-                raise SqlError("has no result", "ask with SELECT")
+                raise SqlError("has no result", "query with SELECT")
             reader = self._wait_for(lambda: found.to_arrow_reader(BATCH))
             names = unique(reader.schema.names)
             batches = iter(lambda: self._wait_for(lambda: next(reader, None)), None)
@@ -303,7 +303,7 @@ class HistoryDatabase:
         except (duckdb.OutOfMemoryException, MemoryError):
             raise SqlError(
                 f"needs more than {self._memory_gb:g} GB of memory",
-                "sum up in the query, or ask about fewer days or arms",
+                "sum up in the query, or query fewer days or arms",
             ) from None
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             text = str(error).partition("\n\nLINE ")[0].partition("LINE 1:")[0]

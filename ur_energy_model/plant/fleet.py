@@ -1,4 +1,4 @@
-"""Fleet: what identified arms tell about another arm."""
+"""Fleet: what identified arms show about another arm."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class FleetArm:
     Attributes:
         name: of the arm.
         robot: its description, n joints.
-        evidence: what its recordings say alone.
+        evidence: what its recordings show alone.
     """
 
     name: str

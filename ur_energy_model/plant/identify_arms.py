@@ -1,4 +1,4 @@
-"""Models of all arms of a fleet in one go, each with what the others tell."""
+"""Models of all arms of a fleet in one go, each with what the others show."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def identify_arms(
     """Identify one model per arm (serial number) from any number of bags.
 
     Every arm is identified twice: first alone, then with the prior that all others give. What an
-    arm's own recordings say never enters its prior.
+    arm's own recordings show never enters its prior.
 
     Args:
         bags: of any arms, in any order.
@@ -137,7 +137,7 @@ def _bags_of_arms(
         name, type_ = arm_name(info), robot or info.robot
         known, own = groups.get(name, (type_, ()))
         if type_ is None or known is None:
-            problem = InputError(bag, "does not tell the type of the arm", "give --robot")
+            problem = InputError(bag, "does not name the type of the arm", "give --robot")
             failed.append(BagResult(bag, None, str(problem)))
         elif known != type_:
             problem = InputError(
@@ -173,7 +173,7 @@ def _share(progress: Progress | None, begin: float) -> Progress | None:
     return lambda fraction, text: progress(begin + 0.5 * fraction, text)
 
 
-# What the recordings of an identified arm say, read from its model.
+# What the recordings of an identified arm show, read from its model.
 
 _PRIOR = "prior"
 
@@ -189,7 +189,7 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
 
 
 def evidence_of(model: EnergyModel, robot: RobotDescription) -> Evidence:
-    """What the recordings of a model say without any prior.
+    """What the recordings of a model show without any prior.
 
     Models of versions that did not state it are taken as they are, less the prior of their type.
 

@@ -268,7 +268,7 @@ class LiveHistory:
 
     Args:
         address: of the store: a folder, or s3://BUCKET/PREFIX.
-        robot: type of the arm, where the telemetry does not tell it.
+        robot: type of the arm, where the telemetry does not give it.
         model: name of the model, see `model_key`.
         path: of the model file; None for a generic model.
         arm: name of the arm; None takes the serial number (or type) in the telemetry.

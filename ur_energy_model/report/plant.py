@@ -38,7 +38,7 @@ from ur_energy_model.typing import Array, Indices
 MODEL_ERROR = (3.0, 10.0)
 """Largest share by which model and measured bus energy differ, percent: good, fair."""
 TOLD = 3
-"""Anomalies that are told at the top of the page; the others are in a table."""
+"""Anomalies that stand at the top of the page; the others are in a table."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class PlantReport:
 
     @property
     def verdict(self) -> ModelVerdict:
-        """What an energy manager should know first."""
+        """What an energy manager needs first."""
         statements = tuple(_statements(self))
         grade: Grade = max((item.grade for item in statements), key=ORDER.index, default="fair")
         return ModelVerdict(grade, _headline(self), statements)
@@ -125,11 +125,11 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
         grade: Grade = next(
             (g for g, most in zip(ORDER, MODEL_ERROR, strict=False) if abs(error) <= most), "poor"
         )
-        told = f"{error:+.1f}".replace("-", "−")
+        shown = f"{error:+.1f}".replace("-", "−")
         share = 100 * fleet.total("bus_model") / energy
         yield Statement(
             grade,
-            f"The models' energy differs from the measured bus energy by {told} % "
+            f"The models' energy differs from the measured bus energy by {shown} % "
             f"(measured during {share:.0f} % of the energy).",
         )
     gaps, known = fleet.total("unaccounted"), fleet.total("duration")
@@ -290,7 +290,7 @@ def _week(fleet: FleetDays) -> HeatMap:
         title="Hours of the week",
         caption="Mean power of all arms together; hours without a recording count as 0, and hours "
         "that never have one are blank. Energy at night and on Sundays is often that of arms that "
-        "nobody switched off.",
+        "were not switched off.",
         value_label="W",
         panels=(
             HeatPanel(

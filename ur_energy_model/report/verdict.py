@@ -95,7 +95,7 @@ def judge(
     found += _power(metrics)
     found += _motion_energy(metrics)
     if motions != {"held out"}:
-        text = "The model does not say which motions it was fitted to"
+        text = "The model does not name the motions it was fitted to"
         if "same motion again" in motions:
             text = "These recordings are the same motion again that the model was fitted to"
         elif "fitted" in motions:

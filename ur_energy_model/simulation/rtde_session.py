@@ -237,4 +237,4 @@ def _check_size(recipe: Recipe) -> None:
 
 
 def _oversized() -> ProtocolError:
-    return ProtocolError("client", "asked for more than fits a packet", "ask for fewer fields")
+    return ProtocolError("client", "requested more than fits a packet", "request fewer fields")

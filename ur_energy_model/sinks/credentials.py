@@ -37,7 +37,7 @@ class MqttCredentials:
     Attributes:
         username, password: None for an anonymous connection.
         ca: certificates that may sign the broker's, None for those of the system.
-        certificate, key: our own, where the broker asks for them.
+        certificate, key: our own, where the broker requires them.
     """
 
     username: str | None = None

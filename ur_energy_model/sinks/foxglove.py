@@ -1,4 +1,4 @@
-"""A WebSocket server for Foxglove and programs that know its protocol."""
+"""A WebSocket server for Foxglove and programs with its protocol."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class FoxgloveDelivery(ServerListener):
 # OriginGate: in front of the Foxglove server; keeps pages of foreign sites from reading the arm.
 #
 # A browser lets any page connect to a WebSocket server of the user's machine or network, and names
-# the page's site in the header Origin (RFC 6455, 10.2), which the SDK's server does not look at.
+# the page's site in the header Origin (RFC 6455, 10.2), which the SDK's server does not check.
 
 FOXGLOVE_SITE = "foxglove.dev"
 """Of the application in the browser; its subdomains too."""

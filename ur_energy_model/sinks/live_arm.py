@@ -224,7 +224,7 @@ class LiveArm:
 
     Attributes:
         reader: the thread, with state of the connection and failure.
-        actions: what sinks may ask for.
+        actions: what sinks may request.
     """
 
     def __init__(

@@ -41,7 +41,7 @@ POLL = 0.05
 LONGEST_PAUSE = 5.0
 """Longest pause before the next attempt to connect [s], doubled with every failure."""
 BIRTH_PAUSE = 1.0
-"""Shortest time between two births of the node, however many commands ask for them [s]."""
+"""Shortest time between two births of the node, however many commands request them [s]."""
 SILENCE = 5.0
 """Time without readings after which an arm is dead to hosts [s]."""
 KEEP_ALIVE = 15

@@ -50,7 +50,7 @@ def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None
     Args:
         url: opc.tcp://ADDRESS[:PORT][/PATH].
         options: credentials and allow_network.
-        actions: what clients may ask of the estimator, None for nothing.
+        actions: what clients may request of the estimator, None for nothing.
 
     Raises:
         InputError: the URL or the credentials cannot be used, or other machines would reach a
@@ -87,7 +87,7 @@ class OpcuaDelivery:
         path: of its URL.
         users: passwords by name.
         certificate: files of the server's certificate and key.
-        actions: what clients may ask of the estimator, None for nothing.
+        actions: what clients may request of the estimator, None for nothing.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class OpcuaDelivery:
 
 
 class Users:
-    """Users with passwords, in the form that asyncua asks for.
+    """Users with passwords, in the form of asyncua.
 
     Args:
         passwords: by name.
@@ -239,7 +239,7 @@ class Users:
         if username is None:
             return User(UserRole.Anonymous) if self._anonymous else None
         expected = self._passwords.get(username)
-        # Compared also for an unknown name, so that the time does not tell which names exist.
+        # Compared also for an unknown name, so that the time does not reveal which names exist.
         right = hmac.compare_digest((password or "").encode(), expected or b"\0")
         return User(UserRole.User, username) if right and expected is not None else None
 

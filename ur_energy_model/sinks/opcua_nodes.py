@@ -122,7 +122,7 @@ class Measurement(NamedTuple):
 def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement]]:
     """All measurements of a reading, by metering point; BUS only where it is measured.
 
-    The uncertainties of import and export are that of their difference: the model does not tell
+    The uncertainties of import and export are that of their difference: the model does not separate
     them apart.
     """
     columns, energy = reading.snapshot.channels, reading.snapshot.since_reset
@@ -391,7 +391,7 @@ class MachineNodes:
 
         Args:
             reading: the first one.
-            actions: what clients may ask of the estimator, None for nothing.
+            actions: what clients may request of the estimator, None for nothing.
         """
         machine, add = self._arm, self._space.add
         await add(MACHINES, machine, OWN, IDS.BaseObjectType, IDS.Organizes, name=machine)

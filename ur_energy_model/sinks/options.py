@@ -106,7 +106,7 @@ def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple
 
     Args:
         options: as the user states them.
-        actions: what clients of a sink may ask of the estimator.
+        actions: what clients of a sink may request of the estimator.
 
     Raises:
         InputError: an address, a URL or a file that cannot be used.

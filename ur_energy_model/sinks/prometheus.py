@@ -81,7 +81,7 @@ class MetricsPage(Collector):
             server.server_close()
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Nothing, so that the registry need not collect to know the names."""
+        """Nothing, so that the registry need not collect values to list the names."""
         return []
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:

@@ -29,7 +29,7 @@ class ArmReading:
         link: state of the connection, with lost samples.
         cycles: completed since the previous reading.
         model: the model in use, in words.
-        robot: description of the arm; None where a source of readings does not know it.
+        robot: description of the arm; None where a source of readings does not give it.
     """
 
     arm: str
@@ -92,7 +92,7 @@ class SinkStatus:
         problem: why readings do not arrive now, None while they do.
         delivered, dropped, waiting: numbers of readings; dropped ones were left out because the
             sink was too slow or away.
-        clients: number of connected clients, None where a sink does not know.
+        clients: number of connected clients, None where a sink cannot count them.
     """
 
     name: str

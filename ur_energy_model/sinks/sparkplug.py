@@ -295,7 +295,7 @@ class EdgeNode:
         return [Message(self._topic(MessageType.DDEATH, arm), payload.encode())]
 
     def needs_birth(self, topic: str, payload: bytes, *, retained: bool) -> bool:
-        """Whether births must be sent again: a command asks for it, or a host has come online.
+        """Whether births must be sent again: a command requests it, or a host has come online.
 
         A host that was online before the connection has had the births of the connection.
 

@@ -332,7 +332,7 @@ class Screen:
         if self._pictures % PICTURES_A_SECOND == 0:
             self._view.add(self._state("second"))
         self._pictures += 1
-        # Not what COLUMNS and LINES say: a shell may have exported them before a resize.
+        # Not COLUMNS and LINES: a shell may have exported them before a resize.
         size = ConsoleDimensions(*os.get_terminal_size(self._console.file.fileno()))
         self._console.size = size
         lines = self._view.lines(self._state("picture"), size.width, size.height)

@@ -104,7 +104,7 @@ class HostClock:
         return f"the system's clock was set {direction} by {abs(self.last_step):.1f} s; {applied}"
 
     def _due(self) -> int:
-        """Correction that all steps so far ask for; steps that cancel out ask for none [ns]."""
+        """Correction that all steps so far require; steps that cancel out require none [ns]."""
         total = self._seen - self._offset
         return total if abs(total) * 1e-9 >= STEP_SECONDS else 0
 

@@ -105,8 +105,8 @@ class RtdeConnection:
         """Negotiate what the controller sends; it sends nothing before `start`.
 
         Args:
-            fields: RTDE names to ask for, of the table; those the controller lacks are left out.
-            rate: to ask for [Hz]; None for every cycle of the controller.
+            fields: RTDE names to request, of the table; those the controller lacks are left out.
+            rate: to request [Hz]; None for every cycle of the controller.
         """
         for offered in (2, 1):
             self._protocol_version = offered
@@ -136,7 +136,9 @@ class RtdeConnection:
             raise ControllerError(self.host, "offers no field 'timestamp'", CHECK_PORT)
         if recipe_id == 0:
             raise ControllerError(
-                self.host, "refuses the output recipe", "close other RTDE clients or ask for less"
+                self.host,
+                "refuses the output recipe",
+                "close other RTDE clients or request fewer fields",
             )
         for name, kind in zip(names, kinds, strict=True):
             expected = FIELDS[name].kind

@@ -1,6 +1,6 @@
 """PacketStream: data packages as telemetry without duplicates, with stamps, gaps and causes.
 
-After a lost connection there are four hypotheses, and only clocks to tell them apart where the
+After a lost connection there are four hypotheses, and only clocks to distinguish them where the
 dashboard server gives no serial number:
 
 - the same controller ran on: its clock advanced like the host's;

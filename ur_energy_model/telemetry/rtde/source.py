@@ -71,15 +71,15 @@ class LinkOptions:
 class RtdeSource:
     """A controller as a TelemetrySource: every packet while connected, every loss a gap.
 
-    After a loss it reconnects by itself, with increasing pauses, and asks for the same fields at
+    After a loss it reconnects by itself, with increasing pauses, and requests the same fields at
     the same rate; a gap at index 0 of the next batch has what is missing and why.
 
     Args:
         host: address of the controller.
         robot: description name of the expected model; a controller whose dashboard server names
             another model is refused.
-        fields: RTDE names to ask for; those the controller lacks are left out (`missing_fields`).
-        rate: to ask for [Hz]; None for every cycle of the controller.
+        fields: RTDE names to request; those the controller lacks are left out (`missing_fields`).
+        rate: to request [Hz]; None for every cycle of the controller.
         batch_seconds: time span of the packets that `read` waits for; 0 returns each at once.
         patience: how long entering keeps trying to connect [s].
         link: ports and timeouts; None for a real controller's.
@@ -107,7 +107,7 @@ class RtdeSource:
                 remedy = f"check the spelling, such as {near[0]}"
                 raise InputError(host, "is not an RTDE field", remedy, field=name)
         if rate is not None and not 0.0 < rate <= 1000.0:
-            raise InputError(host, f"cannot send at {rate} Hz", "ask for 1 to 500", field="rate")
+            raise InputError(host, f"cannot send at {rate} Hz", "request 1 to 500", field="rate")
         self._host, self._robot, self._rate = host, robot, rate
         self._fields = in_type_order({"timestamp", *fields})
         self._batch_seconds, self._patience = batch_seconds, patience
