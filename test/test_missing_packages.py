@@ -72,6 +72,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         ("deltalake", "history health {store}"),
         ("distributed", "estimate {bags} --robot ur5e --workers 2"),
         ("zstandard", "inspect {bag}"),
+        ("prometheus_client", "live --robot ur5e --bag {bag} --prometheus 127.0.0.1:0"),
     ],
 )
 def test_command_names_what_it_needs(

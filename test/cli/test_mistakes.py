@@ -7,7 +7,6 @@ import math
 import random
 import shlex
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -236,32 +235,6 @@ def test_text_in_place_of_a_payload_is_a_usage_error(
     command: str, filled: Callable[[str], list[str]], capsys: Capture
 ) -> None:
     assert end_of(filled(f"{command} --payload x"), capsys)[0] == 2
-
-
-@pytest.mark.parametrize(
-    ("command", "package", "extra"),
-    [
-        ("history summary {store}", "duckdb", "plant"),
-        ("estimate {model} {bag} {bag} --workers 2", "distributed", "plant"),
-        ("live --bag {bag} --prometheus 127.0.0.1:0", "prometheus_client", "sinks"),
-    ],
-)
-def test_a_missing_package_is_named_with_its_extra(
-    command: str,
-    package: str,
-    extra: str,
-    filled: Callable[[str], list[str]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Capture,
-) -> None:
-    for name in [each for each in sys.modules if each.partition(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, name)
-    for name in [each for each in sys.modules if each.startswith("ur_energy_model.sinks.prom")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    code, out, err = end_of(filled(command), capsys)
-    assert (code, out, err.count("\n")) == (1, "", 1), err
-    assert err.count(f"pip install '.[{extra}]'") == 1
 
 
 # Any option of any command, also of those to come, with values that nobody expects.

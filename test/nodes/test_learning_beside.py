@@ -220,7 +220,7 @@ def test_the_arm_may_become_known_later(cell: Cell, capfd: pytest.CaptureFixture
     cell.start_node(lambda **options: node)
     cell.observer.wait(
         lambda: (
-            "does not say which arm it is"
+            "does not name the arm"
             in cell.observer.status("/diagnostics", "estimator: source")["message"]
         ),
         "the reason",

@@ -160,7 +160,7 @@ def metrics(
         ({"torque": 0.99899}, {"held out"}, "good", "at least 99.89 %"),  # never rounded up
         ({}, {"fitted"}, "fair", "fitted to"),
         ({}, {"fitted", "same motion again"}, "fair", "the same motion again"),
-        ({}, {"unknown"}, "fair", "does not say"),
+        ({}, {"unknown"}, "fair", "does not name"),
     ],
 )
 def test_the_worst_finding_determines_the_grade(
