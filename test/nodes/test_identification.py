@@ -52,7 +52,7 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     path = cell.folder / "model.yaml"
     node = cell.start_node(IdentificationNode, bags=[str(bag)], output=str(path))
     said: list[str] = []
-    node.say = lambda lines: said.extend(line.text for line in lines)  # type: ignore[method-assign]
+    node.log_lines = lambda lines: said.extend(line.text for line in lines)  # type: ignore[method-assign]
     observer.subscribe("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
     answer = observer.call("/identification/identify")
     assert answer.success, answer.message

@@ -204,7 +204,7 @@ def _watch(viewer: Screen | Lines, arm: LiveArm, duration: float | None) -> None
 
 
 def _end(options: argparse.Namespace, arm: LiveArm) -> None:
-    """Say how it ended.
+    """Report how it ended.
 
     Raises:
         UrEnergyError: the source cannot be used, or sent nothing for as long as was asked for.

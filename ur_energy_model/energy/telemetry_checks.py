@@ -316,7 +316,7 @@ def model_of_arm(
 def doubt_about_arm(
     model: EnergyModel, info: RecordingInfo, session: Session, misfits: Sequence[str] = ()
 ) -> str | None:
-    """A warning where serial numbers do not say it, but friction or misfit show another arm.
+    """A warning where serial numbers do not show it, but friction or misfit show another arm.
 
     Args:
         model: of the arm, not widened.

@@ -1,4 +1,4 @@
-"""The model assembled from the results of the stages, and what the data alone say of an arm."""
+"""The model assembled from the results of the stages, and what the data alone show of an arm."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class StateStore:
 
 
 def fingerprint(model: EnergyModel) -> str:
-    """Tells models apart; all generic models of the package are one."""
+    """Identifies a model; all generic models of the package are one."""
     if is_generic(model):
         return GENERIC
     return _digest(json.dumps(document(model), sort_keys=True, default=str).encode())

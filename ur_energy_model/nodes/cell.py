@@ -51,7 +51,7 @@ def nodes(**options: Any) -> list[ManagedNode]:
         text = (
             f"robot_ip is ignored: the connection is the logger's, to {logger.parameters.robot_ip}"
         )
-        estimator.say([Line(Level.WARN, text)])
+        estimator.log_lines([Line(Level.WARN, text)])
     return [logger, estimator]
 
 

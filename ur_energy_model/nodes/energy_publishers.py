@@ -139,7 +139,7 @@ class PowerMarkers:
 
 MARKER_RATE = 10.0
 """Rate of energy/markers [Hz]."""
-ASKED_AGAIN = 0.25
+CHECK_PERIOD = 0.25
 """Time after which it is asked again which topics have subscribers [s]: asking about all of them
 takes longer than publishing one."""
 
@@ -183,25 +183,28 @@ class EnergyPublishers:
         self._all_joints: LifecyclePublisher | None = None
         if self._dynamic.message_type is not None:
             self._all_joints = add_publisher(self._dynamic.message_type, topics.ENERGY_JOINTS)
-        self._heard: set[LifecyclePublisher] = set()
-        self._heard_total: set[str] = set()
-        self._heard_others: set[str] = set()
-        self._asked = -math.inf
+        self._subscribed: set[LifecyclePublisher] = set()
+        self._subscribed_total: set[str] = set()
+        self._subscribed_others: set[str] = set()
+        self._checked = -math.inf
         self._markers_due = Decimator(MARKER_RATE)
 
     def publish_total(self, snapshot: Snapshot) -> None:
         """Publish power and energy of the whole arm; called first, to keep their latency low."""
         now = time.monotonic()
-        if now - self._asked >= ASKED_AGAIN:
-            self._asked = now
+        if now - self._checked >= CHECK_PERIOD:
+            self._checked = now
             of_arm = [self._markers, *(each for each, _, _ in self._energies)]
             of_arm += [] if self._all_joints is None else [self._all_joints]
-            self._heard = {each for each in of_arm if has_subscribers(each)}
-            heard = {name for name, each in self._numbers.items() if has_subscribers(each)}
-            self._heard_total = heard & {topics.TOTAL_POWER.name, topics.TOTAL_ENERGY.name}
-            self._heard_others = heard - self._heard_total
-        if self._heard_total:
-            self._publish_numbers(self._heard_total, total_numbers(snapshot))
+            self._subscribed = {each for each in of_arm if has_subscribers(each)}
+            subscribed = {name for name, each in self._numbers.items() if has_subscribers(each)}
+            self._subscribed_total = subscribed & {
+                topics.TOTAL_POWER.name,
+                topics.TOTAL_ENERGY.name,
+            }
+            self._subscribed_others = subscribed - self._subscribed_total
+        if self._subscribed_total:
+            self._publish_numbers(self._subscribed_total, total_numbers(snapshot))
 
     def publish_live(
         self,
@@ -218,18 +221,18 @@ class EnergyPublishers:
             now: returns the time of its newest sample.
             joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
         """
-        if self._heard_others:
-            self._publish_numbers(self._heard_others, numbers(snapshot, self._joints))
-        if not self._heard:
+        if self._subscribed_others:
+            self._publish_numbers(self._subscribed_others, numbers(snapshot, self._joints))
+        if not self._subscribed:
             return
         values, stamp = energy_values(snapshot), now()
         for publisher, order, serialized in self._energies:
-            if publisher in self._heard:
+            if publisher in self._subscribed:
                 publisher.publish(serialized(stamp, values[:, order]))
-        if self._all_joints is not None and self._all_joints in self._heard:
+        if self._all_joints is not None and self._all_joints in self._subscribed:
             interfaces = joint_interfaces(snapshot, self._joints)
             self._all_joints.publish(self._dynamic.message(stamp, interfaces))
-        shown, q = self._markers in self._heard, snapshot.q
+        shown, q = self._markers in self._subscribed, snapshot.q
         if shown and q is not None and self._markers_due.due(snapshot.time):
             columns, power = snapshot.channels, snapshot.power
             markers = self._power_markers.message(
@@ -271,10 +274,10 @@ class EnergyPublishers:
         """Publish energy/optimized_trajectory."""
         self._optimized.publish(trajectory)
 
-    def _publish_numbers(self, heard: set[str], values: Mapping[str, float]) -> None:
+    def _publish_numbers(self, subscribed: set[str], values: Mapping[str, float]) -> None:
         # Past the wrappers of rclpy, which take as long as the publication: only an active node
         # publishes here.
-        for name in heard & values.keys():
+        for name in subscribed & values.keys():
             handle = self._numbers[name].handle
             with handle:
                 handle.publish_raw(serialized_number(values[name]))

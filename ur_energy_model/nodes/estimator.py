@@ -166,7 +166,7 @@ class EstimatorNode(ManagedNode):
     def start(self) -> None:
         """Start reading samples."""
         self._publishing = Decimator(self.parameters.publish_rate)
-        self.say(self._lines.begin())
+        self.log_lines(self._lines.begin())
         sys.setswitchinterval(SWITCH_INTERVAL)
         self._outlets = EstimatorSinkGroup(self.full_name, self.parameters.sinks, self._actions)
         if self._arm is not None:
@@ -193,7 +193,7 @@ class EstimatorNode(ManagedNode):
                 snapshot = arm.estimator.snapshot("end")
             self._save(arm, save)
             arm.stop_learning()
-        self.say(self._lines.end(reader, snapshot, self._health.disk_problem))
+        self.log_lines(self._lines.end(reader, snapshot, self._health.disk_problem))
 
     def release(self) -> None:
         """Save the counters and release the state file."""
@@ -219,7 +219,7 @@ class EstimatorNode(ManagedNode):
             on_trajectory=self._energy.publish_optimized,
         )
         self._lines.robot = model.robot.name
-        self.say(self._lines.model(model.path, model.base))
+        self.log_lines(self._lines.model(model.path, model.base))
         self._arm = arm
         return arm
 
@@ -255,7 +255,7 @@ class EstimatorNode(ManagedNode):
             return self._given_source()
         if self._joint_states is not None:
             source = joint_states_source(
-                self.parameters, self._joint_states, self._joints, self.say
+                self.parameters, self._joint_states, self._joints, self.log_lines
             )
             self._health.details = source.details
             return source
@@ -334,25 +334,25 @@ class EstimatorNode(ManagedNode):
         if arm is None:
             statuses = self._health.statuses(None, self._reader, None)
             self.publish_diagnostics(statuses(), self._now())
-            self.say(self._lines.source(self._reader))
+            self.log_lines(self._lines.source(self._reader))
             return
         if arm.reload():
-            self.say(self._lines.model(arm.model.path, arm.model.base))
-        self.say(arm.follow_learning())
+            self.log_lines(self._lines.model(arm.model.path, arm.model.base))
+        self.log_lines(arm.follow_learning())
         with self._lock:
             snapshot = arm.estimator.snapshot("summary")
             save = arm.estimator.prepare_save()
         self._save(arm, save)  # without the lock: a slow disk must not delay the samples
         stamp = self._now()
         if snapshot is not None:
-            self.say(self._lines.arm(snapshot.note, arm.warning))
+            self.log_lines(self._lines.arm(snapshot.note, arm.warning))
             self._energy.publish_summary(snapshot, stamp, arm.model.words)
         statuses = self._health.statuses(snapshot, self._reader, arm)
         if has_subscribers(self._diagnostics):
             self.publish_diagnostics((*statuses(), *self._outlets.diagnostics()), stamp)
-        self.say(self._lines.source(self._reader))
-        self.say(self._outlets.lines())
-        self.say(self._lines.problems(arm, self._health.disk_problem))
+        self.log_lines(self._lines.source(self._reader))
+        self.log_lines(self._outlets.lines())
+        self.log_lines(self._lines.problems(arm, self._health.disk_problem))
 
     def _fail(self, failure: BaseException) -> None:
         """End the process because the source can no longer be read."""
@@ -380,7 +380,7 @@ class EstimatorNode(ManagedNode):
         answer = replace(answer, refused=printable(explain(answer.refused, self.get_name())))
         self._energy.publish_prediction(answer, self._now())
         if answer.refused:
-            self.say(self._lines.useless_plan(answer.refused))
+            self.log_lines(self._lines.useless_plan(answer.refused))
 
     def _now(self) -> Time:
         """Stamp of the newest sample, or time of the node's clock if samples have no stamp."""

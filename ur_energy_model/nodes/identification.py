@@ -65,7 +65,7 @@ class IdentificationNode(ManagedNode):
             code = 0
         except UrEnergyError as error:
             level = Level.INFO if self._stopping.is_set() else Level.ERROR
-            self.say([Line(level, self.explain(error))])
+            self.log_lines([Line(level, self.explain(error))])
         finally:
             self._exit_code = code
 
@@ -84,7 +84,9 @@ class IdentificationNode(ManagedNode):
                     self.get_name(), "is empty", "name the bags to identify from", field="bags"
                 )
             output = self.parameters.output
-            self.say([Line(Level.INFO, f"identifying a model from {', '.join(map(str, bags))}")])
+            self.log_lines(
+                [Line(Level.INFO, f"identifying a model from {', '.join(map(str, bags))}")]
+            )
             result = identify(
                 bags,
                 self.parameters.robot_model or recorded_robot(bags),
@@ -109,7 +111,7 @@ class IdentificationNode(ManagedNode):
         lines = [f"fit of {line}" for line in map(errors_of, result.model.fit)]
         lines += [f"held out: {line}" for line in map(errors_of, result.model.validation)]
         warned = [Line(Level.WARN, warning) for warning in result.warnings]
-        self.say([*warned, *(Line(Level.INFO, line) for line in [*lines, text])])
+        self.log_lines([*warned, *(Line(Level.INFO, line) for line in [*lines, text])])
         return text
 
     def _on_progress(self, fraction: float, text: str | None = None) -> None:

@@ -313,14 +313,14 @@ class LoggerNode(ManagedNode):
         text = f"recording to {folder}; {kept} (retention_gb); record:=false switches it off"
         if not given.record:
             text = f"not recording; the service start_recording records to {folder}"
-        self.say([Line(Level.INFO, text), *self._connection.begin()])
+        self.log_lines([Line(Level.INFO, text), *self._connection.begin()])
         self._session.start()
 
     def stop(self) -> None:
         """Finish the bag and disconnect."""
         session = self._session
         session.stop()
-        self.say([*self._connection.end(session.link), *self._recording.end(session.status)])
+        self.log_lines([*self._connection.end(session.link), *self._recording.end(session.status)])
 
     def _make_source(self) -> TelemetrySource:
         if self._given_source is not None:
@@ -363,7 +363,7 @@ class LoggerNode(ManagedNode):
         try:
             self._mark(message.data)
         except UrEnergyError as error:
-            self.say(self._marks.happened(self.explain(error)))
+            self.log_lines(self._marks.happened(self.explain(error)))
 
     def _active_session(self) -> RecordingSession:
         if not self.active:
@@ -380,7 +380,7 @@ class LoggerNode(ManagedNode):
             lines.append(session.recovered.popleft())
         if session.refusal is not None:
             lines += self._recording.refused(session.refusal)
-        self.say(lines)
+        self.log_lines(lines)
 
     def _report(self) -> None:
         """Lines, and connection, recording and energy topics on /diagnostics."""
@@ -388,8 +388,8 @@ class LoggerNode(ManagedNode):
             self.finish(1, self.explain(self._session.failure))
             return
         self._say_news()
-        if self._joint_states is not None and (line := self._others.look()) is not None:
-            self.say([Line(Level.INFO, line)])
+        if self._joint_states is not None and (line := self._others.poll()) is not None:
+            self.log_lines([Line(Level.INFO, line)])
         energy = [] if self._energy is None else [self._energy.status()]
         statuses = self._connection_status(), self._recording_status(self._session.status)
         self.publish_diagnostics([*statuses, *energy])

@@ -69,7 +69,7 @@ class OtherPublishers:
         self._formats = JointStateFormats()
         self._own: deque[int] = deque(maxlen=STAMPS_KEPT)
         self._began: float | None = None
-        self._heard: float | None = None
+        self._other_seen: float | None = None
         self.alone = False
         self.names: tuple[str, ...] = ()
 
@@ -77,7 +77,7 @@ class OtherPublishers:
         """Note the stamp of a message that this node publishes [ns]; in any thread."""
         self._own.append(stamp)
 
-    def look(self) -> str | None:
+    def poll(self) -> str | None:
         """Look at the topic; to be called about once a second, in the executor's thread.
 
         Returns:
@@ -89,15 +89,15 @@ class OtherPublishers:
         if not self.names:
             self.close()
         elif self._hears_joints():
-            already = self._heard is not None
-            self.alone, self._heard = False, now
+            already = self._other_seen is not None
+            self.alone, self._other_seen = False, now
             if not already:
                 names = ", ".join(self.names)
                 return f"{topic} is left to {names}, which publishes the joints of this arm"
-        if self._heard is not None:
-            if now - self._heard < GONE_AFTER:
+        if self._other_seen is not None:
+            if now - self._other_seen < GONE_AFTER:
                 return None
-            self.alone, self._heard = True, None
+            self.alone, self._other_seen = True, None
             return f"{topic} is published by this node again, since no other node does"
         if not self.names or now - self._began > JUDGED_AFTER:
             self.alone = True

@@ -283,7 +283,7 @@ class ManagedNode(LifecycleNode):
         """Whether the node works."""
         return self._started
 
-    def say(self, lines: Iterable[Line]) -> None:
+    def log_lines(self, lines: Iterable[Line]) -> None:
         """Log lines for the operator."""
         log_lines(self.get_logger(), lines, running=self.context.ok())
 
@@ -303,7 +303,7 @@ class ManagedNode(LifecycleNode):
 
         def configure() -> None:
             lines = (entry.ignored(self.parameters) for entry in self._table.values())
-            self.say(Line(Level.WARN, text) for text in lines if text is not None)
+            self.log_lines(Line(Level.WARN, text) for text in lines if text is not None)
             try:
                 self._diagnostics = self.add_publisher(DiagnosticArray, DIAGNOSTICS)
                 self.open()

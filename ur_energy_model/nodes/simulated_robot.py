@@ -47,7 +47,7 @@ class SimulatedRobotNode(ManagedNode):
         self._thread.start()
         self._over_reported = False
         text = f"simulating a {self.parameters.robot_model} at {self.parameters.host}"
-        self.say([Line(Level.INFO, text)])
+        self.log_lines([Line(Level.INFO, text)])
 
     def stop(self) -> None:
         """Stop the servers and write the truth file."""
@@ -81,7 +81,7 @@ class SimulatedRobotNode(ManagedNode):
         text = "serving" if self._thread.is_alive() else "the duration is over"
         if not self._thread.is_alive() and not self._over_reported:
             self._over_reported = True
-            self.say([Line(Level.INFO, "the duration is over; the servers are closed")])
+            self.log_lines([Line(Level.INFO, "the duration is over; the servers are closed")])
         self.publish_diagnostics([status(f"{self.full_name}: controller", OK, text, values)])
 
 

@@ -34,7 +34,7 @@ class JointStatesSource:
         subscription: to the topic.
         stream: decodes the messages.
         batch_seconds: time between two batches.
-        say: called with lines about messages that were refused while others are used.
+        log_lines: called with lines about messages that were refused while others are used.
 
     Attributes:
         info: name of the topic.
@@ -46,12 +46,12 @@ class JointStatesSource:
         subscription: PolledSubscription,
         stream: JointStateStream,
         batch_seconds: float,
-        say: Callable[[list[Line]], None],
+        log_lines: Callable[[list[Line]], None],
     ) -> None:
         self.info: RecordingInfo = stream.info
         self.fields: tuple[str, ...] = stream.fields
         self._subscription, self._stream = subscription, stream
-        self._batch_seconds, self._say = batch_seconds, say
+        self._batch_seconds, self._log_lines = batch_seconds, log_lines
         self._closed = threading.Event()
         self._ready: deque[Telemetry] = deque()
         self._publishers: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ class JointStatesSource:
             f"{count} messages on {self._subscription.topic} (from {names}) were refused: most of "
             f"those refused so far {reason}"
         )
-        self._say([Line(Level.WARN, text)])
+        self._log_lines([Line(Level.WARN, text)])
 
 
 SHORTEST_BATCH, LONGEST_BATCH = 0.008, 0.05
@@ -239,7 +239,7 @@ def joint_states_source(
     parameters: EstimatorParameters,
     subscription: PolledSubscription,
     joints: Sequence[str],
-    say: Callable[[list[Line]], None],
+    log_lines: Callable[[list[Line]], None],
 ) -> JointStatesSource:
     """The joint_states topic of a driver.
 
@@ -247,7 +247,7 @@ def joint_states_source(
         parameters: of the estimator.
         subscription: to the topic.
         joints: joint names of the arm, prefix included.
-        say: called with lines about messages that were refused.
+        log_lines: called with lines about messages that were refused.
     """
     amperes = parameters.effort_unit == "ampere"
     stream = JointStateStream(
@@ -256,4 +256,5 @@ def joint_states_source(
         require_effort=parameters.method == "current",
         source="joint_states",
     )
-    return JointStatesSource(subscription, stream, batch_seconds(parameters.publish_rate), say)
+    seconds = batch_seconds(parameters.publish_rate)
+    return JointStatesSource(subscription, stream, seconds, log_lines)

@@ -237,7 +237,7 @@ def _run(stage: Stage, folder: Path, seed: int, quick: bool) -> None:
 
 
 def _record_sudden_end(folder: Path, exit_code: int | None) -> None:
-    """Note the end of a process that left neither verdict nor error, such as for want of memory."""
+    """Note the end of a process that left neither verdict nor error, such as for lack of memory."""
     if not (folder / VERDICT).is_file() and not (folder / ERROR).is_file():
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / ERROR, f"its process ended with exit code {exit_code}\n")

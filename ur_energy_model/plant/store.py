@@ -730,7 +730,7 @@ class HistoryStore:
 
 
 def _stamp(log: Path, table: DeltaTable) -> tuple[int, int] | None:
-    """What tells the last commit of a table from one of another store in its place."""
+    """Stamp of the last commit of a table, which differs in another store in its place."""
     with suppress(FileNotFoundError):
         status = (log / f"{table.version():020}.json").stat()
         return status.st_ino, status.st_mtime_ns

@@ -292,7 +292,7 @@ async def _pass(source: StreamReader, target: StreamWriter) -> None:
             target.write(piece)
             await asyncio.wait_for(target.drain(), PATIENCE)
     except (OSError, asyncio.TimeoutError):
-        target.transport.abort()  # nobody takes what is left
+        target.transport.abort()  # without what is left to send
         raise
     finally:  # which ends the other way
         target.close()

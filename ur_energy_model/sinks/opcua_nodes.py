@@ -157,7 +157,7 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement
 
 
 def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant | None]]:
-    """Values and units under the names of the ROS topics, for clients that want no model.
+    """Values and units under the names of the ROS topics, for clients that use no model.
 
     Those of cycles only where one has ended.
     """

@@ -324,7 +324,7 @@ EARLY = 0.25
 
 
 class Decimator:
-    """Tells when something is due that happens at a lower rate than samples arrive.
+    """Moments at a lower rate than samples arrive.
 
     It uses the clock of the samples, so that a batch that was read late shifts nothing, and a
     fixed grid, so that the mean rate is exact although batches rarely end on the grid.

@@ -129,7 +129,7 @@ class TelemetryDecoder:
 
 
 class SeenSamples:
-    """Tells the samples of a bag that came before from new ones.
+    """Separates samples of a bag that came before from new ones.
 
     A repeated sample has the controller time and the host time of an earlier one; a controller that
     started again has new host times. The times seen are kept compressed, some bytes a sample, and
