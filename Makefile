@@ -14,7 +14,7 @@ STAMP := $(VENV)/.ready
 TEXTS := .github config docs examples launch test tools ur_energy_model $(wildcard *.md *.toml *.py *.cff)
 YAML := .github config .pre-commit-config.yaml CITATION.cff
 TEST ?= test
-# More processes than cores: a third of the time, tests wait for nodes and simulated controllers.
+# More processes than cores: a quarter of the time, tests wait for nodes and simulated controllers.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n + n / 2)))
 SEED ?= 0
 MINUTES ?= 13
