@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ur_energy_model.cli.output import WIDTH, note, progress
 from ur_energy_model.errors import InputError, RecordingError, UrEnergyError, WrongRobotError
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """Where a command registers its subcommands."""
-Run: TypeAlias = "Callable[[argparse.Namespace], None]"
+Run = TypeVar("Run", bound="Callable[[argparse.Namespace], None] | None")
+"""What a subcommand does; None for one that has subcommands only."""
 Adder: TypeAlias = "Callable[..., Any] | tuple[Any, ...]"
 """What adds options to a parser: a function `add_...`, or one with its further arguments."""
 
 SEEDS = (0, 2**32 - 1)
 """Range of seeds of random numbers."""
-REGISTERED: dict[str, Callable[[Subparsers], argparse.ArgumentParser]] = {}
+REGISTERED: dict[str, Callable[[Subparsers], None]] = {}
 """Subcommands whose module has been imported, by name."""
 
 
@@ -43,52 +44,34 @@ def command(
     *options: Adder,
     notes: str | Callable[[], str] = "",
 ) -> Callable[[Run], Run]:
-    """Register the function below as a subcommand with these options; see `add_command`."""
+    """Register the function below as a subcommand: it is called with the parsed arguments.
+
+    Args:
+        name: as the user types it, with the command that it belongs to, such as "history add".
+        summary: one line of the help of what it belongs to.
+        description: one paragraph; it is wrapped here.
+        examples: command lines.
+        options: what adds its options, in order.
+        notes: shown below the examples, laid out by the caller; made when the help of this command
+            is shown, where it is a function.
+    """
 
     def register(run: Run) -> Run:
-        def add(subparsers: Subparsers) -> argparse.ArgumentParser:
-            parser = add_command(subparsers, name, run, summary, description, examples, notes)
+        def add(subparsers: Subparsers) -> None:
+            parser = subparsers.add_parser(
+                name.rpartition(" ")[2],
+                help=summary,
+                description=textwrap.fill(description, WIDTH),
+                epilog="examples:\n" + textwrap.indent(examples.strip(), "  "),
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+            parser.set_defaults(parser=parser, notes=notes, run=run)
             add_all(parser, *options)
-            return parser
 
         REGISTERED[name] = add
         return run
 
     return register
-
-
-def add_command(
-    subparsers: Subparsers,
-    name: str,
-    run: Run | None,
-    summary: str,
-    description: str,
-    examples: str,
-    notes: str | Callable[[], str] = "",
-) -> argparse.ArgumentParser:
-    """Add a subcommand and return its parser.
-
-    Args:
-        subparsers: of `ur_energy`.
-        name: as the user types it.
-        run: called with the parsed arguments; None for a command that has subcommands only.
-        summary: one line of `ur_energy --help`.
-        description: one paragraph; it is wrapped here.
-        examples: command lines.
-        notes: shown below the examples, laid out by the caller; made when the help of this command
-            is shown, where it is a function.
-    """
-    parser = subparsers.add_parser(
-        name,
-        help=summary,
-        description=textwrap.fill(description, WIDTH),
-        epilog="examples:\n" + textwrap.indent(examples.strip(), "  "),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(parser=parser, notes=notes)
-    if run is not None:
-        parser.set_defaults(run=run)
-    return parser
 
 
 def add_all(parser: argparse._ActionsContainer, *options: Adder) -> None:

@@ -42,51 +42,6 @@ Walls are given in the base frame: --wall NX NY NZ OFFSET keeps the arm where
 NX x + NY y + NZ z > OFFSET, so --wall -1 0 0 -0.6 is a wall at x = 0.6 m."""
 
 
-def register(subparsers: arguments.Subparsers) -> None:
-    """Add the subcommand."""
-    parser = arguments.add_command(
-        subparsers,
-        "excite",
-        run,
-        summary="design and run a trajectory that excites all parameters",
-        description="Design a Fourier trajectory that makes the parameters of an arm identifiable, "
-        "check it, export it, or run and record it. Only --execute moves a robot.",
-        examples="ur_energy excite --robot ur5e -o trajectory.yaml\n"
-        "ur_energy excite --for-gap model.yaml -o gap.yaml\n"
-        "ur_energy excite --check trajectory.yaml\n"
-        "ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3\n"
-        "ur_energy excite --export trajectory.yaml -o trajectory.script",
-        notes=_NOTES,
-    )
-    action = parser.add_mutually_exclusive_group()
-    for flag, metavar, text in (
-        ("--robot", "NAME", "design a trajectory for this robot (default: that of --for-gap)"),
-        (
-            "--execute",
-            "TRAJECTORY",
-            "run a trajectory (a file, or the included one of a robot) and record it",
-        ),
-        ("--check", "TRAJECTORY", "check a trajectory without moving a robot"),
-        (
-            "--export",
-            "TRAJECTORY",
-            "write a trajectory as URScript (.script) or as a table (.csv)",
-        ),
-    ):
-        arguments.add_text(action, flag, metavar, text)
-    arguments.add_path(parser, "-o --output", "PATH", "trajectory, bag or export to write")
-    _add_design_options(parser.add_argument_group("design"))
-    surroundings = parser.add_argument_group("surroundings")
-    add_surroundings(surroundings)
-    text = "speed limit of flange and elbow [m/s]"
-    arguments.add_number(surroundings, "--tool-speed", TOOL_SPEED, "M/S", text, (0, 100))
-    execution = parser.add_argument_group("execution")
-    add_execution_options(execution)
-    text = "share of the designed speed"
-    arguments.add_number(execution, "--speed-fraction", 1.0, "F", text, (0, 1))
-    arguments.add_json(parser)
-
-
 def _add_design_options(group: argparse._ArgumentGroup) -> None:
     """The trajectory to design, and the search for it."""
     arguments.add_choice(
@@ -370,6 +325,49 @@ def _confirmed(summary: MotionSummary) -> bool:
 # What `ur_energy excite` does: design, check, export or execute.
 
 
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    action = parser.add_mutually_exclusive_group()
+    for flag, metavar, text in (
+        ("--robot", "NAME", "design a trajectory for this robot (default: that of --for-gap)"),
+        (
+            "--execute",
+            "TRAJECTORY",
+            "run a trajectory (a file, or the included one of a robot) and record it",
+        ),
+        ("--check", "TRAJECTORY", "check a trajectory without moving a robot"),
+        (
+            "--export",
+            "TRAJECTORY",
+            "write a trajectory as URScript (.script) or as a table (.csv)",
+        ),
+    ):
+        arguments.add_text(action, flag, metavar, text)
+    arguments.add_path(parser, "-o --output", "PATH", "trajectory, bag or export to write")
+    _add_design_options(parser.add_argument_group("design"))
+    surroundings = parser.add_argument_group("surroundings")
+    add_surroundings(surroundings)
+    text = "speed limit of flange and elbow [m/s]"
+    arguments.add_number(surroundings, "--tool-speed", TOOL_SPEED, "M/S", text, (0, 100))
+    execution = parser.add_argument_group("execution")
+    add_execution_options(execution)
+    text = "share of the designed speed"
+    arguments.add_number(execution, "--speed-fraction", 1.0, "F", text, (0, 1))
+    arguments.add_json(parser)
+
+
+@arguments.command(
+    "excite",
+    "design and run a trajectory that excites all parameters",
+    "Design a Fourier trajectory that makes the parameters of an arm identifiable, "
+    "check it, export it, or run and record it. Only --execute moves a robot.",
+    "ur_energy excite --robot ur5e -o trajectory.yaml\n"
+    "ur_energy excite --for-gap model.yaml -o gap.yaml\n"
+    "ur_energy excite --check trajectory.yaml\n"
+    "ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3\n"
+    "ur_energy excite --export trajectory.yaml -o trajectory.script",
+    _add_options,
+    notes=_NOTES,
+)
 def run(options: argparse.Namespace) -> None:
     """Design, check, export or execute."""
     check_execution(options, "BAG")

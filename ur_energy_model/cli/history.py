@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,29 +22,26 @@ if TYPE_CHECKING:
 TRIGGERS = ("auto", "none", "program", "digital_output", "int_register")
 
 
-def register(subparsers: arguments.Subparsers) -> None:
-    """Add the subcommand and its own subcommands."""
-    from ur_energy_model.cli import history_questions
-
-    parser = arguments.add_command(
-        subparsers,
-        "history",
-        None,
-        summary="store and query the energy of many arms over months",
-        description="Store the energy of many arms per second and per cycle in a folder of Parquet "
-        "files, and query it.",
-        examples="ur_energy history add plant monday tuesday --model arm.yaml\n"
-        "ur_energy history watch plant recordings --model arm.yaml\n"
-        "ur_energy history summary plant --by day --tariff 0.25\n"
-        "ur_energy history report plant -o plant.html",
-    )
-    own = parser.add_subparsers(
+def _add_commands(parser: argparse.ArgumentParser) -> None:
+    importlib.import_module("ur_energy_model.cli.history_questions")
+    commands = parser.add_subparsers(
         dest="history_command", metavar="COMMAND", required=True, help="(see COMMAND --help)"
     )
-    _register_add(own)
-    _register_watch(own)
-    history_questions.register(own)
-    _register_compact(own)
+    for name in ("add", "watch", "summary", "report", "health", "export", "sql", "compact"):
+        arguments.REGISTERED[f"history {name}"](commands)
+
+
+arguments.command(
+    "history",
+    "store and query the energy of many arms over months",
+    "Store the energy of many arms per second and per cycle in a folder of Parquet "
+    "files, and query it.",
+    "ur_energy history add plant monday tuesday --model arm.yaml\n"
+    "ur_energy history watch plant recordings --model arm.yaml\n"
+    "ur_energy history summary plant --by day --tariff 0.25\n"
+    "ur_energy history report plant -o plant.html",
+    _add_commands,
+)(None)
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
@@ -70,25 +68,6 @@ def store_given(options: argparse.Namespace) -> HistoryStore:
 
 
 # history add
-
-
-def _register_add(subparsers: arguments.Subparsers) -> None:
-    parser = arguments.add_command(
-        subparsers,
-        "add",
-        _add,
-        summary="add the energy of recordings to a history store",
-        description="Compute the energy of recordings per second and per cycle, and add it to a "
-        "history store. A bag that the store has already is skipped; time of an arm that the store "
-        "has from another recording is left out. Interrupted, it can be repeated.",
-        examples="ur_energy history add plant task_1 task_2 --model arm.yaml\n"
-        "ur_energy history add s3://energy/plant bags/* --model arm.yaml",
-    )
-    add_store(parser)
-    arguments.add_bags(parser, "recordings")
-    _add_history_options(parser)
-    arguments.add_cluster(parser)
-    arguments.add_json(parser)
 
 
 def _add_history_options(parser: argparse.ArgumentParser) -> None:
@@ -151,6 +130,20 @@ def _work_of(options: argparse.Namespace) -> BagWork:
     )
 
 
+@arguments.command(
+    "history add",
+    "add the energy of recordings to a history store",
+    "Compute the energy of recordings per second and per cycle, and add it to a "
+    "history store. A bag that the store has already is skipped; time of an arm that the store "
+    "has from another recording is left out. Interrupted, it can be repeated.",
+    "ur_energy history add plant task_1 task_2 --model arm.yaml\n"
+    "ur_energy history add s3://energy/plant bags/* --model arm.yaml",
+    add_store,
+    (arguments.add_bags, "recordings"),
+    _add_history_options,
+    arguments.add_cluster,
+    arguments.add_json,
+)
 def _add(options: argparse.Namespace) -> None:
     from ur_energy_model.plant.add import add_bags
 
@@ -195,32 +188,32 @@ def _print_added(added: Added, store: str) -> None:
 # history watch
 
 
-def _register_watch(subparsers: arguments.Subparsers) -> None:
-    parser = arguments.add_command(
-        subparsers,
-        "watch",
-        _watch,
-        summary="add recordings to a history store as they appear in a folder",
-        description="Look for bags in a folder again and again, and add those that are complete to "
-        "a history store; of a bag that is being recorded, the files that are complete. Ends with "
-        "Ctrl-C.",
-        examples="ur_energy history watch plant recordings --model arm.yaml\n"
-        "ur_energy history watch s3://energy/plant recordings --model arm.yaml --interval 60",
-    )
-    add_store(parser)
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of bags, or one bag")
-    _add_history_options(parser)
-    arguments.add_number(
-        parser, "--interval", 10.0, "S", "time between two readings of the folder [s]", (0.01, 1e5)
-    )
-    parser.add_argument(
+@arguments.command(
+    "history watch",
+    "add recordings to a history store as they appear in a folder",
+    "Look for bags in a folder again and again, and add those that are complete to "
+    "a history store; of a bag that is being recorded, the files that are complete. Ends with "
+    "Ctrl-C.",
+    "ur_energy history watch plant recordings --model arm.yaml\n"
+    "ur_energy history watch s3://energy/plant recordings --model arm.yaml --interval 60",
+    add_store,
+    arguments.option("folder", type=Path, metavar="FOLDER", help="folder of bags, or one bag"),
+    _add_history_options,
+    (
+        arguments.add_number,
+        "--interval",
+        10.0,
+        "S",
+        "time between two readings of the folder [s]",
+        (0.01, 1e5),
+    ),
+    arguments.option(
         "--once", action="store_true", help="add what is complete now, and end (for cron)"
-    )
-    parser.add_argument(
+    ),
+    arguments.option(
         "--json", action="store_true", help="print one JSON object per line when bags were added"
-    )
-
-
+    ),
+)
 def _watch(options: argparse.Namespace) -> None:
     from ur_energy_model.plant.add import BagFolder
 
@@ -260,21 +253,16 @@ def _add_watched(options: argparse.Namespace, bag: Path) -> bool:
 # history compact
 
 
-def _register_compact(subparsers: arguments.Subparsers) -> None:
-    parser = arguments.add_command(
-        subparsers,
-        "compact",
-        _compact,
-        summary="write one file per arm and day in place of many",
-        description="Write one file per arm and day in place of those of many recordings, and "
-        "remove files that were replaced more than a day ago. No row changes. history add does it "
-        "by itself where a day has many files.",
-        examples="ur_energy history compact plant",
-    )
-    add_store(parser)
-    arguments.add_json(parser)
-
-
+@arguments.command(
+    "history compact",
+    "write one file per arm and day in place of many",
+    "Write one file per arm and day in place of those of many recordings, and "
+    "remove files that were replaced more than a day ago. No row changes. history add does it "
+    "by itself where a day has many files.",
+    "ur_energy history compact plant",
+    add_store,
+    arguments.add_json,
+)
 def _compact(options: argparse.Namespace) -> None:
     store = store_given(options)
     with progress("compacting"):

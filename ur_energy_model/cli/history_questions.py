@@ -14,7 +14,7 @@ from ur_energy_model.cli.output import note, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow
 
@@ -24,23 +24,6 @@ if TYPE_CHECKING:
 
 KEYS = ("arm", "hour", "shift", "day", "week", "month", "program", "joint")
 """What the energy can be summed up by."""
-
-
-def register(subparsers: arguments.Subparsers) -> None:
-    """Add the commands that read a store."""
-    _register_summary(subparsers)
-    _register_report(subparsers)
-    _register_health(subparsers)
-    _register_export(subparsers)
-    _register_sql(subparsers)
-
-
-def _add_question(
-    subparsers: arguments.Subparsers, name: str, run: Callable[..., None], **texts: str
-) -> argparse.ArgumentParser:
-    parser = arguments.add_command(subparsers, name, run, **texts)
-    add_store(parser)
-    return parser
 
 
 def _add_period_options(parser: argparse.ArgumentParser) -> None:
@@ -88,43 +71,39 @@ def _database_given(options: argparse.Namespace) -> HistoryDatabase:
 # history summary
 
 
-def _register_summary(subparsers: arguments.Subparsers) -> None:
-    parser = _add_question(
-        subparsers,
-        "summary",
-        _summary,
-        summary="sum up the energy by arm, calendar, program or joint",
-        description="Sum up the energy in a history store by arm, hour, shift, day, week, month, "
-        "program or joint, with the shares of standby, idle and motion, and its cost and CO2.",
-        examples="ur_energy history summary plant\n"
-        "ur_energy history summary plant --by month --tariff 0.25 --co2 0.38\n"
-        "ur_energy history summary plant --by shift --shifts 06:00,14:00,22:00 "
-        "--time-zone Europe/Berlin\n"
-        "ur_energy history summary plant --by arm --by joint --from 2026-05-01 --to 2026-05-31",
-        notes="""what the figures are:
+@arguments.command(
+    "history summary",
+    "sum up the energy by arm, calendar, program or joint",
+    "Sum up the energy in a history store by arm, hour, shift, day, week, month, "
+    "program or joint, with the shares of standby, idle and motion, and its cost and CO2.",
+    "ur_energy history summary plant\n"
+    "ur_energy history summary plant --by month --tariff 0.25 --co2 0.38\n"
+    "ur_energy history summary plant --by shift --shifts 06:00,14:00,22:00 "
+    "--time-zone Europe/Berlin\n"
+    "ur_energy history summary plant --by arm --by joint --from 2026-05-01 --to 2026-05-31",
+    add_store,
+    arguments.option(
+        "--by",
+        action="append",
+        choices=KEYS,
+        help="what the rows are (default: arm; may be repeated)",
+    ),
+    _add_period_options,
+    arguments.option(
+        "--shifts",
+        metavar="TIMES",
+        help="when the shifts of a day begin, such as 06:00,14:00,22:00",
+    ),
+    (arguments.add_group, "cost", add_tariff_options),
+    arguments.add_json,
+    notes="""what the figures are:
   kWh          by the model, at the supply of the arm; --json has J, and what the bus measured
   standby      the part of the energy that the arm takes at all times, also in motion
   idle         the energy while no joint moves, standby included
   motion       the energy while a joint moves, standby included; idle and motion are all of it
   outside      what no complete cycle contains
   hours, W     time that the store accounts for, of all arms; mean power""",
-    )
-    parser.add_argument(
-        "--by",
-        action="append",
-        choices=KEYS,
-        help="what the rows are (default: arm; may be repeated)",
-    )
-    _add_period_options(parser)
-    parser.add_argument(
-        "--shifts",
-        metavar="TIMES",
-        help="when the shifts of a day begin, such as 06:00,14:00,22:00",
-    )
-    add_tariff_options(parser.add_argument_group("cost"))
-    arguments.add_json(parser)
-
-
+)
 def _summary(options: argparse.Namespace) -> None:
     from ur_energy_model.plant.database import shift_starts
     from ur_energy_model.plant.summary import summarise
@@ -204,25 +183,21 @@ def _name(value: Any) -> str:
 # history report
 
 
-def _register_report(subparsers: arguments.Subparsers) -> None:
-    parser = _add_question(
-        subparsers,
-        "report",
-        _report,
-        summary="write one HTML page about all arms",
-        description="Write one HTML page that needs no network: energy of the fleet by day, hour "
-        "of the week and arm, cycles over time, days on which an arm was unlike itself, and cost "
-        "and CO2.",
-        examples="ur_energy history report plant -o plant.html --tariff 0.25 --co2 0.38\n"
-        "ur_energy history report plant -o may.html --from 2026-05-01 --to 2026-05-31 "
-        "--time-zone Europe/Berlin",
-    )
-    arguments.add_output(parser, "FILE.html", "page to write")
-    _add_period_options(parser)
-    add_tariff_options(parser.add_argument_group("cost"))
-    arguments.add_json(parser)
-
-
+@arguments.command(
+    "history report",
+    "write one HTML page about all arms",
+    "Write one HTML page that needs no network: energy of the fleet by day, hour "
+    "of the week and arm, cycles over time, days on which an arm was unlike itself, and cost "
+    "and CO2.",
+    "ur_energy history report plant -o plant.html --tariff 0.25 --co2 0.38\n"
+    "ur_energy history report plant -o may.html --from 2026-05-01 --to 2026-05-31 "
+    "--time-zone Europe/Berlin",
+    add_store,
+    (arguments.add_output, "FILE.html", "page to write"),
+    _add_period_options,
+    (arguments.add_group, "cost", add_tariff_options),
+    arguments.add_json,
+)
 def _report(options: argparse.Namespace) -> None:
     from ur_energy_model.files import check_target, write_text
     from ur_energy_model.report.page import render
@@ -264,21 +239,16 @@ def _report(options: argparse.Namespace) -> None:
 # history health
 
 
-def _register_health(subparsers: arguments.Subparsers) -> None:
-    parser = _add_question(
-        subparsers,
-        "health",
-        _health,
-        summary="friction, torque constants and standby power over days",
-        description="Follow the friction and the torque constant of each joint and the standby "
-        "power of each arm over days, at equal temperature. Changes that are larger than their "
-        "uncertainty are given in words.",
-        examples="ur_energy history health plant\n"
-        "ur_energy history health s3://plant/history --json",
-    )
-    arguments.add_json(parser)
-
-
+@arguments.command(
+    "history health",
+    "friction, torque constants and standby power over days",
+    "Follow the friction and the torque constant of each joint and the standby "
+    "power of each arm over days, at equal temperature. Changes that are larger than their "
+    "uncertainty are given in words.",
+    "ur_energy history health plant\nur_energy history health s3://plant/history --json",
+    add_store,
+    arguments.add_json,
+)
 def _health(options: argparse.Namespace) -> None:
     from ur_energy_model.plant.plant_health import plant_health
 
@@ -322,23 +292,19 @@ def _health(options: argparse.Namespace) -> None:
 # history export
 
 
-def _register_export(subparsers: arguments.Subparsers) -> None:
-    parser = _add_question(
-        subparsers,
-        "export",
-        _export,
-        summary="write seconds or cycles to a CSV file",
-        description="Write the rows of a table to a CSV file, in order of arm and time, with one "
-        "column per joint. Other programs can also read the Parquet files of the store directly.",
-        examples="ur_energy history export plant -o may.csv --from 2026-05-01 --to 2026-05-31\n"
-        "ur_energy history export plant -o cycles.csv --table cycles --arm 20225500123",
-    )
-    arguments.add_output(parser, "FILE.csv", "file to write")
-    arguments.add_choice(parser, "--table", ("seconds", "cycles"), "what to write")
-    _add_period_options(parser)
-    arguments.add_json(parser)
-
-
+@arguments.command(
+    "history export",
+    "write seconds or cycles to a CSV file",
+    "Write the rows of a table to a CSV file, in order of arm and time, with one "
+    "column per joint. Other programs can also read the Parquet files of the store directly.",
+    "ur_energy history export plant -o may.csv --from 2026-05-01 --to 2026-05-31\n"
+    "ur_energy history export plant -o cycles.csv --table cycles --arm 20225500123",
+    add_store,
+    (arguments.add_output, "FILE.csv", "file to write"),
+    (arguments.add_choice, "--table", ("seconds", "cycles"), "what to write"),
+    _add_period_options,
+    arguments.add_json,
+)
 def _export(options: argparse.Namespace) -> None:
     from ur_energy_model.plant.database import export_csv
 
@@ -363,19 +329,27 @@ WIDEST = 8
 """Columns that a table in the terminal can have; of more, each row is a table."""
 
 
-def _register_sql(subparsers: arguments.Subparsers) -> None:
-    parser = _add_question(
-        subparsers,
-        "sql",
-        _sql,
-        summary="query with SQL",
-        description="Run one SELECT statement of DuckDB's SQL on a history store and print its "
-        "result.",
-        examples='ur_energy history sql plant "SELECT arm, max(peak_power) FROM seconds GROUP BY '
-        'arm"\n'
-        'ur_energy history sql plant "SELECT day, sum(energy) FROM joint_seconds '
-        "WHERE joint = 'elbow_joint' GROUP BY day ORDER BY day\" --json",
-        notes="""tables:
+@arguments.command(
+    "history sql",
+    "query with SQL",
+    "Run one SELECT statement of DuckDB's SQL on a history store and print its result.",
+    'ur_energy history sql plant "SELECT arm, max(peak_power) FROM seconds GROUP BY '
+    'arm"\n'
+    'ur_energy history sql plant "SELECT day, sum(energy) FROM joint_seconds '
+    "WHERE joint = 'elbow_joint' GROUP BY day ORDER BY day\" --json",
+    add_store,
+    arguments.option("sql", metavar="SQL", help="SELECT statement"),
+    _add_period_options,
+    (
+        arguments.add_number,
+        "--limit",
+        100,
+        "N",
+        "rows to print; --json prints all",
+        (1, 1_000_000),
+    ),
+    arguments.add_json,
+    notes="""tables:
   seconds        one row per arm and second; columns: docs/history.md, or ask
                  DESCRIBE seconds
   cycles         one row per program cycle
@@ -384,15 +358,7 @@ def _register_sql(subparsers: arguments.Subparsers) -> None:
   models         one row per model: hash, serial number, date, path
 Energies are in J, times in s, powers in W. The store is only read; a query
 has no access to files and networks, and at most 2 GB of memory.""",
-    )
-    parser.add_argument("sql", metavar="SQL", help="SELECT statement")
-    _add_period_options(parser)
-    arguments.add_number(
-        parser, "--limit", 100, "N", "rows to print; --json prints all", (1, 1_000_000)
-    )
-    arguments.add_json(parser)
-
-
+)
 def _sql(options: argparse.Namespace) -> None:
     from ur_energy_model.codec import plain
 

@@ -41,10 +41,7 @@ _CHAPTERS: dict[str, tuple[str, ...]] = {
     "parameters": ("learn", "payload", "base-parameters"),
     "desk": ("demo", "simulate", "layouts", "completion"),
 }
-"""Modules with several subcommands; others have the name of theirs.
-
-They register their subcommands with `command`, or have a function `register`.
-"""
+"""Modules with several subcommands; others have the name of theirs."""
 _FEW = 9
 """Fewer words than these are listed."""
 _SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), ("host",)) | dict.fromkeys(
@@ -161,8 +158,8 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     )
     chapters = {name: chapter for chapter, names in _CHAPTERS.items() for name in names}
     for command in commands:
-        module = importlib.import_module(f"ur_energy_model.cli.{chapters.get(command, command)}")
-        (REGISTERED.get(command) or module.register)(subparsers)
+        importlib.import_module(f"ur_energy_model.cli.{chapters.get(command, command)}")
+        REGISTERED[command](subparsers)
     return parser
 
 

@@ -34,54 +34,6 @@ LONGEST_CYCLE = 3600.0
 """Longest cycle time that is accepted [s]."""
 
 
-def register(subparsers: arguments.Subparsers) -> None:
-    """Add the subcommand."""
-    parser = arguments.add_command(
-        subparsers,
-        "optimize",
-        run,
-        summary="find the cheapest way to do a recorded cycle in the same time",
-        description="Find the repeated cycle in a recording and the time law of every move that "
-        "takes the least energy at the supply: same paths, same cycle time, same or shorter "
-        "waits. Moves slow down where waiting is left over, and trade time with each other.",
-        examples="ur_energy optimize model.yaml bags/cell\n"
-        "ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json\n"
-        "ur_energy optimize model.yaml bags/cell --keep 3,5 --max-speedup 1.5\n"
-        "ur_energy optimize model.yaml bags/cell -o cheaper --report cheaper.html --tariff 0.28\n"
-        "ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101\n"
-        "ur_energy optimize --before bags/monday --after bags/tuesday bags/wednesday\n"
-        "ur_energy optimize --history plant --changed 2026-05-12",
-    )
-    for name, metavar, text in (
-        ("model", "MODEL.yaml", "identified model"),
-        ("bag", "BAG", "recording of the running program (a rosbag2 directory)"),
-    ):
-        parser.add_argument(name, type=Path, nargs="?", metavar=metavar, help=text)
-    _add_cycle_options(parser)
-    arguments.add_path(
-        parser,
-        "-o --output",
-        "FOLDER",
-        "write the sheet (pendant.csv), a URScript program, servoJ set points, a ROS trajectory, "
-        "a CSV for `predict` and the figures to this folder",
-    )
-    arguments.add_path(parser, "--report", "FILE.html", "write a page that opens offline")
-    arguments.add_tariff_options(parser.add_argument_group("cost, for --report"))
-    proof = parser.add_argument_group("proof on the arm")
-    arguments.add_flag(
-        proof,
-        "--execute",
-        "run the cycle as recorded and as typed from the sheet in turns, and measure the saving "
-        "at the bus; the recording goes to the folder of -o",
-    )
-    add_execution_options(proof)
-    text = "cycles of each kind; even numbers cancel drift"
-    arguments.add_number(proof, "--cycles", CYCLES, "N", text, (1, 1000))
-    add_surroundings(parser.add_argument_group("surroundings, for --execute"))
-    _add_comparison(parser.add_argument_group("saving of a changed program, without a model"))
-    arguments.add_json(parser)
-
-
 def _add_cycle_options(parser: argparse.ArgumentParser) -> None:
     """What the new cycle may be."""
     cycle = "duration of the new cycle in seconds (default: that of the recorded one)"
@@ -152,6 +104,52 @@ def _step_numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    for name, metavar, text in (
+        ("model", "MODEL.yaml", "identified model"),
+        ("bag", "BAG", "recording of the running program (a rosbag2 directory)"),
+    ):
+        parser.add_argument(name, type=Path, nargs="?", metavar=metavar, help=text)
+    _add_cycle_options(parser)
+    arguments.add_path(
+        parser,
+        "-o --output",
+        "FOLDER",
+        "write the sheet (pendant.csv), a URScript program, servoJ set points, a ROS trajectory, "
+        "a CSV for `predict` and the figures to this folder",
+    )
+    arguments.add_path(parser, "--report", "FILE.html", "write a page that opens offline")
+    arguments.add_tariff_options(parser.add_argument_group("cost, for --report"))
+    proof = parser.add_argument_group("proof on the arm")
+    arguments.add_flag(
+        proof,
+        "--execute",
+        "run the cycle as recorded and as typed from the sheet in turns, and measure the saving "
+        "at the bus; the recording goes to the folder of -o",
+    )
+    add_execution_options(proof)
+    text = "cycles of each kind; even numbers cancel drift"
+    arguments.add_number(proof, "--cycles", CYCLES, "N", text, (1, 1000))
+    add_surroundings(parser.add_argument_group("surroundings, for --execute"))
+    _add_comparison(parser.add_argument_group("saving of a changed program, without a model"))
+    arguments.add_json(parser)
+
+
+@arguments.command(
+    "optimize",
+    "find the cheapest way to do a recorded cycle in the same time",
+    "Find the repeated cycle in a recording and the time law of every move that "
+    "takes the least energy at the supply: same paths, same cycle time, same or shorter "
+    "waits. Moves slow down where waiting is left over, and trade time with each other.",
+    "ur_energy optimize model.yaml bags/cell\n"
+    "ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json\n"
+    "ur_energy optimize model.yaml bags/cell --keep 3,5 --max-speedup 1.5\n"
+    "ur_energy optimize model.yaml bags/cell -o cheaper --report cheaper.html --tariff 0.28\n"
+    "ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101\n"
+    "ur_energy optimize --before bags/monday --after bags/tuesday bags/wednesday\n"
+    "ur_energy optimize --history plant --changed 2026-05-12",
+    _add_options,
+)
 def run(options: argparse.Namespace) -> None:
     """Optimize, prove on the arm, write files and page, and print."""
     from ur_energy_model.experiment.cycle_exports import export_cycle

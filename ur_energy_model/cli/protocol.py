@@ -28,21 +28,7 @@ _PROTOCOLS = {
 }
 
 
-def register(subparsers: arguments.Subparsers) -> None:
-    """Add the subcommand."""
-    parser = arguments.add_command(
-        subparsers,
-        "protocol",
-        run,
-        summary="repeat the experiment of a paper and compare the results",
-        description="Design, run, record, identify and evaluate as in a paper, and compare the "
-        "results with the published ones. This moves the robot.",
-        examples="ur_energy protocol s1 --host 192.168.56.101 -o cell_3_s1\n"
-        "ur_energy protocol s1 --simulated --campaign -o try_s1  (a simulated arm, without a "
-        "controller)\n"
-        "ur_energy protocol all --simulated -o papers             (all of them, and one page)",
-        notes=arguments.definition_list("experiments", _PROTOCOLS),
-    )
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("protocol", choices=tuple(_PROTOCOLS), help="experiment (listed below)")
     arguments.add_controller(parser, required=False)
     arguments.add_flag(
@@ -72,6 +58,18 @@ def register(subparsers: arguments.Subparsers) -> None:
     arguments.add_json(parser)
 
 
+@arguments.command(
+    "protocol",
+    "repeat the experiment of a paper and compare the results",
+    "Design, run, record, identify and evaluate as in a paper, and compare the "
+    "results with the published ones. This moves the robot.",
+    "ur_energy protocol s1 --host 192.168.56.101 -o cell_3_s1\n"
+    "ur_energy protocol s1 --simulated --campaign -o try_s1  (a simulated arm, without a "
+    "controller)\n"
+    "ur_energy protocol all --simulated -o papers             (all of them, and one page)",
+    _add_options,
+    notes=arguments.definition_list("experiments", _PROTOCOLS),
+)
 def run(options: argparse.Namespace) -> None:
     """Run a protocol."""
     if options.simulated == (options.host is not None):
