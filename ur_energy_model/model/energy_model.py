@@ -321,10 +321,7 @@ class EnergyModel:
             direction: of Coulomb friction, see `direction`; None derives it from the speed.
             std: compute the sensitivities, which standard deviations need.
         """
-        joints = self._arrays
-        load = link_torque + joints.reflected_inertia * qdd
-        friction = joints.friction.torque(qd, load, temperature, direction)
-        current = (load / joints.gear_ratio + friction) / joints.torque_constant
+        load, friction, current = self._motion(link_torque, qd, qdd, temperature, direction)
         if not std:
             return self._drives.powers(current, qd, friction)
         errors = self._current_errors(qd, qdd, load, current, temperature, direction)
@@ -341,12 +338,22 @@ class EnergyModel:
         direction: Array | None = None,
     ) -> tuple[Array, Array]:
         """Currents and their standard deviations [samples, n], A, of `from_link_torque` alone."""
+        load, _, current = self._motion(link_torque, qd, qdd, temperature, direction)
+        return current, self._current_errors(qd, qdd, load, current, temperature, direction).std
+
+    def _motion(
+        self,
+        link_torque: Array,
+        qd: Array,
+        qdd: Array,
+        temperature: Array | None,
+        direction: Array | None,
+    ) -> tuple[Array, Array, Array]:
+        """Load (joint side) and friction (motor side), N m, and currents, A [samples, n] each."""
         joints = self._arrays
         load = link_torque + joints.reflected_inertia * qdd
         friction = joints.friction.torque(qd, load, temperature, direction)
-        current = (load / joints.gear_ratio + friction) / joints.torque_constant
-        errors = self._current_errors(qd, qdd, load, current, temperature, direction)
-        return current, errors.std
+        return load, friction, (load / joints.gear_ratio + friction) / joints.torque_constant
 
     def joint_power(
         self,
