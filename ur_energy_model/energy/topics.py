@@ -128,9 +128,14 @@ def total_numbers(snapshot: Snapshot) -> dict[str, float]:
     }
 
 
-def numbers(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, float]:
-    """All values by name of the topic; those of the bus only if it is measured."""
-    values = energy_values(snapshot).tolist()
+def numbers(
+    snapshot: Snapshot, joints: Sequence[str], energies: Array | None = None
+) -> dict[str, float]:
+    """All values by name of the topic; those of the bus only if it is measured.
+
+    `energies` are the `energy_values` of the snapshot, where the caller has them.
+    """
+    values = (energy_values(snapshot) if energies is None else energies).tolist()
     places = _number_places(tuple(joints)).items()
     found = {topic.name: values[row][column] for topic, (row, column) in places}
     if not snapshot.bus_measured:

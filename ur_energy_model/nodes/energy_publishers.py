@@ -221,11 +221,15 @@ class EnergyPublishers:
             now: returns the time of its newest sample.
             joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
         """
+        if not (self._subscribed_others or self._subscribed):
+            return
+        values = energy_values(snapshot)
         if self._subscribed_others:
-            self._publish_numbers(self._subscribed_others, numbers(snapshot, self._joints))
+            found = numbers(snapshot, self._joints, values)
+            self._publish_numbers(self._subscribed_others, found)
         if not self._subscribed:
             return
-        values, stamp = energy_values(snapshot), now()
+        stamp = now()
         for publisher, order, serialized in self._energies:
             if publisher in self._subscribed:
                 publisher.publish(serialized(stamp, values[:, order]))

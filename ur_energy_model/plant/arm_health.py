@@ -52,7 +52,7 @@ FRICTION = Quantity(
     model=0.05,
     work=0.015,
 )
-"""Scatter as learning expects it; two models of an arm state friction up to 5 % apart, and the
+"""Scatter as learning expects it; two models of an arm state friction up to 5 % apart, and
 the simulated arm's differs by 1.2 % between programs of work (test/benchmarks/bench_drift.py)."""
 TORQUE_CONSTANT = Quantity(
     "torque constant",
