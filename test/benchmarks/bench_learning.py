@@ -1,28 +1,49 @@
-"""Learning while the arm works: errors of what follows, after some time of work.
+"""Learning while the arm works: what follows from it, friction of now, and changes it reports.
 
-Simulated arms that learning was not tuned on start from the generic model of their type and do pick
-and place with varied points, rests and payloads; the model in use then predicts five minutes from
-measured currents, beside the simulation's truth. Recordings of real arms beside the checkout are
-learned from for some seconds, and the rest of them is predicted.
+`production`: simulated arms that learning was not tuned on start from the generic model of their
+type; the model in use after some work predicts five minutes. `recordings`: the same of real arms.
+`cold_starts`: the next minute predicted from its targets, with and without the friction of now.
+`changes`: false alarms and detection times, on the simulated arm for hours and on surrogate work
+(test/learning/surrogate_work.py) for months.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
 
 import numpy as np
 
 from test.benchmarks.meters import DATA
+from test.identification.exact_arm import write_bag
 from test.learning.production import production
+from test.learning.surrogate_work import DAY, SurrogateWork
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import Method, PowerOptions
+from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.energy.recording_energy import EnergySummary, summarise
+from ur_energy_model.files import config_file
+from ur_energy_model.identification.filtered_motion import MotionStream
+from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.learner import Learner, first_model
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload, gravity_of_mounting
+from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
+from ur_energy_model.trajectory.fourier import load_trajectory
+from ur_energy_model.trajectory.named_motions import Planner
+from ur_energy_model.trajectory.plan import Plan
+from ur_energy_model.typing import Array
 
 ARMS = (
     ("ur5e", 101), ("ur3e", 102), ("ur10e", 103), ("ur16e", 105),
@@ -46,7 +67,7 @@ def predicted(model: EnergyModel, samples: Telemetry, method: Method = "current"
     return summarise(calculator, meter, table.bus_measured)
 
 
-def learn(name: str, seed: int) -> tuple[list[tuple[EnergySummary, np.ndarray, float]], float]:
+def learn(name: str, seed: int) -> tuple[list[tuple[EnergySummary, Array, float]], float]:
     """Energies after each time beside those of joints and supply, processor time per second."""
     pieces = list(production(name, seed, max(TIMES) + JUDGED))
     robot = load_robot(name)
@@ -61,42 +82,36 @@ def learn(name: str, seed: int) -> tuple[list[tuple[EnergySummary, np.ndarray, f
     found = []
     for model, after in zip(models, TIMES, strict=True):
         first = int(np.argmax(ends >= after)) + 1
-        last = int(np.searchsorted(ends, ends[first - 1] + JUDGED, side="right"))
-        some = pieces[first:last]
+        some = pieces[first : int(np.searchsorted(ends, ends[first - 1] + JUDGED, side="right"))]
         truth = np.sum([piece.electrical for piece in some], axis=0)
         samples = concatenate([piece.samples for piece in some])
         found.append((predicted(model, samples), truth, sum(piece.bus for piece in some)))
     return found, busy / float(ends[-1])
 
 
-def simulated() -> None:
-    """A line per arm and time, and the worst of all."""
-    joints: dict[float, list[float]] = {time: [] for time in TIMES}
-    supplies: dict[float, list[float]] = {time: [] for time in TIMES}
-    inside: dict[float, list[bool]] = {time: [] for time in TIMES}
+def simulated_production() -> None:
+    """A line per arm, and the worst of all by time."""
+    joints, supplies, inside = (defaultdict[float, list[float]](list) for _ in range(3))
     for name, seed in ARMS:
         found, share = learn(name, seed)
         print(f"{name} {seed}: {100 * share:.1f} % of a core", flush=True)
         for time, (summary, truth, supply) in zip(TIMES, found, strict=True):
             error = summary.electrical - truth
             known = np.abs(truth) > SHARE * np.abs(truth).sum()
-            errors = 100.0 * error[known] / np.abs(truth)[known]
-            joints[time] += errors.tolist()
+            joints[time] += (100.0 * error[known] / np.abs(truth)[known]).tolist()
             supplies[time].append(100.0 * (summary.supply / supply - 1.0))
             inside[time] += (np.abs(error) <= CONFIDENCE * summary.electrical_std).tolist()
-            words = ", ".join(f"{each:+.1f}" for each in errors)
-            print(f"  after {time:3.0f} s: supply {supplies[time][-1]:+.2f} %, joints {words} %")
     for time in TIMES:
-        rms = np.linalg.norm(joints[time]) / len(joints[time]) ** 0.5
         print(
             f"after {time:3.0f} s: supply within {np.abs(supplies[time]).max():.2f} %, joints "
-            f"within {np.abs(joints[time]).max():.1f} % (rms {rms:.1f} %), "
+            f"within {np.abs(joints[time]).max():.1f} % "
+            f"(rms {np.linalg.norm(joints[time]) / len(joints[time]) ** 0.5:.1f} %), "
             f"{100 * np.mean(inside[time]):.0f} % of them inside their 95 % intervals"
         )
 
 
-def recorded() -> None:
-    """A line per recording and time."""
+def recordings() -> None:
+    """A line per recording of a real arm and time."""
     for file in sorted(DATA.glob("*.csv.gz")):
         name = file.name.partition("_")[0]
         data, robot = read_csv([file], name), load_robot(name)
@@ -118,7 +133,207 @@ def recorded() -> None:
             print(f"{file.name} after {time:2.0f} s, version {learner.version}: {', '.join(words)}")
 
 
+# Sessions of the simulated arm.
+
+ARM, SEED, RATE = "ur5e", 21, 125.0
+PIECE = 15.0
+"""Length of the batches of the simulated arm [s]."""
+FIELDS = (
+    "actual_q", "actual_qd", "actual_current", "joint_temperatures", "actual_robot_voltage",
+    "actual_robot_current", "payload", "payload_cog",
+)  # fmt: skip
+TARGETS = ("target_q", "target_qd", "target_qdd")
+
+
+def identified(seed: int = SEED) -> EnergyModel:
+    """Model of the arm from half a minute of excitation in session 0."""
+    motion = load_trajectory(config_file("excitation", f"{ARM}.yaml"))
+    recording = record_arm(SimulatedArm(load_robot(ARM), motion=motion, seed=seed), 35.0)
+    with TemporaryDirectory() as folder:
+        return identify([write_bag(Path(folder) / "bag", recording)], ARM).model
+
+
+class Session:
+    """An arm that works through random points, and what learning sees of it."""
+
+    def __init__(
+        self, monitor: ChangeMonitor, seed: int, points: int, session: int, **options: float
+    ) -> None:
+        robot = replace(load_robot(ARM), rate=RATE)
+        planner = Planner(robot)
+        motion = planner.chain_through(planner.random_points(points), rest=0.5)
+        chosen = replace(ArmOptions(session=session), **options)  # type: ignore[arg-type]
+        self.arm = SimulatedArm(robot, motion=motion, seed=seed, options=chosen)
+        self.monitor, self._offset = monitor, DAY * session
+        self._stream = MotionStream(robot.dof, 5.0, 1.0 / RATE)
+        self._dynamics = monitor.model.dynamics()
+
+    def observe(self, batch: Telemetry) -> None:
+        """Show a batch to learning."""
+        batch = replace(batch, time=batch.time + self._offset)
+        motions = [(part, self._dynamics) for part in self._stream.process(batch)]
+        self.monitor.observe(batch, motions)
+
+    def minute(self, fields: tuple[str, ...] = FIELDS) -> Telemetry:
+        """The next minute of work, observed."""
+        parts = []
+        for _ in range(round(60.0 / PIECE)):
+            parts.append(record_arm(self.arm, PIECE, fields))
+            self.observe(parts[-1])
+        return concatenate(parts)
+
+
+COLD_SEEDS, COLD_SESSIONS, COLD_MINUTES = (6101, 6102, 6103), 4, (0, 2, 10, 30)
+"""Minutes of work at which the next one is predicted, in all sessions but the first, and the
+last of them in the last session only."""
+
+
+def cold_starts() -> None:
+    """Errors of predicted minutes from a cold start to a warm arm, without and with the clock."""
+    found: dict[tuple[int, str], list[tuple[Array, Array]]] = defaultdict(list)
+    for seed in COLD_SEEDS:
+        model = identified(seed)
+        monitor = ChangeMonitor(model)
+        for session in range(1, COLD_SESSIONS + 1):
+            work = Session(monitor, seed, seed + session, session, warmth=0.0)
+            first = record_arm(work.arm, 0.1, FIELDS)  # from which learning knows the session
+            work.observe(first)
+            temperature = first["joint_temperatures"][-1]
+            last = COLD_MINUTES[-1 if session == COLD_SESSIONS else -2]
+            for minute in range(last + 1):
+                friction, before = monitor.friction_now(), work.arm.energies()
+                samples, after = work.minute((*FIELDS, *TARGETS)), work.arm.energies()
+                truth = after.mechanical + after.copper - before.mechanical - before.copper
+                if session > 1 and minute in COLD_MINUTES:
+                    q, qd, qdd = (samples[name] for name in TARGETS)
+                    plan = Plan(samples.time - samples.time[0], q, qd, qdd)
+                    now = model.in_session(friction.applied_to(model.session))
+                    for words, each in (("without", model), ("with", now)):
+                        energy = predict_energy(each, plan, temperature=temperature)
+                        error = energy.electrical - truth
+                        inside = np.abs(error) <= CONFIDENCE * energy.electrical_std
+                        found[minute, words].append((error / truth.sum(), inside))
+                temperature = samples["joint_temperatures"][-1]
+    print(f"{len(COLD_SEEDS)} simulated {ARM}, {COLD_SESSIONS} sessions from a cold start each:")
+    for (minute, words), results in found.items():
+        errors, inside = (np.array(each) for each in zip(*results, strict=True))
+        print(
+            f"after {minute:2d} min, {words:7s} clock: energy of motion off by "
+            f"{np.sqrt(np.mean(errors.sum(axis=1) ** 2)):.1%}, of a joint by "
+            f"{np.sqrt(np.mean(errors**2)):.1%} of it (rms); 95 % intervals of the joints cover "
+            f"{inside.mean():.0%}"
+        )
+
+
+SESSION_MINUTES, CHANGE_MINUTE, QUIET_SESSIONS = 40, 20, 4
+CHANGES: dict[str, Callable[[SimulatedArm], None]] = {
+    "friction of wrist 1 times 1.15": lambda arm: arm.change_friction(3, 1.15),
+    "payload of 1 kg": lambda arm: arm.carry(Payload(1.0, np.array([0.0, 0.0, 0.08]))),
+    "tilt of 5 degrees": lambda arm: arm.tilt(gravity_of_mounting(math.radians(5.0), 0.0)),
+}
+
+
+def changes_of_the_simulated_arm() -> None:
+    """Quiet sessions, then one for each change."""
+    model = identified()
+    monitor, begin, quiet = ChangeMonitor(model), process_time(), 0
+    for number in range(1, QUIET_SESSIONS + 1):
+        session = Session(monitor, SEED, 5 + number // 3, number)
+        for _ in range(SESSION_MINUTES):
+            session.minute()
+        quiet += len(monitor.take())
+    print(
+        f"simulated {ARM}, {QUIET_SESSIONS} sessions of {SESSION_MINUTES} min, unchanged: "
+        f"{quiet} alarms ({process_time() - begin:.0f} s of processor time)"
+    )
+    state = monitor.saved()
+    for number, (words, inject) in enumerate(CHANGES.items(), QUIET_SESSIONS + 1):
+        monitor = ChangeMonitor(model)
+        monitor.restore(state)
+        session = Session(monitor, SEED, 6, number)
+        for minute in range(SESSION_MINUTES):
+            if minute == CHANGE_MINUTE:
+                inject(session.arm)
+            session.minute()
+            for change in monitor.take():
+                print(f"{words}: after {minute + 1 - CHANGE_MINUTE} min: {change.words}")
+
+
+# Surrogate work, since the simulated arm cannot work for years.
+
+FIRST_SEED, SURROGATES, MONTHS, SESSIONS, MINUTES = 3000, 8, 6, 22, 60
+"""22 sessions a month; each of the arms works for so many months."""
+TRIALS, BEFORE, AFTER = 30, 10, 8
+"""Changes to detect, and sessions before and after each."""
+
+
+def false_alarms() -> None:
+    """Years of surrogate work with nothing changed."""
+    model, begin, count = first_model(load_robot(ARM)), process_time(), Counter[str]()
+    for seed in range(FIRST_SEED, FIRST_SEED + SURROGATES):
+        arm, monitor = SurrogateWork(seed), ChangeMonitor(model)
+        for number in range(MONTHS * SESSIONS):
+            start = number * DAY * 30.0 / SESSIONS
+            monitor.start_session(start, 30.0 / SESSIONS if number else 0.0)
+            for work in arm.session(number + 1, start, MINUTES):
+                monitor.observe_minute(work.minute)
+                power = model.bus.standby + work.standby
+                monitor.observe_standby(work.minute.time, power, 0.4)
+            count.update(change.what for change in monitor.take())
+    months = SURROGATES * MONTHS
+    print(
+        f"surrogate work, {months} months of {SESSIONS} sessions of {MINUTES} min, {SURROGATES} "
+        f"arms, running-in included: {sum(count.values()) / months:.2f} false alarms a month "
+        f"{dict(count)} ({process_time() - begin:.0f} s)"
+    )
+
+
+def detection() -> None:
+    """Friction of one joint 15 % up or down, within a session or between two."""
+    model = first_model(load_robot(ARM))
+    for overnight in (False, True):
+        seeds = range(FIRST_SEED + 500, FIRST_SEED + 500 + TRIALS)
+        trials = [_detected(model, seed, overnight=overnight) for seed in seeds]
+        found = np.array([each for each in trials if each is not None]).reshape(-1, 2)
+        early = found[found[:, 0] == 0, 1]
+        later = ", ".join(f"{np.sum(found[:, 0] < k) / TRIALS:.0%} in {k}" for k in (1, 2, 4, 8))
+        print(
+            f"15 % change {'between sessions' if overnight else 'within a session'}, {TRIALS} "
+            f"trials: found within {later} sessions; in the first one after "
+            f"{float(np.median(early)) if early.size else math.nan:.0f} min of motion (median), "
+            f"at most {early.max(initial=0.0):.0f}"
+        )
+
+
+def _detected(model: EnergyModel, seed: int, *, overnight: bool) -> tuple[int, float] | None:
+    """Sessions and minutes of motion until the change of a joint was reported; None if never."""
+    arm, monitor = SurrogateWork(seed), ChangeMonitor(model)
+    random = np.random.default_rng(seed)
+    joint, size = int(random.integers(6)), float(random.choice([-1.0, 1.0])) * math.log(1.15)
+    at = 0 if overnight else int(random.integers(5, 60))
+    for number in range(BEFORE + AFTER):
+        start, minutes = number * DAY, 0.0
+        monitor.start_session(start, 1.0)
+        if overnight and number == BEFORE:
+            arm.friction[joint] = size
+        for k, work in enumerate(arm.session(number + 1, start, 60 + at)):
+            monitor.observe_minute(work.minute)
+            changed = number > BEFORE or (number == BEFORE and k >= at)
+            minutes += changed
+            name = model.joints[joint].name
+            reported = [each.joint == name and each.size * size > 0 for each in monitor.take()]
+            if changed and any(reported):
+                return number - BEFORE, minutes
+            if not overnight and number == BEFORE and k == at - 1:
+                arm.friction[joint] = size
+    return None
+
+
 def main() -> None:
-    """Print both."""
-    recorded()
-    simulated()
+    """Print all figures."""
+    recordings()
+    simulated_production()
+    cold_starts()
+    false_alarms()
+    detection()
+    changes_of_the_simulated_arm()

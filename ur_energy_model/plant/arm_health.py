@@ -53,7 +53,7 @@ FRICTION = Quantity(
     work=0.015,
 )
 """Scatter as learning expects it; two models of an arm state friction up to 5 % apart, and
-the simulated arm's differs by 1.2 % between programs of work (test/benchmarks/bench_drift.py)."""
+the simulated arm's differs by 1.2 % between programs of work (test/benchmarks/bench_learning.py)."""
 TORQUE_CONSTANT = Quantity(
     "torque constant",
     relative=True,
