@@ -43,7 +43,7 @@ from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.trajectory.plan import Plan
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
 ARMS = (
     ("ur5e", 101), ("ur3e", 102), ("ur10e", 103), ("ur16e", 105),
@@ -190,7 +190,7 @@ last of them in the last session only."""
 
 def cold_starts() -> None:
     """Errors of predicted minutes from a cold start to a warm arm, without and with the clock."""
-    found: dict[tuple[int, str], list[tuple[Array, Array]]] = defaultdict(list)
+    found: dict[tuple[int, str], list[tuple[Array, Mask]]] = defaultdict(list)
     for seed in COLD_SEEDS:
         model = identified(seed)
         monitor = ChangeMonitor(model)
