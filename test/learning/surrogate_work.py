@@ -2,7 +2,7 @@
 
 Friction scales, running-in and ambient temperature of each session are the simulated arm's own
 (`draw_session`); joints warm up as its thermal model does; what remains (errors that depend on the
-program, noise) has the spreads that minutes of the simulated arm show (bench_learning compares both).
+program, noise) has the spreads that minutes of the simulated arm show (see bench_learning).
 """
 
 from __future__ import annotations

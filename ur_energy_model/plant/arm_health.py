@@ -53,7 +53,8 @@ FRICTION = Quantity(
     work=0.015,
 )
 """Scatter as learning expects it; two models of an arm state friction up to 5 % apart, and
-the simulated arm's differs by 1.2 % between programs of work (test/benchmarks/bench_learning.py)."""
+the simulated arm's differs by 1.2 % between programs of work (test/benchmarks/
+bench_learning.py)."""
 TORQUE_CONSTANT = Quantity(
     "torque constant",
     relative=True,
