@@ -10,7 +10,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.simulation.arm_options import draw_session, with_drive_set
 from ur_energy_model.simulation.parameters import constants, draw_parameters, fit_calibration
-from ur_energy_model.simulation.supply import ThermalState
+from ur_energy_model.simulation.supply import EnergyBalance
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -136,7 +136,9 @@ def test_spreads_of_sessions_are_those_stated() -> None:
 
 def test_warmth_sets_the_joints_between_ambient_and_rest() -> None:
     arm = draw_parameters(load_robot("ur5e"), 3)
-    cold, rest, warm = (ThermalState(arm, 22.0, warmth).temperature for warmth in (0.0, 1.0, 2.0))
+    cold, rest, warm = (
+        EnergyBalance(arm, 0.002, 22.0, warmth).temperature for warmth in (0.0, 1.0, 2.0)
+    )
     assert cold == pytest.approx(22.0)
     assert warm - rest == pytest.approx(rest - cold)
     assert rest - cold == pytest.approx(arm.thermal_resistance * arm.standby_heat)

@@ -23,7 +23,7 @@ from ur_energy_model.simulation.commands import ProgramState, SafetyMode
 from ur_energy_model.simulation.control_box import MESSAGE_LENGTH, REPLACEMENT, ControlBox
 from ur_energy_model.simulation.kinematics import compose
 from ur_energy_model.simulation.simulated_controller import Simulation
-from ur_energy_model.simulation.ur_rtde_script import COMMANDS, Registers, UrRtdeScript
+from ur_energy_model.simulation.ur_rtde_script import COMMANDS, UrRtdeScript
 from ur_energy_model.simulation.urscript import MAX_PROGRAM, Call, Pose, ScriptReader, calls_of
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.rtde.protocol import Recipe
@@ -294,7 +294,7 @@ def test_what_ends_and_what_pauses_the_program(box, arm) -> None:
 def answer(box: ControlBox, command: int, *doubles: float) -> list[float]:
     for i, value in enumerate(doubles):
         box.values[f"input_double_register_{i}"] = value
-    COMMANDS[command](Registers(box, 0))
+    COMMANDS[command](UrRtdeScript(box, ""))
     return [box.values[f"output_double_register_{i}"] for i in range(6)]
 
 

@@ -22,7 +22,6 @@ from ur_energy_model.files import config_file
 from ur_energy_model.model.geometry import read_capsules
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.parameters import read_constants
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Channel, Op, Schema, pack
 from ur_energy_model.telemetry.bag.metadata import GAP_RECORD_NAME, RECORD_NAME
 from ur_energy_model.trajectory.fourier import load_trajectory
@@ -33,7 +32,6 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "model": load_model,
     "trajectory": load_trajectory,
     "geometry": lambda path: read_capsules(path, "ur5e"),
-    "simulation": read_constants,
 }
 """Of the YAML files that people edit."""
 SHIPPED = {
@@ -41,7 +39,6 @@ SHIPPED = {
     "seven": "robots/gen3.yaml",
     "trajectory": "excitation/ur5e.yaml",
     "geometry": "geometry/ur5e.yaml",
-    "simulation": "simulation/arm.yaml",
 }
 NUMBERS = (
     "nan", ".nan", ".inf", "-1", "0", "1e300", "1e999", "null", "true", "[]", "{}", "'1'", "1:30",

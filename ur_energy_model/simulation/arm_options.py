@@ -1,9 +1,9 @@
-"""Options of a simulated arm that most users leave at their defaults."""
+"""Options of a simulated arm: its drives, its session, and how it is operated."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,15 +20,49 @@ from ur_energy_model.simulation.parameters import (
 )
 from ur_energy_model.typing import Array
 
-# Sets of drive constants that a simulated arm can have instead of its type's typical ones.
-#
-# "s3" are those of Battistini, Samori, Subini, "Modeling and simulation of an UR5 robot
-# manipulator" (slides): stiffness, wave generator and flex spline of HFUS-20-2SH and HFUS-14-2SH
-# gears. Motors, electronics and sensors stay those of the arm.
-
 DriveSet = Literal["typical", "s3"]
-DRIVE_SETS: tuple[DriveSet, ...] = get_args(DriveSet)
-"""Names of the sets; "typical" is the default."""
+"""Drive constants: typical of the arm's type, or those of Battistini, Samori, Subini, "Modeling and
+simulation of an UR5 robot manipulator" (slides; stiffness, wave generator and flex spline of
+HFUS-20-2SH and HFUS-14-2SH gears). Motors, electronics and sensors stay those of the arm."""
+
+
+@dataclass(frozen=True)
+class ArmOptions:
+    """How a simulated arm is operated.
+
+    Attributes:
+        session: number of the arm's session, 0 for the arm as drawn.
+        ambient: ambient temperature [degC].
+        controller: "feedforward" (inverse dynamics and feedback) or "pd" (with gravity
+            compensation).
+        controller_version: reported software version; it decides which RTDE fields exist.
+        warmth: joint temperatures at the start: 0 ambient, 1 as after hours powered at rest; None
+            for the session's.
+        frictionless: no friction in motors and gears, to see what friction does.
+        drive_set: constants of the gears.
+    """
+
+    session: int = 0
+    ambient: float = 25.0
+    controller: ControllerKind = "feedforward"
+    controller_version: tuple[int, ...] = (5, 11, 0)
+    warmth: float | None = None
+    frictionless: bool = False
+    drive_set: DriveSet = "typical"
+
+
+def default_version(robot: RobotDescription) -> tuple[int, ...]:
+    """Software version of a controller that runs this arm; 5.23 reports measured torques."""
+    return {"cb3": (3, 15, 8), "other": (5, 23, 0)}.get(robot.generation, (5, 11, 1))
+
+
+def actual_parameters(
+    robot: RobotDescription, seed: int, session: SimulatedSession, options: ArmOptions
+) -> ArmParameters:
+    """True constants of arm number `seed` of this type, with its drive set, in a session."""
+    drawn = with_drive_set(draw_parameters(robot, seed), robot, options.drive_set)
+    parameters = session.applied_to(drawn)
+    return parameters.without_friction() if options.frictionless else parameters
 
 
 def with_drive_set(
@@ -39,30 +73,23 @@ def with_drive_set(
     A joint gets the gear of the set whose rated torque is closest to its own (on a logarithmic
     scale). Its friction does not depend on load or temperature, and the controller has it and the
     rotor's inertia as well as before.
-
-    Args:
-        parameters: of the arm, n joints.
-        robot: the arm.
-        name: of the set.
     """
     if name == "typical":
         return parameters
     table = constants()["drive_sets"][name]
-    sizes = np.array([gear["max_torque"] for gear in table])
-    nearest = closest_sizes(joint_sizes(robot), sizes)
+    nearest = closest_sizes(joint_sizes(robot), [gear["max_torque"] for gear in table])
 
     def of_gears(key: str) -> Array:
         return np.array([gear[key] for gear in table], dtype=float)[nearest]
 
     ratio, n = parameters.gear_ratio, robot.dof
     reflected = ratio**2 * of_gears("rotor_inertia")
-    viscous = ratio**2 * of_gears("rotor_viscous")
     stiffness = of_gears("K")
     friction = NoLoadFriction(
         coulomb=ratio * of_gears("rotor_coulomb").T,
         rise=np.zeros((2, n)),
         pace=np.ones((2, n)),
-        viscous=np.stack([viscous, viscous]),
+        viscous=np.tile(ratio**2 * of_gears("rotor_viscous"), (2, 1)),
         breakaway=np.ones(n),
         stribeck_speed=parameters.friction.stribeck_speed,
     )
@@ -86,46 +113,8 @@ def with_drive_set(
     )
 
 
-_DEFAULT_VERSION = {"cb3": (3, 15, 8), "other": (5, 23, 0)}
-"""Arms of other makers get the version that reports measured torques."""
-_E_SERIES_VERSION = (5, 11, 1)
-
-
-@dataclass(frozen=True)
-class ArmOptions:
-    """How a simulated arm is operated.
-
-    Attributes:
-        session: number of the arm's session, 0 for the arm as drawn.
-        ambient: ambient temperature [degC].
-        controller: "feedforward" (inverse dynamics and feedback) or "pd" (with gravity
-            compensation).
-        controller_version: reported software version; it decides which RTDE fields exist.
-        warmth: joint temperatures at the start: 0 ambient, 1 as after hours powered at rest; None
-            for the session's.
-        frictionless: no friction in motors and gears, to see what friction does.
-        drive_set: constants of the gears: "typical" of the arm's type, or a set of drive_sets.py.
-    """
-
-    session: int = 0
-    ambient: float = 25.0
-    controller: ControllerKind = "feedforward"
-    controller_version: tuple[int, ...] = (5, 11, 0)
-    warmth: float | None = None
-    frictionless: bool = False
-    drive_set: DriveSet = "typical"
-
-
-def default_version(robot: RobotDescription) -> tuple[int, ...]:
-    """Software version of a controller that runs this arm."""
-    return _DEFAULT_VERSION.get(robot.generation, _E_SERIES_VERSION)
-
-
-# Session-to-session (day-to-day) variation of a simulated arm.
-#
-# Standby power, friction and temperatures vary between sessions; inertia, torque constants,
-# windings and gears belong to the arm and stay the same. The spreads and their sources are in
-# config/simulation/arm.yaml.
+# Session-to-session (day-to-day) variation: standby power, friction and temperatures vary; inertia,
+# torque constants, windings and gears belong to the arm and stay the same.
 
 _STREAM, _WEAR_STREAM = 20250610, 20250611
 _LARGEST = 3.0
@@ -134,7 +123,7 @@ _LARGEST = 3.0
 
 @dataclass(frozen=True)
 class SimulatedSession:
-    """One session of one arm with n joints; session 0 is the arm as drawn.
+    """One session of one arm with n joints.
 
     Attributes:
         number: 0 for the arm as drawn, 1, 2, ... for its sessions in order of time.
@@ -155,28 +144,16 @@ class SimulatedSession:
         """Constants of this session from those of session 0."""
         if self.number == 0:
             return arm
-        heat = arm.standby_heat / arm.standby_power
         standby = arm.standby_power + self.standby_offset
         return replace(
             arm.with_friction_scaled(self.friction_scale),
             standby_power=standby,
-            standby_heat=heat * standby,
-        )
-
-    def random(self, seed: int, purpose: int) -> np.random.Generator:
-        """Random generator of this session of arm `seed`, independent for each purpose."""
-        return np.random.default_rng(
-            [seed, purpose] if self.number == 0 else [seed, purpose, self.number]
+            standby_heat=arm.standby_heat / arm.standby_power * standby,
         )
 
 
 def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
-    """Session `number` of arm `seed`; repeated draws are equal.
-
-    Args:
-        seed: of the arm.
-        number: of the session, from 0.
-        joints: n.
+    """Session `number`, from 0, of arm `seed` with n joints; repeated draws are equal.
 
     Raises:
         InputError: negative number.
@@ -201,15 +178,3 @@ def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
     lost = np.random.default_rng([seed, _WEAR_STREAM]).uniform(least, most, joints)
     run_in = 1.0 - lost * (1.0 - np.exp(-number / table["running_in_sessions"]))
     return SimulatedSession(number, standby, common * individual * run_in, ambient, warmth)
-
-
-# True constants of a simulated arm with its options, in its session.
-
-
-def actual_parameters(
-    robot: RobotDescription, seed: int, session: SimulatedSession, options: ArmOptions
-) -> ArmParameters:
-    """Constants of arm number `seed` of this type, with its drive set, in a session."""
-    drawn = with_drive_set(draw_parameters(robot, seed), robot, options.drive_set)
-    parameters = session.applied_to(drawn)
-    return parameters.without_friction() if options.frictionless else parameters

@@ -14,12 +14,9 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class MoveJ:
-    """Move to a joint position with a trapezoidal speed profile; all joints arrive together.
+    """Move to a joint position [6], rad, with a trapezoidal speed profile.
 
-    Attributes:
-        q: target [6], rad.
-        v: speed of the leading joint [rad/s].
-        a: acceleration of the leading joint [rad/s^2].
+    All joints arrive together; v, rad/s, and a, rad/s^2, are those of the leading joint.
     """
 
     q: Array
@@ -36,13 +33,9 @@ class Follow:
 
 @dataclass(frozen=True)
 class ServoJ:
-    """Follow a streamed joint position.
+    """Follow a streamed joint position [6], rad, for `time` s.
 
-    Attributes:
-        q: target [6], rad.
-        time: how long the command is active [s].
-        lookahead: time constant of the smoothing [s].
-        gain: proportional gain.
+    `lookahead` is the time constant of the smoothing [s].
     """
 
     q: Array
@@ -53,11 +46,9 @@ class ServoJ:
 
 @dataclass(frozen=True)
 class SpeedJ:
-    """Accelerate to joint speeds and keep them until the next command.
+    """Accelerate to joint speeds [6], rad/s, and keep them until the next command.
 
-    Attributes:
-        qd: target [6], rad/s.
-        a: acceleration of the leading joint [rad/s^2].
+    `a` is the acceleration of the leading joint [rad/s^2].
     """
 
     qd: Array
@@ -126,8 +117,6 @@ class SafetyCommand(Enum):
 Move = MoveJ | Follow | ServoJ | SpeedJ | StopJ
 Command = Move | SetPayload | SpeedSlider | PowerCommand | ProgramCommand | SafetyCommand
 
-# Modes of the simulated controller with their RTDE codes.
-
 
 class RobotMode(IntEnum):
     """RTDE robot_mode."""
@@ -145,14 +134,6 @@ class SafetyMode(IntEnum):
     PROTECTIVE_STOP = 3
 
 
-class JointMode(IntEnum):
-    """RTDE joint_mode."""
-
-    POWER_OFF = 239
-    RUNNING = 253
-    IDLE = 255
-
-
 class ProgramState(IntEnum):
     """RTDE runtime_state."""
 
@@ -161,13 +142,13 @@ class ProgramState(IntEnum):
     PAUSED = 4
 
 
-JOINT_MODE_OF: dict[RobotMode, JointMode] = {
-    RobotMode.POWER_OFF: JointMode.POWER_OFF,
-    RobotMode.POWER_ON: JointMode.IDLE,
-    RobotMode.IDLE: JointMode.IDLE,
-    RobotMode.RUNNING: JointMode.RUNNING,
+JOINT_MODES = {
+    RobotMode.POWER_OFF: 239.0,
+    RobotMode.POWER_ON: 255.0,
+    RobotMode.IDLE: 255.0,
+    RobotMode.RUNNING: 253.0,
 }
-"""Mode of the joints in each mode of the robot."""
+"""RTDE joint_mode of all joints: off, idle or running."""
 
 # Bounds of the payloads that clients may mount or configure on a simulated arm.
 

@@ -15,7 +15,7 @@ Pinocchio computes the inverse mass matrix and bias torques of the links once pe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numba
@@ -28,12 +28,8 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.simulation.parameters import ArmParameters, constants
 from ur_energy_model.typing import Array
 
-# Links with inertia tensors, for descriptions that contain point masses only.
-
-DENSITY = 1500.0
-"""Assumed mean density of a link [kg/m^3]: a tube with two joints."""
-SHORTEST = 0.05
-"""Smallest length of a link [m]."""
+DENSITY, SHORTEST = 1500.0, 0.05
+"""Assumed mean density [kg/m^3] (a tube with two joints) and smallest length [m] of a link."""
 
 
 def solid_links(robot: RobotDescription) -> RobotDescription:
@@ -44,19 +40,22 @@ def solid_links(robot: RobotDescription) -> RobotDescription:
     from mass and density. Masses and centres of mass stay.
     """
     inertia = robot.inertia.copy()
-    for link in range(len(robot.mass)):
-        if robot.mass[link] > 0 and np.linalg.eigvalsh(inertia[link])[0] < 1e-9:
-            offset = _between_joints(robot, link)
-            inertia[link] = cylinder(float(robot.mass[link]), offset)
+    for link, mass in enumerate(robot.mass):
+        if mass > 0 and np.linalg.eigvalsh(inertia[link])[0] < 1e-9:
+            sin, cos = np.sin(robot.alpha[link]), np.cos(robot.alpha[link])
+            d, a = robot.d[link], robot.a[link]
+            if robot.convention == "standard":
+                between = np.array([a, d * sin, d * cos])  # of its joints, in its DH frame
+            else:
+                between = np.array([0.0, 0.0, d]) if d else np.array([a, 0.0, 0.0])
+            inertia[link] = cylinder(float(mass), between)
     return replace(robot, inertia=inertia)
 
 
 def cylinder(mass: float, axis: Array) -> Array:
-    """Inertia tensor [3, 3], kg m^2, of a solid cylinder about its centre.
+    """Inertia tensor [3, 3], kg m^2, about the centre of a solid cylinder of `mass` kg.
 
-    Args:
-        mass: kg.
-        axis: vector from end to end [3], m.
+    `axis` [3], m, is the vector from end to end.
     """
     length = max(float(np.linalg.norm(axis)), SHORTEST)
     along = axis / length if np.linalg.norm(axis) > 1e-9 else np.array([0.0, 0.0, 1.0])
@@ -67,20 +66,9 @@ def cylinder(mass: float, axis: Array) -> Array:
     return np.asarray(axial * direction + across * (np.eye(3) - direction))
 
 
-def _between_joints(robot: RobotDescription, link: int) -> Array:
-    """Vector between the joints of a link in its DH frame [3], m."""
-    sin, cos = np.sin(robot.alpha[link]), np.cos(robot.alpha[link])
-    d, a = robot.d[link], robot.a[link]
-    if robot.convention == "standard":
-        return np.array([a, d * sin, d * cos])
-    return np.array([0.0, 0.0, d]) if d else np.array([a, 0.0, 0.0])
-
-
-# Torsional stiffness of strain-wave gears (catalogue of Harmonic Drive).
-#
-# Stiffness is piecewise constant: K1 up to the torque T1, K2 between T1 and T2, K3 above
-# (Battistini, Samori, Subini, "Modeling and simulation of an UR5 Robot Manipulator"). All joint
-# side.
+# Torsional stiffness of strain-wave gears, joint side (catalogue of Harmonic Drive): piecewise
+# constant, K1 up to the torque T1, K2 between T1 and T2, K3 above. Arrays of n gears: stiffness
+# [n, 3], N m/rad, and knees [n, 2], N m.
 
 
 @numba.njit(cache=True)
@@ -99,19 +87,13 @@ def spring_torque(twist: float, k1: float, k2: float, k3: float, t1: float, t2: 
 
 
 def gear_twist(torque: Array, stiffness: Array, knees: Array) -> Array:
-    """Twist [n], rad, under torques [n], N m; the inverse of `spring_torque`.
-
-    Args:
-        torque: joint side [n].
-        stiffness: K1, K2, K3 [n, 3], N m/rad.
-        knees: T1, T2 [n, 2], N m.
-    """
+    """Twist [n], rad, under torques [n], N m; the inverse of `spring_torque`."""
     parts = _parts(np.abs(torque), np.diff(knees, axis=1, prepend=0.0))
     return np.asarray(np.sign(torque) * (parts / stiffness).sum(axis=1))
 
 
 def gear_energy(twist: Array, stiffness: Array, knees: Array) -> Array:
-    """Energy [n], J, of gears twisted by angles [n], rad; arguments as in `gear_twist`."""
+    """Energy [n], J, of gears twisted by angles [n], rad."""
     spans = np.diff(knees, axis=1, prepend=0.0) / stiffness[:, :2]
     parts = _parts(np.abs(twist), spans)
     start = np.concatenate([np.zeros((len(knees), 1)), knees], axis=1)
@@ -138,96 +120,34 @@ SHAFT, COPPER, FRICTION, GEAR, ABS_CURRENT = range(5)
 """Rows of the energy sums [5, n]: J, J, J, J and A s; see `Plant.energy`."""
 
 
-class DriveConstants(NamedTuple):
-    """Constants of n drives for the compiled code, [n] unless noted; see `ArmParameters`."""
+class ServoGains(NamedTuple):
+    """Gains of the position loop of the drives [n], joint side: N m/rad and N m s/rad."""
 
-    to_torque: Array
-    resistance: Array
-    inertia: Array
-    max_current: Array
-    stiffness: Array  # [n, 3]
-    knees: Array  # [n, 2]
+    stiffness: Array
     damping: Array
-    coulomb: Array  # forwards and backwards [2, n], as the next three
+
+
+class DriveConstants(NamedTuple):
+    """Constants of n drives for the compiled code; see `NoLoadFriction` and `ArmParameters`."""
+
+    coulomb: Array  # of the friction curve
     rise: Array
     pace: Array
     viscous: Array
     breakaway: Array
     stribeck_speed: Array
+    current_to_torque: Array  # of the arm
+    effective_resistance: Array
+    rotor_inertia: Array
+    max_current: Array
+    stiffness: Array
+    knees: Array
+    damping: Array
     load_direct: Array
     load_reverse: Array
-    flex_coulomb: Array
-    flex_viscous: Array
+    flex_spline_coulomb: Array
+    flex_spline_viscous: Array
     friction_factor: Array  # of the speed-dependent friction, by temperature
-
-    @classmethod
-    def from_parameters(cls, p: ArmParameters, temperature: Array) -> DriveConstants:
-        """Constants of an arm at joint temperatures [n], degC."""
-        curve = p.friction
-        return cls(
-            p.current_to_torque,
-            p.effective_resistance,
-            p.rotor_inertia,
-            p.max_current,
-            p.stiffness,
-            p.knees,
-            p.damping,
-            curve.coulomb,
-            curve.rise,
-            curve.pace,
-            curve.viscous,
-            curve.breakaway,
-            curve.stribeck_speed,
-            p.load_direct,
-            p.load_reverse,
-            p.flex_spline_coulomb,
-            p.flex_spline_viscous,
-            p.friction_factor(temperature),
-        )
-
-
-class Servo(NamedTuple):
-    """Position loop of the drives within one block, arrays [n] unless noted.
-
-    Attributes:
-        start: reference at the beginning [2, n]: rotor position, rad, and speed, rad/s.
-        end: reference at the end [2, n]; linear in between.
-        feed_forward: joint side, N m.
-        stiffness: joint side, N m/rad.
-        damping: joint side, N m s/rad.
-    """
-
-    start: Array
-    end: Array
-    feed_forward: Array
-    stiffness: Array
-    damping: Array
-
-
-class Links(NamedTuple):
-    """Dynamics of the links, constant within one block.
-
-    Attributes:
-        inverse_mass: inverse of the mass matrix [n, n].
-        bias: Coriolis, centrifugal and gravity torques [n], N m.
-    """
-
-    inverse_mass: Array
-    bias: Array
-
-
-class IntegrationSteps(NamedTuple):
-    """Time steps of one block.
-
-    Attributes:
-        number: how many steps.
-        length: of one step [s].
-        lag: share of a change of the current that one step follows.
-    """
-
-    number: int
-    length: float
-    lag: float
 
 
 @numba.njit(cache=True)
@@ -251,9 +171,15 @@ def _friction(
 def advance_drives(
     state: Array,
     energy: Array,
-    steps: IntegrationSteps,
-    links: Links,
-    servo: Servo,
+    steps: int,
+    h: float,
+    lag: float,
+    inverse: Array,
+    bias: Array,
+    first: Array,
+    last: Array,
+    feed_forward: Array,
+    gains: ServoGains,
     drives: DriveConstants,
     stopped: bool,
 ) -> None:
@@ -262,31 +188,35 @@ def advance_drives(
     Args:
         state: see `Q` to `CURRENT` [5, n]; updated in place.
         energy: see `SHAFT` to `ABS_CURRENT` [5, n]; updated in place.
-        steps: number and length of the steps.
-        links: mass matrix and bias torques.
-        servo: references and gains.
+        steps: number of time steps.
+        h: length of one step [s].
+        lag: share of a change of the current that one step follows.
+        inverse: inverse of the mass matrix of the links [n, n].
+        bias: Coriolis, centrifugal and gravity torques [n], N m.
+        first: reference at the beginning [2, n]: rotor position, rad, and speed, rad/s.
+        last: at the end; linear in between.
+        feed_forward: [n], N m.
+        gains: of the position loop.
         drives: constants of the drives.
         stopped: brakes are closed: rotors stand still and currents decay.
     """
-    h, inverse = steps.length, links.inverse_mass
-    first, last = servo.start, servo.end
     n = state.shape[1]
     load = np.empty(n)
-    for k in range(steps.number):
-        share = (k + 0.5) / steps.number
+    for k in range(steps):
+        share = (k + 0.5) / steps
         for j in range(n):
             q, qd = state[Q, j], state[QD, j]
             rotor, speed, current = state[ROTOR, j], state[ROTOR_SPEED, j], state[CURRENT, j]
-            to_torque, inertia = drives.to_torque[j], drives.inertia[j]
+            to_torque, inertia = drives.current_to_torque[j], drives.rotor_inertia[j]
             # Drive: servo and current loop.
             target = 0.0
             if not stopped:
                 error = first[0, j] + share * (last[0, j] - first[0, j]) - rotor
                 slip = first[1, j] + share * (last[1, j] - first[1, j]) - speed
-                torque = servo.feed_forward[j] + servo.stiffness[j] * error
-                target = (torque + servo.damping[j] * slip) / to_torque
+                torque = feed_forward[j] + gains.stiffness[j] * error
+                target = (torque + gains.damping[j] * slip) / to_torque
                 target = min(max(target, -drives.max_current[j]), drives.max_current[j])
-            current += steps.lag * (target - current)
+            current += lag * (target - current)
             # Gear.
             k1, k2, k3 = drives.stiffness[j, 0], drives.stiffness[j, 1], drives.stiffness[j, 2]
             elastic = spring_torque(rotor - q, k1, k2, k3, drives.knees[j, 0], drives.knees[j, 1])
@@ -304,9 +234,9 @@ def advance_drives(
             state[ROTOR, j] = rotor + h * new_speed
             state[ROTOR_SPEED, j] = new_speed
             state[CURRENT, j] = current
-            load[j] = transmitted - links.bias[j]
+            load[j] = transmitted - bias[j]
             energy[SHAFT, j] += h * to_torque * current * mean
-            energy[COPPER, j] += h * drives.resistance[j] * current * current
+            energy[COPPER, j] += h * drives.effective_resistance[j] * current * current
             energy[FRICTION, j] += h * friction * mean
             energy[GEAR, j] += h * lossy * (speed - qd)
             energy[ABS_CURRENT, j] += h * abs(current)
@@ -318,7 +248,7 @@ def advance_drives(
         # Friction of the flex splines, joint after joint.
         for j in range(n):
             before = state[QD, j]
-            level = drives.flex_coulomb[j] + drives.flex_viscous[j] * abs(before)
+            level = drives.flex_spline_coulomb[j] + drives.flex_spline_viscous[j] * abs(before)
             impulse = math.copysign(min(h * level, abs(before) / inverse[j, j]), before)
             for i in range(n):
                 state[QD, i] -= inverse[i, j] * impulse
@@ -327,33 +257,14 @@ def advance_drives(
             state[Q, i] += h * state[QD, i]
 
 
-BLOCK = 2e-3
-"""Longest time between two evaluations of the links' dynamics [s]."""
-STEP = 1e-4
-"""Longest step of the drives [s]."""
-
-
-@dataclass(frozen=True)
-class ServoGains:
-    """Gains of the position loop of the drives, arrays [n].
-
-    Attributes:
-        stiffness: N m/rad, joint side.
-        damping: N m s/rad, joint side.
-    """
-
-    stiffness: Array
-    damping: Array
+BLOCK, STEP = 2e-3, 1e-4
+"""Longest time between evaluations of the links' dynamics, and longest step of the drives [s]."""
 
 
 class Plant:
-    """Mechanics and drives of one arm.
+    """Mechanics and drives of one arm with n joints, at rest at `q` [n], rad.
 
-    Args:
-        robot: the arm, n joints.
-        parameters: its true constants.
-        setup: true mounting and payload.
-        q: joint positions at rest [n], rad.
+    `robot`, `parameters` and `setup` are those of the true arm.
 
     Attributes:
         state: link position and speed, rotor position and speed, motor current [5, n].
@@ -365,11 +276,9 @@ class Plant:
     def __init__(
         self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, q: Array
     ) -> None:
-        self.parameters = parameters
+        self.parameters, self.stopped = parameters, False
         self.set_temperature(np.full(robot.dof, parameters.calibration_temperature))
-        self.stopped = False
-        self.energy = np.zeros((5, robot.dof))
-        self.state = np.zeros((5, robot.dof))
+        self.energy, self.state = np.zeros((5, robot.dof)), np.zeros((5, robot.dof))
         self.set_setup(robot, setup)
         self._time_constant = float(constants()["motor"]["current_time_constant"])
         ripple = np.sqrt(parameters.current_noise_moving**2 - parameters.current_noise_rest**2)
@@ -379,12 +288,31 @@ class Plant:
         twist = gear_twist(gravity, parameters.stiffness, parameters.knees)
         self.state[Q], self.state[ROTOR] = q, q + twist
         self.state[CURRENT] = gravity / parameters.current_to_torque
-        self.step = min(STEP, 0.5 / self._highest_frequency())
+        highest = 0.0  # natural frequency of the drives at random positions [rad/s]
+        for position in np.random.default_rng(0).uniform(-np.pi, np.pi, (20, robot.dof)):
+            inverse = np.diag(pin.computeMinverse(self._model, self._data, position))
+            stiffest = parameters.stiffness[:, 2]
+            frequency = np.sqrt(stiffest * (inverse + 1.0 / parameters.rotor_inertia))
+            highest = max(highest, float(frequency.max()))
+        self.step = min(STEP, 0.5 / highest)
 
     def set_setup(self, robot: RobotDescription, setup: Setup) -> None:
         """Change mounting or payload."""
         self.dynamics = ArmDynamics(solid_links(robot), setup)
         self._model, self._data = self.dynamics.model, self.dynamics.data
+
+    def set_temperature(self, temperature: Array) -> None:
+        """Adapt the friction to joint temperatures [n], degC."""
+        p = self.parameters
+        known = (
+            vars(p)
+            | vars(p.friction)
+            | {
+                "current_to_torque": p.current_to_torque,
+                "friction_factor": p.friction_factor(temperature),
+            }
+        )
+        self._drives = DriveConstants._make(known[name] for name in DriveConstants._fields)
 
     def advance(
         self,
@@ -395,7 +323,7 @@ class Plant:
         gains: ServoGains,
         noise: Array | None = None,
     ) -> None:
-        """Advance by `dt` under the servo of the drives.
+        """Advance by `dt` s under the servo of the drives.
 
         Args:
             dt: s.
@@ -410,7 +338,6 @@ class Plant:
         steps = max(1, math.ceil(block / self.step - 1e-9))
         h = block / steps
         lag = 1.0 - math.exp(-h / self._time_constant)
-        timing = IntegrationSteps(steps, h, lag)
         if noise is not None:
             moving = 1.0 - np.exp(-np.abs(self.state[QD]) / self._ripple_speed)
             feed_forward = feed_forward + self._torque_ripple * moving * noise
@@ -418,41 +345,17 @@ class Plant:
             middle = self.state[Q] + 0.5 * block * self.state[QD]
             bias = pin.nonLinearEffects(self._model, self._data, middle, self.state[QD])
             inverse = np.ascontiguousarray(pin.computeMinverse(self._model, self._data, middle))
-            first = start + (end - start) * (k / blocks)
-            last = start + (end - start) * ((k + 1) / blocks)
+            first, last = (start + (end - start) * (each / blocks) for each in (k, k + 1))
             advance_drives(
-                self.state,
-                self.energy,
-                timing,
-                Links(inverse, bias),
-                Servo(first, last, feed_forward, gains.stiffness, gains.damping),
-                self._drives,
-                self.stopped,
-            )
-
-    def set_temperature(self, temperature: Array) -> None:
-        """Adapt the friction to joint temperatures [n], degC."""
-        self._drives = DriveConstants.from_parameters(self.parameters, temperature)
+                self.state, self.energy, steps, h, lag, inverse, bias, first, last, feed_forward,
+                gains, self._drives, self.stopped,
+            )  # fmt: skip
 
     def stored_energy(self) -> float:
         """Kinetic, potential and elastic energy of links, rotors and gears [J]."""
-        q, qd = self.state[Q], self.state[QD]
-        pin.computeAllTerms(self._model, self._data, q, qd)
-        links = pin.computeKineticEnergy(self._model, self._data) + pin.computePotentialEnergy(
-            self._model, self._data
-        )
-        rotors = 0.5 * float(self.parameters.rotor_inertia @ self.state[ROTOR_SPEED] ** 2)
-        twist = self.state[ROTOR] - q
-        springs = gear_energy(twist, self.parameters.stiffness, self.parameters.knees).sum()
-        return float(links + rotors + springs)
-
-    def _highest_frequency(self) -> float:
-        """Estimate of the highest natural frequency of the drives [rad/s]."""
-        random = np.random.default_rng(0)
-        highest = 0.0
-        for q in random.uniform(-np.pi, np.pi, (20, self.state.shape[1])):
-            inverse = np.diag(pin.computeMinverse(self._model, self._data, q))
-            stiffest = self.parameters.stiffness[:, 2]
-            frequency = np.sqrt(stiffest * (inverse + 1.0 / self.parameters.rotor_inertia))
-            highest = max(highest, float(frequency.max()))
-        return highest
+        model, data, p = self._model, self._data, self.parameters
+        q, qd, rotor, speed, _ = self.state
+        pin.computeAllTerms(model, data, q, qd)
+        links = pin.computeKineticEnergy(model, data) + pin.computePotentialEnergy(model, data)
+        rotors = 0.5 * float(p.rotor_inertia @ speed**2)
+        return float(links + rotors + gear_energy(rotor - q, p.stiffness, p.knees).sum())

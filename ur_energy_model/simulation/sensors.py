@@ -28,11 +28,6 @@ class RtdeOutputs(dict[str, RtdeValue]):
         super().__init__()
         self.lazy: Lazy = {}
 
-    def renew(self, values: dict[str, RtdeValue]) -> None:
-        """Start a new cycle with these values."""
-        self.clear()
-        self.update(values)
-
     def __missing__(self, name: str) -> RtdeValue:
         value = self[name] = self.lazy[name]()
         return value
@@ -130,70 +125,60 @@ class Sensors:
             "actual_execution_time": float(max(0.1, mean + spread * of_time)),
         }
 
-    def wrench(self) -> Array:
-        """Force and torque at a free tool [6], N, N m."""
-        return np.asarray(self._force * self._tool[:6])
+    def tool_fields(self, outputs: RtdeOutputs, dynamics: ArmDynamics) -> Lazy:
+        """Functions of tool fields by RTDE name, computed from the joint fields of `outputs`.
 
-    def accelerometer(self, acceleration: Array) -> Array:
-        """Readings of the tool's accelerometer [3], m/s^2."""
-        return np.asarray(acceleration + self._table["accelerometer_noise"] * self._tool[6:])
+        Args:
+            outputs: of the arm.
+            dynamics: of the arm with the configured payload.
+        """
+        model, data, last = dynamics.model, dynamics.data, dynamics.dof
+
+        def joint(*names: str) -> list[Array]:
+            return [np.asarray(outputs[name]) for name in names]
+
+        def pose(q: Array) -> Array:
+            return pose_vector(dynamics.flange_pose(q[None])[0])
+
+        def speed(q: Array, qd: Array) -> Array:
+            """Linear and angular velocity of the flange in base axes [6], m/s and rad/s."""
+            linear = dynamics.flange_speed(q[None], qd[None])[0]
+            return np.concatenate([linear, data.oMi[last].rotation @ data.v[last].angular])
+
+        def wrench() -> Array:
+            """Force and torque at a free tool [6], N, N m."""
+            return np.asarray(self._force * self._tool[:6])
+
+        def accelerometer(q: Array, qd: Array, qdd: Array) -> Array:
+            """Proper acceleration of the last joint's origin in its axes [3], m/s^2.
+
+            At rest with the tool down it is about -9.8 on the z axis, as on real arms.
+            """
+            pin.forwardKinematics(model, data, q, qd, qdd)
+            axes = pin.ReferenceFrame.LOCAL
+            moving = pin.getClassicalAcceleration(model, data, last, axes).linear
+            gravity = np.asarray(dynamics.setup.gravity, float)
+            true = moving - data.oMi[last].rotation.T @ gravity
+            return np.asarray(true + self._table["accelerometer_noise"] * self._tool[6:])
+
+        def momentum(q: Array, qd: Array) -> float:
+            """Norm of the linear momentum of links and payload [kg m/s]."""
+            total = pin.computeCentroidalMomentum(model, data, q, qd)
+            return float(np.linalg.norm(total.linear))
+
+        return {
+            "actual_TCP_pose": lambda: pose(*joint("actual_q")),
+            "target_TCP_pose": lambda: pose(*joint("target_q")),
+            "actual_TCP_speed": lambda: speed(*joint("actual_q", "actual_qd")),
+            "target_TCP_speed": lambda: speed(*joint("target_q", "target_qd")),
+            "actual_TCP_force": wrench,
+            "ft_raw_wrench": wrench,
+            "actual_tool_accelerometer": lambda: accelerometer(
+                *joint("actual_q", "actual_qd", "target_qdd")
+            ),
+            "actual_momentum": lambda: momentum(*joint("actual_q", "actual_qd")),
+        }
 
 
 def _round(value: float, step: float) -> float:
     return float(round(value / step) * step)
-
-
-class Tool:
-    """Tool quantities of the current cycle, computed on demand.
-
-    Args:
-        dynamics: of the arm with the configured payload; may be replaced.
-    """
-
-    def __init__(self, dynamics: ArmDynamics) -> None:
-        self.dynamics = dynamics
-
-    def values(self, outputs: RtdeOutputs, sensors: Sensors) -> Lazy:
-        """Functions by RTDE name; each computes a field from the joint fields of `outputs`."""
-
-        def joint(name: str) -> Array:
-            return np.asarray(outputs[name])
-
-        return {
-            "actual_TCP_pose": lambda: self.pose(joint("actual_q")),
-            "target_TCP_pose": lambda: self.pose(joint("target_q")),
-            "actual_TCP_speed": lambda: self.speed(joint("actual_q"), joint("actual_qd")),
-            "target_TCP_speed": lambda: self.speed(joint("target_q"), joint("target_qd")),
-            "actual_TCP_force": sensors.wrench,
-            "ft_raw_wrench": sensors.wrench,
-            "actual_tool_accelerometer": lambda: sensors.accelerometer(
-                self.acceleration(joint("actual_q"), joint("actual_qd"), joint("target_qdd"))
-            ),
-            "actual_momentum": lambda: self.momentum(joint("actual_q"), joint("actual_qd")),
-        }
-
-    def pose(self, q: Array) -> Array:
-        """Flange pose as in RTDE [6] at joint positions [n]."""
-        return pose_vector(self.dynamics.flange_pose(q[None])[0])
-
-    def speed(self, q: Array, qd: Array) -> Array:
-        """Linear and angular velocity of the flange in base axes [6], m/s and rad/s."""
-        linear = self.dynamics.flange_speed(q[None], qd[None])[0]
-        data, last = self.dynamics.data, self.dynamics.dof
-        return np.concatenate([linear, data.oMi[last].rotation @ data.v[last].angular])
-
-    def momentum(self, q: Array, qd: Array) -> float:
-        """Norm of the linear momentum of links and payload [kg m/s]."""
-        total = pin.computeCentroidalMomentum(self.dynamics.model, self.dynamics.data, q, qd)
-        return float(np.linalg.norm(total.linear))
-
-    def acceleration(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """Proper acceleration of the last joint's origin in its axes [3], m/s^2.
-
-        At rest with the tool down it is about -9.8 on the z axis, as on real arms.
-        """
-        model, data, last = self.dynamics.model, self.dynamics.data, self.dynamics.dof
-        pin.forwardKinematics(model, data, q, qd, qdd)
-        moving = pin.getClassicalAcceleration(model, data, last, pin.ReferenceFrame.LOCAL).linear
-        gravity = np.asarray(self.dynamics.setup.gravity, float)
-        return np.asarray(moving - data.oMi[last].rotation.T @ gravity)

@@ -14,17 +14,18 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.arm_options import ArmOptions, actual_parameters, draw_session
-from ur_energy_model.simulation.commands import ProgramState, RobotMode, SafetyMode, is_possible
-from ur_energy_model.simulation.joint_controller import JointController, Targets
-from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q, gear_twist
-from ur_energy_model.simulation.sensors import RtdeOutputs, RtdeValue, Sensors, Tool
-from ur_energy_model.simulation.supervisor import Supervisor
-from ur_energy_model.simulation.supply import (
-    Energies,
-    EnergyBalance,
-    PowerSupply,
-    TruthLog,
+from ur_energy_model.simulation.commands import (
+    JOINT_MODES,
+    ProgramState,
+    RobotMode,
+    SafetyMode,
+    is_possible,
 )
+from ur_energy_model.simulation.joint_controller import JointController
+from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q, gear_twist
+from ur_energy_model.simulation.sensors import RtdeOutputs, Sensors
+from ur_energy_model.simulation.supervisor import Supervisor
+from ur_energy_model.simulation.supply import Energies, EnergyBalance, PowerSupply, TruthLog
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Motion
@@ -42,7 +43,7 @@ class SimulatedArm:
 
     Args:
         robot: the arm.
-        motion: built-in motion; starts at once, repeats if it ends where it begins.
+        motion: built-in motion; starts at once and repeats if it ends where it begins.
         seed: selects the individual arm and its noise.
         setup: mounting and payload as configured.
         carried: payload that is really mounted; None for the configured one.
@@ -71,27 +72,26 @@ class SimulatedArm:
         self.robot, self.motion, self.setup = robot, motion, setup
         self.rate = robot.rate
         self.controller_version = options.controller_version
-        self.session = draw_session(seed, options.session, robot.dof)
-        self.parameters = actual_parameters(robot, seed, self.session, options)
+        session = self.session = draw_session(seed, options.session, robot.dof)
+        p = self.parameters = actual_parameters(robot, seed, session, options)
         self._cycle, self._dt = 0, 1.0 / self.rate
         self._true_setup = Setup(setup.gravity, setup.payload if carried is None else carried)
         q = motion.sample(np.zeros(1))[0][0].copy()
-        self._plant = Plant(robot, self.parameters, self._true_setup, q)
-        self._controller = JointController(robot, self.parameters, setup, options.controller)
+        self._plant = Plant(robot, p, self._true_setup, q)
+        self._controller = JointController(robot, p, setup, options.controller)
         self._supervisor = Supervisor(self._planner(), motion, q)
         self._supply = PowerSupply(self._dt)
-        ambient = options.ambient + self.session.ambient_offset
-        warmth = self.session.warmth if options.warmth is None else options.warmth
-        self._balance = EnergyBalance(self.parameters, self._dt, ambient, warmth)
-        self._sensors = Sensors(self.parameters, self.session.random(seed, 7))
-        self._tool = Tool(ArmDynamics(robot, setup))
-        self._plant.set_temperature(self._balance.thermal.temperature)
+        ambient = options.ambient + session.ambient_offset
+        warmth = session.warmth if options.warmth is None else options.warmth
+        self._balance = EnergyBalance(p, self._dt, ambient, warmth)
+        stream = [seed, 7, session.number] if session.number else [seed, 7]
+        self._sensors = Sensors(p, np.random.default_rng(stream))
+        self._plant.set_temperature(self._balance.temperature)
         load = self._plant.dynamics.gravity_torque(q[None])[0]
-        self._controller.trim = gear_twist(load, self.parameters.stiffness, self.parameters.knees)
-        self._targets = self._controller.targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
-        self._reference = self._drive_reference(self._targets)
+        self._controller.trim = gear_twist(load, p.stiffness, p.knees)
+        self._set_targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
         self.outputs = RtdeOutputs()
-        self.outputs.lazy = self._tool.values(self.outputs, self._sensors)
+        self.outputs.lazy = self._sensors.tool_fields(self.outputs, ArmDynamics(robot, setup))
         self._truth = None if truth is None else TruthLog(truth)
         self._measure()
         self._log_truth()
@@ -137,7 +137,16 @@ class SimulatedArm:
             if command is cmd.PowerCommand.OFF:
                 self._supervisor.halt()
         elif isinstance(command, cmd.SetPayload):
-            self._set_payload(command)
+            payload = command.payload
+            if not is_possible(payload):
+                raise MotionRefusedError(
+                    "mass, centre of mass or inertia of the payload is impossible"
+                )
+            self.setup = Setup(self.setup.gravity, payload)
+            self._controller.set_setup(self.setup)
+            dynamics = ArmDynamics(self.robot, self.setup)
+            self.outputs.lazy = self._sensors.tool_fields(self.outputs, dynamics)
+            self._supervisor.planner = self._planner()
         else:
             moves = command is cmd.ProgramCommand.PLAY or isinstance(
                 command, cmd.MoveJ | cmd.Follow | cmd.ServoJ | cmd.SpeedJ
@@ -162,7 +171,7 @@ class SimulatedArm:
         """Multiply the friction of a joint (index from 0)."""
         scale = np.where(np.arange(self.robot.dof) == joint, factor, 1.0)
         self.parameters = self._plant.parameters = self.parameters.with_friction_scaled(scale)
-        self._plant.set_temperature(self._balance.thermal.temperature)
+        self._plant.set_temperature(self._balance.temperature)
 
     def tick(self) -> None:
         """Advance by one controller cycle and update `outputs`."""
@@ -172,22 +181,22 @@ class SimulatedArm:
         if running is self._plant.stopped:
             self._plant.stopped = not running
             self._hold_position()
+        start = self._reference
         if running:
-            q, qd, qdd = self._supervisor.step(self._dt)
-            self._targets = self._controller.targets(q, qd, qdd)
+            self._set_targets(*self._supervisor.step(self._dt))
             self._supervisor.check_torque(self._targets.moment)
-        reference = self._drive_reference(self._targets)
+        else:  # the trim may have changed
+            self._set_reference()
         self._plant.advance(
             self._dt,
+            start,
             self._reference,
-            reference,
             self._targets.current * self.parameters.current_to_torque,
             self._controller.gains,
             self._sensors.ripple,
         )
-        self._reference = reference
         if self._balance.integrate(self._plant.energy, self._supply):
-            self._plant.set_temperature(self._balance.thermal.temperature)
+            self._plant.set_temperature(self._balance.temperature)
         self._measure()
         if running:
             error = self._targets.q - np.asarray(self.outputs["actual_q"])
@@ -222,8 +231,8 @@ class SimulatedArm:
                 "payload_center_of_mass": configured.center_of_mass,
                 "carried_mass": carried.mass,
                 "carried_center_of_mass": carried.center_of_mass,
-                "ambient": self._balance.thermal.ambient,
-                "temperature": self._balance.thermal.temperature,
+                "ambient": self._balance.ambient,
+                "temperature": self._balance.temperature,
                 "standby_power": self.parameters.standby_power,
                 "driver_loss": self.parameters.driver_loss,
                 "session": self.session,
@@ -233,48 +242,38 @@ class SimulatedArm:
     def _planner(self) -> Planner:
         return Planner(self.robot, self.setup, reflected_inertia=self.parameters.reflected_inertia)
 
-    def _drive_reference(self, targets: Targets) -> Array:
+    def _set_targets(self, q: Array, qd: Array, qdd: Array) -> None:
+        self._targets = self._controller.targets(q, qd, qdd)
+        self._set_reference()
+
+    def _set_reference(self) -> None:
         """Reference of the servo [2, n]: rotor position and speed."""
-        return np.stack([targets.q + self._controller.trim, targets.qd])
+        self._reference = np.stack([self._targets.q + self._controller.trim, self._targets.qd])
 
     def _hold_position(self) -> None:
         """Command the measured position as brakes open or close; closed brakes need no current."""
         q = np.asarray(self.outputs["actual_q"])
         self._supervisor.rest_at(q)
-        zero = np.zeros_like(q)
-        self._targets = self._controller.targets(q, zero, zero)
+        self._set_targets(q, np.zeros_like(q), np.zeros_like(q))
         if self.robot_mode is not RobotMode.RUNNING:
-            self._targets = replace(self._targets, current=zero)
-        self._reference = self._drive_reference(self._targets)
-
-    def _set_payload(self, command: cmd.SetPayload) -> None:
-        payload = command.payload
-        if not is_possible(payload):
-            raise MotionRefusedError("mass, centre of mass or inertia of the payload is impossible")
-        self.setup = Setup(self.setup.gravity, payload)
-        self._controller.set_setup(self.setup)
-        self._tool.dynamics = ArmDynamics(self.robot, self.setup)
-        self._supervisor.set_planner(self._planner())
+            self._targets = replace(self._targets, current=np.zeros_like(q))
 
     def _measure(self) -> None:
-        """Update the outputs."""
-        state = self._plant.state
-        measured = self._sensors.read(
+        """Update the outputs: sensors, and what the controller reports about itself."""
+        state, targets = self._plant.state, self._targets
+        supply, supervisor = self._supply, self._supervisor
+        payload, tensor = self.setup.payload, self.setup.payload.inertia
+        playing = self.program_state is ProgramState.PLAYING
+        self.outputs.clear()
+        self.outputs |= self._sensors.read(
             state[Q],
             state[QD],
             state[CURRENT],
-            self._balance.thermal.temperature,
+            self._balance.temperature,
             self._balance.bus,
-            powered=self._supply.powered,
+            powered=supply.powered,
         )
-        self.outputs.renew(measured | self._reported())
-
-    def _reported(self) -> dict[str, RtdeValue]:
-        """Fields that the controller reports about itself."""
-        targets, payload, n = self._targets, self.setup.payload, self.robot.dof
-        tensor = payload.inertia
-        playing = self.program_state is ProgramState.PLAYING
-        return {
+        self.outputs |= {
             "timestamp": self.time,
             "target_q": targets.q,
             "target_qd": targets.qd,
@@ -283,39 +282,30 @@ class SimulatedArm:
             "target_moment": targets.moment,
             "joint_control_output": targets.current,
             "actual_current_window": self.parameters.max_current,
-            "joint_mode": np.full(n, float(self._supply.joint_mode)),
+            "joint_mode": np.full(self.robot.dof, JOINT_MODES[supply.mode]),
             "payload": payload.mass,
             "payload_cog": payload.center_of_mass,
             "payload_inertia": np.concatenate([tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]),
-            "speed_scaling": self._supervisor.speed_scaling,
-            "target_speed_fraction": self._supervisor.fraction,
-            "robot_mode": float(self.robot_mode),
+            "speed_scaling": supervisor.speed_scaling,
+            "target_speed_fraction": supervisor.fraction,
+            "robot_mode": float(supply.mode),
             "safety_mode": float(self.safety_mode),
             "runtime_state": float(self.program_state),
-            "robot_status_bits": float(self._supply.powered | playing << 1),
+            "robot_status_bits": float(supply.powered | playing << 1),
             "safety_status_bits": 1.0 if self.safety_mode is SafetyMode.NORMAL else 4.0,
         }
 
     def _log_truth(self) -> None:
         if self._truth is not None:
-            self._truth.append(self.energies(), self._balance.thermal.temperature)
-
-
-# Telemetry of a simulated arm without network and clock, as fast as it can be computed.
+            self._truth.append(self.energies(), self._balance.temperature)
 
 
 def record_arm(
     arm: SimulatedArm, duration: float, fields: Iterable[str] = ENERGY_FIELDS
 ) -> Telemetry:
-    """Advance an arm and record every cycle.
+    """Advance an arm by `duration` s and record every cycle, as fast as it can be computed.
 
-    Args:
-        arm: advanced by `duration`.
-        duration: s, rounded to whole cycles.
-        fields: RTDE names; fields that the arm or its version does not have are omitted.
-
-    Returns:
-        One sample per cycle, marked as simulated.
+    RTDE fields that the arm or its version does not have are omitted.
     """
     version = arm.controller_version
     names = [
@@ -332,17 +322,16 @@ def record_arm(
         for name in names:
             columns[name][k] = arm.outputs[name]
     payload, session = arm.setup.payload, arm.session.number
-    x, y, z = map(float, payload.center_of_mass)
-    gravity_x, gravity_y, gravity_z = map(float, arm.setup.gravity)
+    gravity, center = arm.setup.gravity.tolist(), payload.center_of_mass.tolist()
     info = RecordingInfo(
         source=f"simulated {arm.robot.name}, seed {arm.parameters.seed}"
         + (f", session {session}" if session else ""),
         robot=arm.robot.name,
         controller_version=".".join(str(part) for part in version),
         rate=arm.rate,
-        gravity=(gravity_x, gravity_y, gravity_z),
+        gravity=(gravity[0], gravity[1], gravity[2]),
         payload_mass=payload.mass,
-        payload_center_of_mass=(x, y, z),
+        payload_center_of_mass=(center[0], center[1], center[2]),
         simulated=True,
     )
     return Telemetry(time, columns, info)

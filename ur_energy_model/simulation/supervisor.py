@@ -223,7 +223,7 @@ class Supervisor:
     """
 
     def __init__(self, planner: Planner, motion: Motion, q: Array) -> None:
-        self._planner, self._robot, self._motion = planner, planner.robot, motion
+        self.planner, self._robot, self._motion = planner, planner.robot, motion
         self._state: State = (q, np.zeros_like(q), np.zeros_like(q))
         self._program: MotionReference | None = None
         self._reference: Reference = Rest(q)
@@ -318,10 +318,6 @@ class Supervisor:
         self._state = (q, np.zeros_like(q), np.zeros_like(q))
         self._reference, self._next, self._program = Rest(q), [], None
 
-    def set_planner(self, planner: Planner) -> None:
-        """Replace the planner after a change of payload."""
-        self._planner = planner
-
     def halt(self) -> None:
         """End all motion immediately, as when the brakes close."""
         self.rest_at(self._state[0])
@@ -391,11 +387,11 @@ class Supervisor:
         if isinstance(following, cmd.MoveJ):
             goal = np.asarray(following.q, dtype=float)
             limits = replace(
-                self._planner.limits,
+                self.planner.limits,
                 speed=np.minimum(_positive(following.v), self._robot.max_velocity),
                 acceleration=np.full(len(q), _positive(following.a)),
             )
-            path = self._planner.move(q, goal, limits=limits)
+            path = self.planner.move(q, goal, limits=limits)
             following = MotionReference(path, loop=False)
         self._reference = following
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, write_text
-from ur_energy_model.simulation.commands import JOINT_MODE_OF, JointMode, PowerCommand, RobotMode
+from ur_energy_model.simulation.commands import PowerCommand, RobotMode
 from ur_energy_model.simulation.parameters import ArmParameters, constants
 from ur_energy_model.simulation.plant import ABS_CURRENT, COPPER, FRICTION, GEAR, SHAFT
 from ur_energy_model.typing import Array
@@ -40,16 +39,15 @@ class Bus:
 
     def __init__(self) -> None:
         table = constants()["bus"]
-        self._open = float(table["open_voltage"])
-        self._source = float(table["source_resistance"])
-        self._capacitance = float(table["capacitance"])
-        self._brake_voltage = float(table["brake_voltage"])
-        self._brake_resistance = float(table["brake_resistance"])
+        self._open, self._source, self._capacitance, self._brake_voltage, self._brake_resistance = (
+            float(table[name])
+            for name in (
+                "open_voltage", "source_resistance", "capacitance", "brake_voltage",
+                "brake_resistance",
+            )
+        )  # fmt: skip
         self.voltage = self._open
-        self.current = 0.0
-        self.supplied = 0.0
-        self.braked = 0.0
-        self.surplus = 0.0
+        self.current = self.supplied = self.braked = self.surplus = 0.0
 
     def advance(self, dt: float, power: float) -> None:
         """Deliver `power` [W] for `dt` s; negative power is regenerated."""
@@ -83,44 +81,26 @@ class Bus:
         return missing
 
     def _supply_current(self, power: float) -> float:
-        """Current [A] at which the supply delivers a power [W] behind its source resistance.
-
-        Beyond the maximum power the voltage would collapse; a real supply limits earlier, so the
-        current is limited to that at half voltage.
-        """
+        """Current [A] at which the supply delivers a power [W]; at most that at half voltage."""
         root = self._open**2 - 4.0 * self._source * power
         return (self._open - math.sqrt(max(root, 0.0))) / (2.0 * self._source)
 
 
-# Power modes of the arm and their power at rest.
-
-POWER_ON_TIME = 1.0
-"""From power off to idle [s], assumed (real arms take some seconds)."""
-BRAKE_TIME = 0.5
-"""From idle to running [s], assumed."""
+POWER_ON_TIME, BRAKE_TIME = 1.0, 0.5
+"""From power off to idle and from idle to running [s], assumed (real arms take some seconds)."""
 
 
 class PowerSupply:
-    """Sequence of power modes; the arm starts in running mode.
-
-    Args:
-        dt: length of a controller cycle [s].
+    """Sequence of power modes, advanced by cycles of `dt` s; the arm starts in running mode.
 
     Attributes:
         mode: current mode.
     """
 
     def __init__(self, dt: float) -> None:
-        self.mode = RobotMode.RUNNING
+        self.mode = self._target = RobotMode.RUNNING
         self._brake_power = float(constants()["bus"]["brake_release_power"])
-        self._dt = dt
-        self._target = RobotMode.RUNNING
-        self._remaining = 0.0
-
-    @property
-    def joint_mode(self) -> JointMode:
-        """Mode of all joints."""
-        return JOINT_MODE_OF[self.mode]
+        self._dt, self._remaining = dt, 0.0
 
     @property
     def powered(self) -> bool:
@@ -136,7 +116,10 @@ class PowerSupply:
             self._target = RobotMode.RUNNING
         elif self.mode is RobotMode.POWER_OFF:
             self._target = RobotMode.IDLE
-        self._start_next()
+        if self.mode is RobotMode.POWER_OFF:
+            self.mode, self._remaining = RobotMode.POWER_ON, POWER_ON_TIME
+        elif self.mode is RobotMode.IDLE and self._target is RobotMode.RUNNING:
+            self._remaining = BRAKE_TIME
 
     def advance(self) -> None:
         """Advance by one controller cycle."""
@@ -157,61 +140,12 @@ class PowerSupply:
             return running
         return max(0.0, running - joints * self._brake_power)
 
-    def _start_next(self) -> None:
-        if self.mode is RobotMode.POWER_OFF and self._target is not RobotMode.POWER_OFF:
-            self.mode, self._remaining = RobotMode.POWER_ON, POWER_ON_TIME
-        elif self.mode is RobotMode.IDLE and self._target is RobotMode.RUNNING:
-            self._remaining = BRAKE_TIME
-
-
-# Joint temperatures: heating by losses, cooling to ambient.
-
-
-class ThermalState:
-    """First-order thermal model with one heat capacity per joint.
-
-    Args:
-        parameters: of the arm, n joints.
-        ambient: ambient temperature [degC].
-        warmth: initial temperature: 0 ambient, 1 settled while powered at rest, linear between
-            and beyond.
-
-    Attributes:
-        temperature: [n], degC.
-    """
-
-    def __init__(self, parameters: ArmParameters, ambient: float, warmth: float = 1.0) -> None:
-        self._parameters = parameters
-        self.ambient = ambient
-        self.temperature = self.resting(warmth)
-
-    def resting(self, warmth: float = 1.0) -> Array:
-        """Temperatures [n], degC, at which a powered arm at rest settles.
-
-        Args:
-            warmth: factor on the difference to ambient.
-        """
-        p = self._parameters
-        return np.asarray(self.ambient + warmth * p.thermal_resistance * p.standby_heat)
-
-    def advance(self, dt: float, losses: Array, powered: bool) -> None:
-        """Heat by losses [n], W, for `dt` s; electronics add heat while powered."""
-        p = self._parameters
-        heat = losses + p.standby_heat if powered else losses
-        cooling = (self.temperature - self.ambient) / p.thermal_resistance
-        self.temperature = self.temperature + dt * (heat - cooling) / p.thermal_capacity
-
 
 # True energies of the simulated arm, the reference for estimates.
 #
-# Energies follow Clochiatti et al. 2024 (eq. 19-26), per joint and at the motor:
-#
-# - mechanical_energy: integral of w tau_m with the motor torque tau_m = k_t i, joint friction
-# included; - copper_energy: integral of R i^2, R the effective resistance; - electrical_energy:
-# their sum, at the motor terminals; - friction_energy: the part of mechanical_energy dissipated in
-# bearings and gears; - output_energy: the remaining mechanical_energy, delivered to the links.
-#
-# Driver losses and standby belong to the whole arm: bus_energy = sum of electrical_energy +
+# Energies follow Clochiatti et al. 2024 (eq. 19-26), per joint and at the motor; friction_energy is
+# the part of mechanical_energy dissipated in bearings and gears, output_energy the rest. Driver
+# losses and standby belong to the whole arm: bus_energy = sum of electrical_energy +
 # driver_energy + standby_energy + braking_energy + energy in the bus capacitance.
 
 ARRAY_RATE = 50.0
@@ -226,17 +160,10 @@ JOINT_ENERGIES = (
 ARM_ENERGIES = ("bus_energy", "driver_energy", "standby_energy", "braking_energy")
 
 
-@dataclass(frozen=True)
-class Energies:
-    """Energies since the start of the simulation.
+class Energies(NamedTuple):
+    """Energies since the start of the simulation, J; of the joints [n], and of the whole arm."""
 
-    Attributes:
-        time: controller timestamp [s].
-        mechanical, copper, friction: of the joints [n], J.
-        bus, driver, standby, braking: of the whole arm, J.
-    """
-
-    time: float
+    time: float  # controller timestamp [s]
     mechanical: Array
     copper: Array
     friction: Array
@@ -247,33 +174,22 @@ class Energies:
 
     def joints(self) -> Array:
         """Joint energies in the order of JOINT_ENERGIES [5, n], J."""
-        return np.stack(
-            [
-                self.mechanical,
-                self.mechanical + self.copper,
-                self.copper,
-                self.friction,
-                self.mechanical - self.friction,
-            ]
-        )
+        work, copper, friction = self.mechanical, self.copper, self.friction
+        return np.stack([work, work + copper, copper, friction, work - friction])
 
     def arm(self) -> Array:
         """Whole-arm energies in the order of ARM_ENERGIES [4], J."""
-        return np.array([self.bus, self.driver, self.standby, self.braking])
+        return np.array(self[4:])
 
 
 class TruthLog:
     """Collects the true energies and writes them: a JSON file, and arrays in an .npz beside it.
 
     The arrays hold `timestamp` [m] (controller clock, s) and the energies since the start, one
-    array per name of JOINT_ENERGIES [m, n] and ARM_ENERGIES [m]. The energy over any interval is
-    the difference of two rows.
-
-    Args:
-        path: of the JSON file.
+    array per name of JOINT_ENERGIES [m, n] and ARM_ENERGIES [m].
 
     Raises:
-        InputError: the path is that of the .npz file.
+        InputError: the path of the JSON file is that of the .npz file.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -294,31 +210,28 @@ class TruthLog:
     def write(
         self, joint_names: tuple[str, ...], parameters: ArmParameters, facts: dict[str, Any]
     ) -> None:
-        """Write both files, each completely or not at all.
-
-        Args:
-            joint_names: n names.
-            parameters: true constants of the arm.
-            facts: further entries of the JSON file (robot, motion, temperatures, ...).
-        """
+        """Write both files, each completely or not at all; `facts` are further entries."""
         rows, temperatures = zip(*self._rows, strict=True)
         time = np.array([row.time for row in rows])
         joints, arm = np.array([row.joints() for row in rows]), np.array([r.arm() for r in rows])
         energy, whole = joints[-1] - joints[0], arm[-1] - arm[0]
         temperature = np.mean(temperatures, axis=0)
-        array_path = self.path.with_suffix(".npz")
-        laws = _joint_constants(parameters, temperature)
+        # Friction is the straight line that fits its curve best up to pi rad/s, motor side.
+        p, array_path = parameters, self.path.with_suffix(".npz")
+        factor, fastest = p.friction_factor(temperature), np.full(len(joint_names), np.pi)
+        coulomb, viscous = p.friction.straight_line(fastest, factor)
+        names = ("reflected_inertia", "torque_constant", "winding_resistance")
+        laws = {name: getattr(p, name) for name in (*names, "effective_resistance")} | {
+            "coulomb": (coulomb + p.flex_spline_coulomb) / p.gear_ratio,
+            "viscous": (viscous + p.flex_spline_viscous) / p.gear_ratio**2,
+        }
         entries = [
             {"name": name}
-            | {key: float(energy[k, j]) for k, key in enumerate(JOINT_ENERGIES)}
-            | {"efficiency": _ratio(energy[0, j], energy[1, j])}
+            | _with_efficiency(energy[:, j])
             | {key: float(values[j]) for key, values in laws.items()}
             for j, name in enumerate(joint_names)
         ]
-        total: dict[str, Any] = {
-            key: float(energy[k].sum()) for k, key in enumerate(JOINT_ENERGIES)
-        }
-        total["efficiency"] = _ratio(total["mechanical_energy"], total["electrical_energy"])
+        total = _with_efficiency(energy.sum(axis=1))
         total |= {key: float(whole[k]) for k, key in enumerate(ARM_ENERGIES)}
         content = {
             "schema": 1,
@@ -328,10 +241,10 @@ class TruthLog:
             "total": total,
             "bus_energy": float(whole[0]),
             "arrays": array_path.name,
-            "seed": parameters.seed,
+            "seed": p.seed,
             "mean_temperature": temperature,
             **facts,
-            "parameters": parameters,
+            "parameters": p,
         }
         arrays: dict[str, Any] = {key: joints[:, k] for k, key in enumerate(JOINT_ENERGIES)}
         arrays |= {key: arm[:, k] for k, key in enumerate(ARM_ENERGIES)}
@@ -341,27 +254,11 @@ class TruthLog:
         write_text(self.path, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
 
 
-def _joint_constants(p: ArmParameters, temperature: Array) -> dict[str, Array]:
-    """True values of the identified constants by name, arrays [n].
-
-    Friction is the straight line that fits its curve best up to pi rad/s, at joint temperatures
-    [n], degC.
-    """
-    coulomb, viscous = p.friction.straight_line(
-        np.full(len(p.gear_ratio), np.pi), p.friction_factor(temperature)
-    )
-    return {
-        "reflected_inertia": p.reflected_inertia,
-        "torque_constant": p.torque_constant,
-        "winding_resistance": p.winding_resistance,
-        "effective_resistance": p.effective_resistance,
-        "coulomb": (coulomb + p.flex_spline_coulomb) / p.gear_ratio,
-        "viscous": (viscous + p.flex_spline_viscous) / p.gear_ratio**2,
-    }
-
-
-def _ratio(part: float, whole: float) -> float | None:
-    return float(part / whole) if abs(whole) > 1e-9 else None
+def _with_efficiency(energy: Array) -> dict[str, Any]:
+    """Energies [5], J, by their names in JOINT_ENERGIES, and the efficiency."""
+    mechanical, electrical = energy[:2]
+    efficiency = float(mechanical / electrical) if abs(electrical) > 1e-9 else None
+    return dict(zip(JOINT_ENERGIES, energy.tolist(), strict=True)) | {"efficiency": efficiency}
 
 
 THERMAL_STEP = 0.1
@@ -369,40 +266,37 @@ THERMAL_STEP = 0.1
 
 
 class EnergyBalance:
-    """Energies of an arm since its start, integrated cycle by cycle.
+    """Energies and temperatures of an arm with n joints since its start, cycle by cycle.
 
     Args:
-        parameters: of the arm, n joints.
+        parameters: of the arm.
         dt: length of a controller cycle [s].
         ambient: ambient temperature [degC].
-        warmth: initial warmth of the joints, see `ThermalState`.
+        warmth: of the joints at the start: 0 ambient, 1 settled while powered at rest, linear
+            between and beyond.
 
     Attributes:
         bus: supply, capacitance and braking resistor.
-        thermal: temperatures of the joints.
+        ambient, temperature: of the air and of the joints [n], degC.
     """
 
     def __init__(
         self, parameters: ArmParameters, dt: float, ambient: float, warmth: float = 1.0
     ) -> None:
-        self.bus = Bus()
-        self.thermal = ThermalState(parameters, ambient, warmth)
-        self._parameters, self._dt = parameters, dt
+        p, n = parameters, len(parameters.gear_ratio)
+        self.bus, self.ambient = Bus(), ambient
+        self.temperature = np.asarray(ambient + warmth * p.thermal_resistance * p.standby_heat)
+        self._parameters, self._dt = p, dt
         self._thermal_step = max(1, round(THERMAL_STEP / dt)) * dt
-        self._passed = 0.0
-        self._driver = self._standby = 0.0
-        self._drives = np.zeros((5, len(parameters.gear_ratio)))
-        self._heated = np.zeros(len(parameters.gear_ratio))
+        self._passed = self._driver = self._standby = 0.0
+        self._drives, self._heated = np.zeros((5, n)), np.zeros(n)
 
     def integrate(self, drives: Array, supply: PowerSupply) -> bool:
-        """Integrate one cycle.
+        """Integrate one cycle; returns whether the joint temperatures changed.
 
         Args:
             drives: sums of the plant since the start [5, n] (`Plant.energy`).
             supply: power mode of the arm.
-
-        Returns:
-            Whether the joint temperatures changed.
         """
         p, dt = self._parameters, self._dt
         spent = drives - self._drives
@@ -419,21 +313,21 @@ class EnergyBalance:
         self._passed += dt
         if self._passed < self._thermal_step - 0.5 * dt:
             return False
-        heat = drives[COPPER] + drives[FRICTION] + drives[GEAR]
-        losses = (heat - self._heated) / self._passed
-        self.thermal.advance(self._passed, losses, supply.powered)
-        self._heated, self._passed = heat, 0.0
+        # One heat capacity per joint: losses and powered electronics heat it, the air cools it.
+        generated = drives[COPPER] + drives[FRICTION] + drives[GEAR]
+        losses = (generated - self._heated) / self._passed
+        heat = losses + p.standby_heat if supply.powered else losses
+        cooling = (self.temperature - self.ambient) / p.thermal_resistance
+        rise = self._passed * (heat - cooling) / p.thermal_capacity
+        self.temperature = self.temperature + rise
+        self._heated, self._passed = generated, 0.0
         return True
 
     def energies(self, time: float) -> Energies:
         """All energies since the start, at a controller time [s]."""
+        sums, bus = self._drives, self.bus
+        friction = sums[FRICTION] + sums[GEAR]
         return Energies(
-            time=time,
-            mechanical=self._drives[SHAFT],
-            copper=self._drives[COPPER],
-            friction=self._drives[FRICTION] + self._drives[GEAR],
-            bus=self.bus.supplied,
-            driver=self._driver,
-            standby=self._standby,
-            braking=self.bus.braked,
-        )
+            time, sums[SHAFT], sums[COPPER], friction, bus.supplied, self._driver, self._standby,
+            bus.braked,
+        )  # fmt: skip

@@ -12,7 +12,7 @@ import math
 import re
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +22,6 @@ from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.kinematics import ScriptError
 from ur_energy_model.typing import Array
-
-# A stream of script text, split into programs.
 
 MAX_PROGRAM = 1 << 20
 """Longest program [characters]; longer ones are dropped."""
@@ -39,40 +37,26 @@ class ScriptReader:
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._line: list[str] = []
+        self._rest = ""
         self._program: list[str] = []
         self._size = 0
 
     def feed(self, data: bytes) -> list[str]:
         """Append received bytes; returns the completed programs."""
-        first, *others = self._decoder.decode(data).split("\n")
-        self._append(first)
+        *lines, self._rest = (self._rest + self._decoder.decode(data)).split("\n")
         programs = []
-        for text in others:
-            program = self._end_line()
-            if program is not None:
+        for line in (each.removesuffix("\r") for each in lines):
+            inside = bool(self._program)
+            self._program.append(line)
+            self._size += len(line) + 1
+            if re.fullmatch(r"end\s*", line) is None if inside else _HEADER.match(line):
+                continue
+            program, self._program, self._size = "\n".join(self._program), [], 0
+            if program.strip():
                 programs.append(program)
-            self._append(text)
+        if self._size + len(self._rest) > MAX_PROGRAM:
+            self._rest, self._program, self._size = "", [], 0
         return programs
-
-    def _append(self, text: str) -> None:
-        """Append to the current line; too much text is dropped with what it belongs to."""
-        self._line.append(text)
-        self._size += len(text)
-        if self._size > MAX_PROGRAM:
-            self._line, self._program, self._size = [], [], 0
-
-    def _end_line(self) -> str | None:
-        """Complete the current line; returns the program that it completes."""
-        line = "".join(self._line).removesuffix("\r")
-        inside = bool(self._program)
-        self._line = []
-        self._program.append(line)
-        self._size += 1
-        if re.fullmatch(r"end\s*", line) is None if inside else _HEADER.match(line):
-            return None
-        program, self._program, self._size = "\n".join(self._program), [], 0
-        return program if program.strip() else None
 
 
 def program_name(program: str) -> str:
@@ -84,10 +68,8 @@ def program_name(program: str) -> str:
 # The calls of a program. Calls with literal arguments are expressions of Python too (a pose
 # p[...] is a subscript), so Python's own parser, which is bounded, reads them.
 
-MAX_LINE = 10_000
-"""Longest line of a plain program [characters]."""
-MAX_CALLS = 5000
-"""Most lines of a plain program."""
+MAX_LINE, MAX_CALLS = 10_000, 5000
+"""Longest line [characters] and most lines of a plain program."""
 _DIGITAL_OUT = re.compile(r"digital_out\[(\d+)\]\s*=\s*(True|False)", re.ASCII)
 
 
@@ -99,19 +81,13 @@ class Pose(tuple[float, ...]):
 
 @dataclass(frozen=True)
 class Call:
-    """A plain call with literal arguments, such as `movej([0, 0, 0, 0, 0, 0], a=1.2)`.
-
-    Attributes:
-        name: function name.
-        positional: positional arguments.
-        named: named arguments.
-        line: of its program, from 1.
-    """
+    """A plain call with literal arguments, such as `movej([0, 0, 0, 0, 0, 0], a=1.2)`."""
 
     name: str
     positional: tuple[Any, ...]
     named: dict[str, Any]
     line: int = field(default=0, compare=False)
+    """Of its program, from 1."""
 
 
 def calls_of(program: str) -> list[Call] | None:
@@ -168,68 +144,53 @@ def _literal(node: ast.expr) -> Any:
     raise ValueError("not a literal")
 
 
-# Arguments of a URScript call, checked against the parameters of its function.
-
 LARGEST = 1e6
 """Largest number of a list: beyond any position, speed, mass or inertia of an arm."""
 _SHOWN = 40
 
 
-@dataclass(frozen=True)
 class Arguments:
-    """Arguments by parameter name.
+    """Arguments of a call by parameter name.
 
-    Every method raises `ScriptError`, which ends the program with a message, where an argument is
-    missing, of another type, not finite or out of range.
+    Every method, and the constructor, raises `ScriptError`, which ends the program with a message,
+    where an argument is missing, unknown, of another type, not finite or out of range.
 
     Attributes:
-        function: name of the called function, for messages.
         given: argument by parameter name.
     """
 
-    function: str
-    given: Mapping[str, Any]
-
-    @classmethod
-    def of_call(cls, call: Call, parameters: tuple[str, ...]) -> Arguments:
-        """Bind the arguments of a call to the parameters of its function, in order.
-
-        Raises:
-            ScriptError: too many arguments, or one that the function does not have.
-        """
+    def __init__(self, call: Call, parameters: tuple[str, ...]) -> None:
         if len(call.positional) > len(parameters):
             raise ScriptError(f"{call.name} takes at most {len(parameters)} arguments")
-        given = dict(zip(parameters, call.positional, strict=False))
+        self._function = call.name
+        self.given = dict(zip(parameters, call.positional, strict=False))
         for key, value in call.named.items():
-            if key not in parameters or key in given:
+            if key not in parameters or key in self.given:
                 raise ScriptError(f"{call.name}: {key[:_SHOWN]} is unknown or given twice")
-            given[key] = value
-        return cls(call.name, given)
+            self.given[key] = value
 
     def number(
         self, name: str, default: float | None = None, *, low: float = 0.0, high: float = LARGEST
     ) -> float:
         """A number from `low` to `high`."""
         value = self._value(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._refused(name, value, "a number")
-        if not low <= value <= high:
-            raise self._refused(name, value, f"{low:g} to {high:g}")
+        numeric = isinstance(value, int | float) and not isinstance(value, bool)
+        self._require(numeric, name, "a number")
+        self._require(low <= value <= high, name, f"{low:g} to {high:g}")
         return float(value)
 
     def whole(self, name: str, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
         value = self._value(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise self._refused(name, value, f"a whole number from {low} to {high}")
-        return value
+        whole = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        self._require(whole, name, f"a whole number from {low} to {high}")
+        return int(value)
 
     def truth(self, name: str) -> bool:
         """True or False."""
         value = self._value(name)
-        if not isinstance(value, bool):
-            raise self._refused(name, value, "True or False")
-        return value
+        self._require(isinstance(value, bool), name, "True or False")
+        return bool(value)
 
     def vector(self, name: str, size: int, default: tuple[float, ...] | None = None) -> Array:
         """`size` numbers [size] up to `LARGEST`, from a list or a pose."""
@@ -237,28 +198,32 @@ class Arguments:
         items = value if isinstance(value, list | tuple) else ()
         numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in items)
         if len(items) != size or not numeric or not all(abs(x) <= LARGEST for x in items):
-            raise ScriptError(f"{self.function} needs {_WORDS.get(size, size)} numbers as {name}")
+            words = {3: "three", 6: "six"}[size]
+            raise ScriptError(f"{self._function} needs {words} numbers as {name}")
         return np.array(items, dtype=float)
 
-    def is_pose(self, name: str) -> bool:
-        """Whether an argument is a pose p[...]."""
-        return isinstance(self.given.get(name), Pose)
+    def joints(self, name: str) -> Array:
+        """Joint values [6], not a pose."""
+        if isinstance(self.given.get(name), Pose):
+            text = "to a pose is not simulated; send joint positions"
+            raise ScriptError(f"{self._function} {text}")
+        return self.vector(name, 6)
 
     def _value(self, name: str, default: Any = None) -> Any:
         value = self.given.get(name, default)
         if value is None:
-            raise ScriptError(f"{self.function} needs an argument {name}")
+            raise ScriptError(f"{self._function} needs an argument {name}")
         return value
 
-    def _refused(self, name: str, value: Any, expected: str) -> ScriptError:
-        shown = repr(value)[:_SHOWN] if isinstance(value, str | int | float) else "a list"
-        return ScriptError(f"{self.function}: {name} must be {expected}, not {shown}")
+    def _require(self, valid: bool, name: str, expected: str) -> None:
+        if not valid:
+            value = self.given[name]
+            shown = repr(value)[:_SHOWN] if isinstance(value, str | int | float) else "a list"
+            raise ScriptError(f"{self._function}: {name} must be {expected}, not {shown}")
 
 
-_WORDS = {3: "three", 6: "six"}
-
-Action = Callable[[ControlBox, Arguments], float]
-"""Executes a call; returns how long the program then waits [s] or UNTIL_REST."""
+Action = Callable[[ControlBox, Arguments], float | None]
+"""Executes a call; returns how long the program then waits [s], UNTIL_REST, or None."""
 
 UNTIL_REST = math.inf
 CALLS_PER_CYCLE = 20
@@ -268,7 +233,7 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 
 def _movej(box: ControlBox, given: Arguments) -> float:
     q = given.vector("q", 6)
-    if given.is_pose("q"):
+    if isinstance(given.given["q"], Pose):
         q = box.joint_positions(q)
     a, v, t = given.number("a", 1.4), given.number("v", 1.05), given.number("t", 0.0)
     if t > 0.0:  # the time has priority: half to accelerate, half to decelerate
@@ -283,21 +248,21 @@ def _movej(box: ControlBox, given: Arguments) -> float:
 
 def _movel(box: ControlBox, given: Arguments) -> float:
     pose = given.vector("pose", 6)
-    if not given.is_pose("pose"):
+    if not isinstance(given.given["pose"], Pose):
         pose = box.kinematics.forward(pose, box.tcp_offset)
     box.move_straight(pose, given.number("v", 0.25), given.number("a", 1.2))
     return UNTIL_REST
 
 
 def _servoj(box: ControlBox, given: Arguments) -> float:
-    q, time = _joints(given, "q"), given.number("t", 1.0 / box.rate)
+    q, time = given.joints("q"), given.number("t", 1.0 / box.rate)
     lookahead, gain = given.number("lookahead_time", 0.1), given.number("gain", 300.0)
     box.arm.command(cmd.ServoJ(q, time, lookahead, gain))
     return time
 
 
 def _speedj(box: ControlBox, given: Arguments) -> float:
-    qd, a = _joints(given, "qd"), given.number("a", 1.4, low=1e-3)
+    qd, a = given.joints("qd"), given.number("a", 1.4, low=1e-3)
     box.arm.command(cmd.SpeedJ(qd, a))
     return given.number("t", min(float(np.abs(qd).max()) / a, LARGEST))
 
@@ -307,53 +272,27 @@ def _stopj(box: ControlBox, given: Arguments) -> float:
     return UNTIL_REST
 
 
-def _set_payload(box: ControlBox, given: Arguments) -> float:
+def _set_payload(box: ControlBox, given: Arguments) -> None:
     mass, cog = given.number("m", 0.0), given.vector("cog", 3, (0.0, 0.0, 0.0))
     box.arm.command(cmd.SetPayload(mass, cog, given.vector("inertia", 6, (0.0,) * 6)))
-    return 0.0
-
-
-def _set_tcp(box: ControlBox, given: Arguments) -> float:
-    box.set_tool(given.vector("pose", 6))
-    return 0.0
 
 
 def _set_digital_out(shift: int, count: int) -> Action:
-    def action(box: ControlBox, given: Arguments) -> float:
+    def action(box: ControlBox, given: Arguments) -> None:
         bit = 1 << given.whole("n", 0, count - 1) + shift
         box.set_digital_outputs(bit, bit if given.truth("b") else 0)
-        return 0.0
 
     return action
 
 
-def _write_register(kind: str) -> Action:
-    def action(box: ControlBox, given: Arguments) -> float:
+def _write_register(kind: str, value: Callable[[Arguments], float]) -> Action:
+    def action(box: ControlBox, given: Arguments) -> None:
         register = f"output_{kind}_register_{given.whole('address', 0, 99)}"
         if register not in box.values:
-            raise ScriptError(f"{given.function}: there is no register {register}")
-        if kind == "int":
-            box.values[register] = given.whole("value", *INT32)
-        else:
-            box.values[register] = given.number("value", low=-1e300, high=1e300)
-        return 0.0
+            raise ScriptError(f"there is no register {register}")
+        box.values[register] = value(given)
 
     return action
-
-
-def _protective_stop(box: ControlBox, given: Arguments) -> float:
-    box.arm.command(cmd.SafetyCommand.PROTECTIVE_STOP)
-    return 0.0
-
-
-def _textmsg(box: ControlBox, given: Arguments) -> float:
-    box.send_message("".join(map(str, given.given.values())))
-    return 0.0
-
-
-def _popup(box: ControlBox, given: Arguments) -> float:
-    box.send_message(str(given.given.get("s", "")))
-    return 0.0
 
 
 _MOVE = ("a", "v", "t", "r")
@@ -369,47 +308,48 @@ FUNCTIONS: dict[str, tuple[Action, tuple[str, ...]]] = {
     "stopl": (_stopj, ("a", "aRot")),
     "set_payload": (_set_payload, _PAYLOAD),
     "set_target_payload": (_set_payload, _PAYLOAD),
-    "set_tcp": (_set_tcp, ("pose",)),
+    "set_tcp": (lambda box, given: box.set_tool(given.vector("pose", 6)), ("pose",)),
     "set_digital_out": (_set_digital_out(0, 18), _OUTPUT),
     "set_standard_digital_out": (_set_digital_out(0, 8), _OUTPUT),
     "set_configurable_digital_out": (_set_digital_out(8, 8), _OUTPUT),
     "set_tool_digital_out": (_set_digital_out(16, 2), _OUTPUT),
-    "write_output_integer_register": (_write_register("int"), _REGISTER),
-    "write_output_float_register": (_write_register("double"), _REGISTER),
-    "protective_stop": (_protective_stop, ()),
-    "textmsg": (_textmsg, ("s1", "s2")),
-    "popup": (_popup, ("s", "title", "warning", "error", "blocking")),
+    "write_output_integer_register": (
+        _write_register("int", lambda given: given.whole("value", *INT32)),
+        _REGISTER,
+    ),
+    "write_output_float_register": (
+        _write_register("double", lambda given: given.number("value", low=-1e300, high=1e300)),
+        _REGISTER,
+    ),
+    "protective_stop": (
+        lambda box, given: box.arm.command(cmd.SafetyCommand.PROTECTIVE_STOP),
+        (),
+    ),
+    "textmsg": (
+        lambda box, given: box.send_message("".join(map(str, given.given.values()))),
+        ("s1", "s2"),
+    ),
+    "popup": (
+        lambda box, given: box.send_message(str(given.given.get("s", ""))),
+        ("s", "title", "warning", "error", "blocking"),
+    ),
     "sleep": (lambda box, given: given.number("t", 0.0), ("t",)),
-    "sync": (lambda box, given: 0.0, ()),
+    "sync": (lambda box, given: None, ()),
 }
 """What a simulated function does, and its parameters in order, by its name."""
-
-
-def _joints(given: Arguments, name: str) -> Array:
-    if given.is_pose(name):
-        raise ScriptError(f"{given.function} to a pose is not simulated; send joint positions")
-    return given.vector(name, 6)
 
 
 class UrScriptProgram:
     """A program of plain calls, executed in sequence; a `Program`.
 
     It also starts while the arm is off; a refused move ends it.
-
-    Args:
-        box: control box that runs it.
-        name: name of the program.
-        calls: calls in order.
     """
 
     needs_arm = False
 
     def __init__(self, box: ControlBox, name: str, calls: list[Call]) -> None:
-        self._box = box
-        self.name = name
-        self._calls = deque(calls)
-        self._until_rest = False
-        self._cycles = 0
+        self._box, self.name, self._calls = box, name, deque(calls)
+        self._until_rest, self._cycles = False, 0
 
     def step(self) -> bool:
         """Execute calls until one takes time; returns False after the last one.
@@ -425,17 +365,14 @@ class UrScriptProgram:
             self._cycles -= 1
             return True
         for _ in range(min(CALLS_PER_CYCLE, len(self._calls))):
-            wait = self._execute(self._calls.popleft())
+            call = self._calls.popleft()
+            box.values["script_control_line"] = call.line
+            if call.name not in FUNCTIONS:
+                raise ScriptError(f"{self.name}: {call.name[:64]} is not simulated")
+            action, parameters = FUNCTIONS[call.name]
+            wait = action(box, Arguments(call, parameters)) or 0.0
             self._until_rest = wait == UNTIL_REST
             self._cycles = 0 if self._until_rest else math.ceil(wait * box.rate)
             if self._until_rest or self._cycles > 0:
                 return True
         return bool(self._calls)
-
-    def _execute(self, call: Call) -> float:
-        """Execute a call; returns how long the program then waits [s] or UNTIL_REST."""
-        self._box.values["script_control_line"] = call.line
-        if call.name not in FUNCTIONS:
-            raise ScriptError(f"{self.name}: {call.name[:64]} is not simulated")
-        action, parameters = FUNCTIONS[call.name]
-        return action(self._box, Arguments.of_call(call, parameters))
