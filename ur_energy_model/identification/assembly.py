@@ -41,14 +41,11 @@ _LEAST_GAIN = 0.01
 
 @dataclass(frozen=True)
 class ArmPrior:
-    """Prior of an arm with n joints, from other arms.
+    """Prior of an arm with n joints, from other arms."""
 
-    Attributes:
-        torque_constant: of the torque constants; None for that of the type.
-        inertia: reflected inertias, joint side; None for those of the type.
-    """
-
+    # Of the torque constants; None for that of the type
     torque_constant: TorqueConstantPrior | None = None
+    # Reflected inertias, joint side; None for those of the type
     inertia: InertiaEstimate | None = None
 
 
@@ -58,19 +55,12 @@ OF_TYPE = ArmPrior()
 
 @dataclass(frozen=True)
 class BodyResults:
-    """Rigid body of the arm before its currents are fitted.
+    """Rigid body of the arm before its currents are fitted."""
 
-    Attributes:
-        robot: the arm, n joints.
-        estimate: from target_moment, None where it was not recorded.
-        stated: setup of the model without an estimate.
-        inertia: reflected inertias, joint side.
-    """
-
-    robot: RobotDescription
-    estimate: DynamicsEstimate | None
-    stated: SetupPrior
-    inertia: InertiaEstimate
+    robot: RobotDescription  # the arm, n joints
+    estimate: DynamicsEstimate | None  # from target_moment, None where it was not recorded
+    stated: SetupPrior  # setup of the model without an estimate
+    inertia: InertiaEstimate  # reflected inertias, joint side
 
 
 class Drives(NamedTuple):
@@ -188,20 +178,16 @@ def spread_between_sessions(values: Array, prior: float) -> float:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the recordings of an arm with n joints show without any prior; NaN where nothing.
+    """What the recordings of an arm with n joints show without any prior; NaN where nothing."""
 
-    Attributes:
-        torque_constant, torque_constant_std: [n], N m/A. The deviation does not include the error
-            of the links' weight, which all arms of a type have in common.
-        inertia, inertia_std: reflected inertia, joint side [n], kg m^2.
-        from_links: 1 where that error is in the torque constant, 0 where bus power decides [n].
-    """
-
+    # [n], N m/A. The deviation does not include the error of the links' weight, which all
+    # arms of a type have in common
     torque_constant: Array
     torque_constant_std: Array
+    # Reflected inertia, joint side [n], kg m^2
     inertia: Array
     inertia_std: Array
-    from_links: Array
+    from_links: Array  # 1 where that error is in the torque constant, 0 where bus power decides [n]
 
 
 def _evidence(

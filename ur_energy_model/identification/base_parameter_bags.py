@@ -29,17 +29,11 @@ from ur_energy_model.typing import Array, Progress
 
 @dataclass(frozen=True)
 class NormalisedError:
-    """Error of predicted torques as Raviola et al. 2021, sec. 3.1, define it.
+    """Error of predicted torques as Raviola et al. 2021, sec. 3.1, define it."""
 
-    Attributes:
-        value: (1/N) sqrt(e'e) with the errors e of all joints at N points [N m].
-        points: N, points of the motion as recorded; each has one row per joint.
-        rate: of the points [Hz].
-    """
-
-    value: float
-    points: int
-    rate: float
+    value: float  # (1/N) sqrt(e'e) with the errors e of all joints at N points [N m]
+    points: int  # N, points of the motion as recorded; each has one row per joint
+    rate: float  # of the points [Hz]
 
 
 _SAME_MOUNTING = np.radians(1.0)
@@ -49,26 +43,17 @@ _POINTS = 1000
 
 @dataclass(frozen=True)
 class BagBaseParameters:
-    """Base parameters of an arm from bags.
+    """Base parameters of an arm from bags."""
 
-    Attributes:
-        parameters: identified ones.
-        gravity: in the base frame [3], m/s^2, as used.
-        gravity_source: "estimated", "configured" or "default".
-        verification: prediction of the held-out bags, None without any.
-        published_error: of the torques from currents as Raviola et al. 2021 define it, on the
-            held-out bags or, without any, on the fitted ones; None for target_moment.
-        cutoff: of the filter, lowest over the bags [Hz].
-        warnings: for the user, one line each.
-    """
-
-    parameters: BaseParameters
-    gravity: Array
-    gravity_source: str
-    verification: Verification | None
+    parameters: BaseParameters  # identified ones
+    gravity: Array  # in the base frame [3], m/s^2, as used
+    gravity_source: str  # "estimated", "configured" or "default"
+    verification: Verification | None  # prediction of the held-out bags, None without any
+    # Of the torques from currents as Raviola et al. 2021 define it, on the held-out bags or,
+    # without any, on the fitted ones; None for target_moment
     published_error: NormalisedError | None
-    cutoff: float
-    warnings: tuple[str, ...]
+    cutoff: float  # of the filter, lowest over the bags [Hz]
+    warnings: tuple[str, ...]  # for the user, one line each
 
     @property
     def normalised_error(self) -> float:

@@ -60,19 +60,12 @@ _USUAL_PREFERENCE = 0.1
 
 @dataclass(frozen=True)
 class FullRegressor:
-    """Joint torque regressor of all parameters, in one mounting.
+    """Joint torque regressor of all parameters, in one mounting."""
 
-    Args:
-        robot: the arm, n joints.
-        gravity: in the base frame [3], m/s^2.
-        friction: include the friction columns (target_moment holds no friction).
-        motor_inertia: include the motor inertias; Machines 2024, 12(9), 595 does not.
-    """
-
-    robot: RobotDescription
-    gravity: Array
-    friction: bool = True
-    motor_inertia: bool = True
+    robot: RobotDescription  # the arm, n joints
+    gravity: Array  # in the base frame [3], m/s^2
+    friction: bool = True  # include the friction columns (target_moment holds no friction)
+    motor_inertia: bool = True  # include the motor inertias; Machines 2024, 12(9), 595 does not
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,19 +106,12 @@ class FullRegressor:
 
 @dataclass(frozen=True)
 class Regrouping:
-    """Base parameters as combinations of full parameters.
+    """Base parameters as combinations of full parameters."""
 
-    Attributes:
-        names: of the full parameters.
-        base: indices of the base columns [rank], in ascending order.
-        combination: [rank, parameters] with base values = combination @ full parameters.
-        singular_values: of the stacked, column-scaled regressor, descending.
-    """
-
-    names: tuple[str, ...]
-    base: Indices
-    combination: Array
-    singular_values: Array
+    names: tuple[str, ...]  # of the full parameters
+    base: Indices  # indices of the base columns [rank], in ascending order
+    combination: Array  # [rank, parameters] with base values = combination @ full parameters
+    singular_values: Array  # of the stacked, column-scaled regressor, descending
 
     @property
     def rank(self) -> int:
@@ -204,54 +190,33 @@ _RCOND = 1e-13
 
 @dataclass(frozen=True)
 class BaseParameters:
-    """Identified base parameters.
+    """Identified base parameters."""
 
-    Attributes:
-        regrouping: base parameters as combinations of full parameters.
-        torque_source: "current" (measured current times torque constant), "target_moment" or
-            "measured_torque".
-        ordinary: by ordinary least squares [rank].
-        values: by least squares weighted with each joint's noise [rank].
-        std: standard deviations of `values` [rank], correlated residuals allowed for.
-        consistent: physically possible full parameters nearest to them [parameters].
-        condition_number: of the stacked base regressor of the data.
-        samples: torque samples used (joints counted one by one).
-        torque_rms: residual per joint on the fitted data (self-trajectory check) [n], N m.
-        torque_r2: the same as coefficient of determination [n].
-        normalised_error: sqrt(e'e) / number of torque samples, each block of time predicted from
-            a fit to the others, N m; filtered, in motion (published: `NormalisedError`).
-        consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
-    """
-
-    regrouping: Regrouping
+    regrouping: Regrouping  # base parameters as combinations of full parameters
+    # "current" (measured current times torque constant), "target_moment" or "measured_torque"
     torque_source: TorqueSource
-    ordinary: Array
-    values: Array
-    std: Array
-    consistent: Array
-    condition_number: float
-    samples: int
-    torque_rms: Array
-    torque_r2: Array
+    ordinary: Array  # by ordinary least squares [rank]
+    values: Array  # by least squares weighted with each joint's noise [rank]
+    std: Array  # standard deviations of `values` [rank], correlated residuals allowed for
+    consistent: Array  # physically possible full parameters nearest to them [parameters]
+    condition_number: float  # of the stacked base regressor of the data
+    samples: int  # torque samples used (joints counted one by one)
+    torque_rms: Array  # residual per joint on the fitted data (self-trajectory check) [n], N m
+    torque_r2: Array  # the same as coefficient of determination [n]
+    # Sqrt(e'e) / number of torque samples, each block of time predicted from a fit to the
+    # others, N m; filtered, in motion (published: `NormalisedError`)
     normalised_error: float
-    consistent_rms: Array
+    consistent_rms: Array  # residual per joint of `consistent` on the fitted data [n], N m
 
 
 @dataclass(frozen=True)
 class Verification:
-    """How well base parameters predict another motion (general-trajectory check).
+    """How well base parameters predict another motion (general-trajectory check)."""
 
-    Attributes:
-        torque_rms: per joint [n], N m.
-        torque_r2: coefficient of determination per joint [n].
-        normalised_error: sqrt(e'e) / number of torque samples, N m.
-        samples: torque samples used.
-    """
-
-    torque_rms: Array
-    torque_r2: Array
-    normalised_error: float
-    samples: int
+    torque_rms: Array  # per joint [n], N m
+    torque_r2: Array  # coefficient of determination per joint [n]
+    normalised_error: float  # sqrt(e'e) / number of torque samples, N m
+    samples: int  # torque samples used
 
 
 class BaseParameterFit:

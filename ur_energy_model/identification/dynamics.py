@@ -40,65 +40,44 @@ _SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "config
 
 @dataclass(frozen=True)
 class EstimatedSetup:
-    """Mounting and payload of one recording, or of its stretches with one payload.
+    """Mounting and payload of one recording, or of its stretches with one payload."""
 
-    Attributes:
-        source: bag or file.
-        stated: as configured or recorded.
-        setup: estimate.
-        setup_source: "estimated" where target_moment determines it, else the source of `stated`.
-        gravity_std, mass_std, center_std: standard deviations [3] m/s^2, kg, [3] m.
-        delay: of target_moment behind the motion it belongs to [s]. With recorded targets the
-            position is older: target_moment = f(target_q - delay * target_qd, ...).
-        reference: "target" where recorded targets were used, "actual" where filtered measurement.
-        rms: torque residual per joint [n], N m.
-        r2: coefficient of determination per joint [n]; NaN for a torque that never changes.
-        samples: number of samples used.
-        warnings: differences from the stated setup, one line each.
-    """
-
-    source: str
-    stated: SetupPrior
-    setup: Setup
-    setup_source: str
+    source: str  # bag or file
+    stated: SetupPrior  # as configured or recorded
+    setup: Setup  # estimate
+    setup_source: str  # "estimated" where target_moment determines it, else the source of `stated`
+    # Standard deviations [3] m/s^2, kg, [3] m
     gravity_std: Array
     mass_std: float
     center_std: Array
+    # Of target_moment behind the motion it belongs to [s]. With recorded targets the position
+    # is older: target_moment = f(target_q - delay * target_qd, ...)
     delay: float
-    reference: str
-    rms: Array
-    r2: Array
-    samples: int
-    warnings: tuple[str, ...]
+    reference: str  # "target" where recorded targets were used, "actual" where filtered measurement
+    rms: Array  # torque residual per joint [n], N m
+    r2: Array  # coefficient of determination per joint [n]; NaN for a torque that never changes
+    samples: int  # number of samples used
+    warnings: tuple[str, ...]  # differences from the stated setup, one line each
 
 
 @dataclass(frozen=True)
 class DynamicsEstimate:
-    """Setups of the recordings and reflected inertia of the arm.
+    """Setups of the recordings and reflected inertia of the arm."""
 
-    Attributes:
-        setup, setup_source: of the recording with the most samples.
-        reflected_inertia: motor and reducer, joint side [n], kg m^2.
-        std: standard deviation [n], correlated residuals allowed for.
-        identified: [n]; False where the joint hardly moved and its prior is kept.
-        link_tensors: identified instead of the robot file's, None unless requested. Reflected
-            inertias and setups refer to them.
-        recordings: one entry per recording, or several where its payload changes.
-        rms: torque residual per joint over all recordings [n], N m.
-        r2: coefficient of determination per joint [n].
-        warnings: for the user, one line each.
-    """
-
+    # Of the recording with the most samples
     setup: Setup
     setup_source: str
-    reflected_inertia: Array
-    std: Array
-    identified: Mask
+    reflected_inertia: Array  # motor and reducer, joint side [n], kg m^2
+    std: Array  # standard deviation [n], correlated residuals allowed for
+    identified: Mask  # [n]; False where the joint hardly moved and its prior is kept
+    # Identified instead of the robot file's, None unless requested. Reflected inertias and
+    # setups refer to them
     link_tensors: LinkTensors | None
+    # One entry per recording, or several where its payload changes
     recordings: tuple[EstimatedSetup, ...]
-    rms: Array
-    r2: Array
-    warnings: tuple[str, ...]
+    rms: Array  # torque residual per joint over all recordings [n], N m
+    r2: Array  # coefficient of determination per joint [n]
+    warnings: tuple[str, ...]  # for the user, one line each
 
 
 def estimate_dynamics(
@@ -402,23 +381,16 @@ _SAME_PAYLOAD = 2e-3
 
 @dataclass(frozen=True)
 class RecordingDynamics:
-    """Arm dynamics of one recording, with the setup that belongs to each payload.
+    """Arm dynamics of one recording, with the setup that belongs to each payload."""
 
-    Attributes:
-        robot: the arm.
-        info: of the recording.
-        estimate: setups estimated from target_moment, None without.
-        configured: mounting and payload as stated by the user.
-        fallback: setup of other recordings of the same arm, for values this one lacks.
-        carried: payload actually on the flange, if another one is set in the controller:
-            target_moment contains the set payload, the currents the carried one.
-    """
-
-    robot: RobotDescription
-    info: RecordingInfo
-    estimate: DynamicsEstimate | None
-    configured: Setup | None
+    robot: RobotDescription  # the arm
+    info: RecordingInfo  # of the recording
+    estimate: DynamicsEstimate | None  # setups estimated from target_moment, None without
+    configured: Setup | None  # mounting and payload as stated by the user
+    # Setup of other recordings of the same arm, for values this one lacks
     fallback: Setup | None = None
+    # Payload actually on the flange, if another one is set in the controller: target_moment
+    # contains the set payload, the currents the carried one
     carried: Payload | None = None
 
     @property

@@ -46,15 +46,10 @@ _DEPENDENT = 1e-9
 
 @dataclass(frozen=True)
 class DynamicModel:
-    """Coefficients of n joints, joint side.
+    """Coefficients of n joints, joint side."""
 
-    Attributes:
-        measured: what the model predicts.
-        coefficients: of the columns of each joint [n, columns]; for currents over k_m.
-    """
-
-    measured: Measured
-    coefficients: Array
+    measured: Measured  # what the model predicts
+    coefficients: Array  # of the columns of each joint [n, columns]; for currents over k_m
 
     @property
     def torque_constant(self) -> Array | None:
@@ -254,18 +249,12 @@ _ROWS = 2000
 
 @dataclass(frozen=True)
 class EcbotTest:
-    """Errors on one data set.
+    """Errors on one data set."""
 
-    Attributes:
-        dynamics: of currents [A] or torques [N m], all joints.
-        power: predicted from the motion alone [W].
-        power_from_measured: predicted from measured currents or torques [W].
-        time, measured_power, model_power: last stretch of the data [samples], s and W.
-    """
-
-    dynamics: EcbotErrors
-    power: EcbotErrors
-    power_from_measured: EcbotErrors
+    dynamics: EcbotErrors  # of currents [A] or torques [N m], all joints
+    power: EcbotErrors  # predicted from the motion alone [W]
+    power_from_measured: EcbotErrors  # predicted from measured currents or torques [W]
+    # Last stretch of the data [samples], s and W
     time: Array
     measured_power: Array
     model_power: Array

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.powers import FIELDS, MEASURED_FIELDS, Method, PowerOptions, PowerTable
-from ur_energy_model.energy.recording_energy import recording_powers
+from ur_energy_model.energy.powers import FIELDS, MEASURED_FIELDS, Method, PowerOptions
 from ur_energy_model.energy.session import FrictionAnchor
 from ur_energy_model.energy.telemetry_checks import (
     check_joints,
@@ -35,8 +34,8 @@ from ur_energy_model.identification.recording_reader import read_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.telemetry.bag.reader import BATCH
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, repetition
+from ur_energy_model.telemetry.bag.reader import BATCH, iterate_bag
+from ur_energy_model.telemetry.samples import repetition
 from ur_energy_model.typing import Progress
 
 POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
@@ -70,7 +69,7 @@ class Metrics:
         session: see `session_json`.
         motion: relation to the recordings that the model was fitted to.
         warnings: for the user, one line each.
-        serials: of the arms of model and recording, see `recording_checks.serials`.
+        serials: of the arms of model and recording, see `serials`.
     """
 
     bag: str
@@ -130,8 +129,17 @@ def evaluate(
     with closing(recording):
         matched, warning = model_of_arm(model, recording.info, same_arm=same_arm)
         found = measure(matched, recording, setups, anchor=anchor)
-        if warning is None and not same_arm:
-            warning = _doubt(model, recording.info, found)
+        if warning is None and not same_arm:  # friction or currents may show another arm
+            rms = [np.nan if row["rms"] is None else row["rms"] for row in found.current or ()]
+            usual = [joint.current_residual or np.nan for joint in model.joints]
+            ratios = np.array(rms) / np.array(usual[: len(rms)])
+            misfit = float(np.nanmedian(ratios)) if np.isfinite(ratios).any() else 0.0
+            words = f"currents deviate {misfit:.0f} times as much as in the model's own recordings"
+            known: dict[str, Any] = {
+                each.name: np.asarray(found.session[each.name]) for each in fields(Session)
+            }
+            misfits = [words] if misfit > ANOTHER_ARM else []
+            warning = doubt_about_arm(model, recording.info, Session(**known), misfits)
         warnings = () if warning is None else (warning,)
         return replace(found, warnings=(*warnings, *repetition(recording.quality.repeated)))
 
@@ -155,23 +163,6 @@ def read_for_comparison(
     return recording, RecordingDynamics(robot, recording.info, estimate, None, model.setup, payload)
 
 
-def _doubt(model: EnergyModel, info: RecordingInfo, found: Metrics) -> str | None:
-    """A warning where friction or currents indicate another arm than the model's."""
-    rms = [np.nan if row["rms"] is None else row["rms"] for row in found.current or ()]
-    usual = [joint.current_residual or np.nan for joint in model.joints]
-    ratios = np.array(rms) / np.array(usual[: len(rms)])
-    misfit = float(np.nanmedian(ratios)) if np.isfinite(ratios).any() else 0.0
-    words = f"currents deviate {misfit:.0f} times as much as in the model's own recordings"
-    session = Session(
-        found.session["standby"],
-        found.session["standby_std"],
-        np.array(found.session["friction_scale"]),
-        np.array(found.session["friction_std"]),
-        moving_seconds=found.session["moving_seconds"],
-    )
-    return doubt_about_arm(model, info, session, [words] if misfit > ANOTHER_ARM else [])
-
-
 def measure(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool
 ) -> Metrics:
@@ -192,15 +183,16 @@ def measure(
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.accumulate(recorded, modelled)
     actual = replace(model, setup=setups.actual_setup(recording.controller_payload))
-    bag, kept, fields = recording.path, recording.kept_samples(), FIELDS
+    used = FIELDS
     if len(recording.quality.payloads) <= 1:  # the actual payload may differ from the set one
-        fields = tuple(name for name in FIELDS if not name.startswith("payload"))
+        used = tuple(name for name in FIELDS if not name.startswith("payload"))
     if anchor:  # standstill may come late in the recording
-        _, session = _compare_power(actual, bag, kept, MEASURED_FIELDS, "current", anchor=True)
+        _, session = _compare_power(actual, recording, MEASURED_FIELDS, "current", anchor=True)
         actual = actual.in_session(session)
-    power, session = _compare_power(actual, bag, kept, fields, "current", anchor=anchor)
-    from_motion, _ = _compare_power(actual, bag, kept, fields, "motion", anchor=anchor)
-    fitted = model.provenance.get("bags") or ()
+    (power, from_motion), session = _compare_power(
+        actual, recording, used, "current", "motion", anchor=anchor
+    )
+    energy = from_motion if from_motion.samples else power
     known = bool(everything.count.any())
     return Metrics(
         bag=str(recording.path),
@@ -210,15 +202,15 @@ def measure(
         current_all=everything.entries() if known else None,
         power=power.entry() if power.samples else None,
         power_from_motion=from_motion.entry() if from_motion.samples else None,
-        motion_energy_error_percent=(
-            from_motion if from_motion.samples else power
-        ).motion_energy_error_percent,
+        motion_energy_error_percent=energy.motion_energy_error_percent,
         cutoff=recording.cutoff,
         duration=recording.duration,
         current_interval=within.entries() if known else None,
         current_interval_all=within_all.entries() if known else None,
         session=session_json(session),
-        motion=motion_of(recording.quality.visited, recording.sha256, fitted),
+        motion=motion_of(
+            recording.quality.visited, recording.sha256, model.provenance.get("bags") or ()
+        ),
         serials=serials(model, recording.info),
     )
 
@@ -232,7 +224,7 @@ def identify_session(model: EnergyModel, bag: str | Path) -> Session:
     recording, setups = read_for_comparison(model, bag)
     with closing(recording):
         model = model.in_session(anchored_friction(model, recording, setups))
-        return _compare_power(model, bag, None, MEASURED_FIELDS, "current", anchor=True)[1]
+        return _compare_power(model, recording, MEASURED_FIELDS, "current", anchor=True)[1]
 
 
 def recorded_setup(model: EnergyModel, bag: str | Path) -> Setup:
@@ -248,43 +240,39 @@ def recorded_setup(model: EnergyModel, bag: str | Path) -> Setup:
 
 def _compare_power(
     model: EnergyModel,
-    bag: str | Path,
-    kept: Iterable[Telemetry] | None,
-    fields: tuple[str, ...],
-    method: Method,
-    *,
+    recording: Recording,
+    names: tuple[str, ...],
+    *methods: Method,
     anchor: bool,
-) -> tuple[PowerStatistics, Session]:
-    """Errors of the modelled supply power while brakes are released, and the session.
+) -> tuple[list[PowerStatistics], Session]:
+    """Errors of the modelled supply power by each method, and the session that the first shows.
 
-    Args:
-        model: of the arm, in the setup and with the friction of the recording.
-        bag: recording.
-        kept: parts of it that were kept when it was read; None to read all of the bag.
-        fields: RTDE fields to use.
-        method: powers from measured "current", or from "motion" alone.
-        anchor: take standby power from the recording's own standstill.
+    The model is in the setup and with the friction of the recording, whose fields of these names
+    are read once; `anchor` takes standby power from its own standstill.
     """
-    options = PowerOptions(method=method, track_standby=anchor)
-    calculator = EnergyCalculator(model, model.description(), options)
-
-    def tables() -> Iterator[PowerTable | None]:
-        if kept is None:
-            yield from recording_powers(calculator, bag, fields=fields)
-            return
-        for part in kept:
-            known = replace(part, columns={name: part[name] for name in fields if name in part})
-            for start in range(0, len(known), BATCH):
-                yield calculator(known.cut(slice(start, start + BATCH)))
-
-    statistics = PowerStatistics(calculator.channels, model.bus.residual)
-    try:
-        for table in tables():
-            if table is not None:
-                statistics.accumulate(table)
-    except MissingFieldError:  # the recording lacks what this method needs
-        statistics = PowerStatistics(calculator.channels)
-    standby = calculator.standby
+    robot = model.description()
+    calculators = [
+        EnergyCalculator(model, robot, PowerOptions(method=method, track_standby=anchor))
+        for method in methods
+    ]
+    statistics = [PowerStatistics(each.channels, model.bus.residual) for each in calculators]
+    lacking: set[int] = set()
+    kept = recording.kept_samples()
+    for part in iterate_bag(recording.path, names) if kept is None else kept:
+        known = replace(part, columns={name: part[name] for name in names if name in part})
+        for start in range(0, len(known), BATCH):
+            batch = known.cut(slice(start, start + BATCH))
+            for k, calculator in enumerate(calculators):
+                if k not in lacking:
+                    try:
+                        table = calculator(batch)
+                    except MissingFieldError:  # the recording lacks what this method needs
+                        lacking.add(k)
+                        statistics[k] = PowerStatistics(calculator.channels)
+                    else:
+                        if table is not None:
+                            statistics[k].accumulate(table)
+    standby = calculators[0].standby
     if not standby.anchored:
         return statistics, model.session
     return statistics, replace(
@@ -302,15 +290,8 @@ def anchored_friction(
     anchor = FrictionAnchor(model)
     for motion in recording.motions():
         for part, dynamics in setups.parts(motion):
-            anchor.observe(
-                dynamics,
-                part.time,
-                part.q,
-                part.qd,
-                part.qdd,
-                part.current,
-                part.known_temperature,
-            )
+            state, warmth = (part.q, part.qd, part.qdd, part.current), part.known_temperature
+            anchor.observe(dynamics, part.time, *state, warmth)
             if anchor.done:
                 return anchor.session()
     return anchor.session()
@@ -318,12 +299,6 @@ def anchored_friction(
 
 def session_json(session: Session) -> dict[str, Any]:
     """Entry "session" of METRICS: the session that the comparison was anchored on."""
-    return {
-        "anchored": session.moving_seconds > 0 or session.still_seconds > 0,
-        "friction_scale": session.friction_scale.tolist(),
-        "friction_std": session.friction_std.tolist(),
-        "standby": session.standby,
-        "standby_std": session.standby_std,
-        "still_seconds": session.still_seconds,
-        "moving_seconds": session.moving_seconds,
-    }
+    content = {name: np.asarray(value).tolist() for name, value in asdict(session).items()}
+    anchored = session.moving_seconds > 0 or session.still_seconds > 0
+    return {"anchored": anchored, **content}

@@ -19,25 +19,18 @@ MOVING_SPEED = 0.02
 
 @dataclass(frozen=True)
 class FilteredMotion:
-    """Filtered motion on an even grid, without gaps.
+    """Filtered motion on an even grid, without gaps."""
 
-    Attributes:
-        time: controller clock [samples], s.
-        q, qd, qdd: joint side [samples, n], rad, rad/s, rad/s^2.
-        current: motor currents [samples, n], A.
-        moment: target_moment through the same filter [samples, n], N m; NaN where not recorded.
-        temperature: [samples, n], degC; NaN where not recorded.
-        payload: mass and centre of mass set in the controller [samples, 4], kg and m; NaN where
-            not recorded.
-    """
-
-    time: Array
+    time: Array  # controller clock [samples], s
+    # Joint side [samples, n], rad, rad/s, rad/s^2
     q: Array
     qd: Array
     qdd: Array
-    current: Array
-    moment: Array
-    temperature: Array
+    current: Array  # motor currents [samples, n], A
+    moment: Array  # target_moment through the same filter [samples, n], N m; NaN where not recorded
+    temperature: Array  # [samples, n], degC; NaN where not recorded
+    # Mass and centre of mass set in the controller [samples, 4], kg and m; NaN where not
+    # recorded
     payload: Array
 
     @property

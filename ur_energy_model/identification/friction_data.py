@@ -150,15 +150,10 @@ _BOUNDS = (0.2, 5.0)
 
 
 class SessionBlocks(NamedTuple):
-    """Gram matrices of one joint in one session.
+    """Gram matrices of one joint in one session."""
 
-    Attributes:
-        blocks: of [regressor, measurement] per block of time [blocks, p + 1, p + 1].
-        counts: number of samples per block [blocks].
-    """
-
-    blocks: Array
-    counts: Array
+    blocks: Array  # of [regressor, measurement] per block of time [blocks, p + 1, p + 1]
+    counts: Array  # number of samples per block [blocks]
 
 
 def session_scales(
@@ -387,21 +382,14 @@ _BLOCK = 1.0
 
 @dataclass
 class CurrentData:
-    """Sums over any number of sessions of an arm with n joints.
+    """Sums over any number of sessions of an arm with n joints."""
 
-    Attributes:
-        temperature: lowest and highest temperatures [n, 2], degC; NaN where not recorded.
-        moving_time: motion of each joint [n], s.
-        memory: samples over which the narrow filter correlates white noise.
-        most_blocks: Gram matrices kept of a session.
-        sessions: Gram matrices of [columns, current] per joint and block of time, and numbers of
-            samples per joint.
-    """
-
-    temperature: Array
-    moving_time: Array
-    memory: float
-    most_blocks: int = MAX_BLOCKS
+    temperature: Array  # lowest and highest temperatures [n, 2], degC; NaN where not recorded
+    moving_time: Array  # motion of each joint [n], s
+    memory: float  # samples over which the narrow filter correlates white noise
+    most_blocks: int = MAX_BLOCKS  # Gram matrices kept of a session
+    # Gram matrices of [columns, current] per joint and block of time, and numbers of samples
+    # per joint
     sessions: list[tuple[BlockedGram, BlockedGram]] = field(default_factory=list)
 
     def start_session(self) -> None:

@@ -24,17 +24,11 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Consecutive samples of a recording.
+    """Consecutive samples of a recording."""
 
-    Attributes:
-        dof: number of joints n.
-        motions: filtered.
-        samples: as recorded; None where they are not kept.
-    """
-
-    dof: int
-    motions: tuple[FilteredMotion, ...]
-    samples: Telemetry | None
+    dof: int  # number of joints n
+    motions: tuple[FilteredMotion, ...]  # filtered
+    samples: Telemetry | None  # as recorded; None where they are not kept
 
     def divided(self) -> list[Segment]:
         """Parts of about LENGTH; the part itself if it is short or its clock goes back."""
@@ -168,15 +162,10 @@ _SAMPLES_SHARE = 0.3
 
 @dataclass(frozen=True)
 class KeptTime:
-    """Time of a recording that the fits use.
+    """Time of a recording that the fits use."""
 
-    Attributes:
-        motions: for torque constants, friction and presliding [s].
-        samples: as recorded, for the bus capacitor and the metrics of the fit [s].
-    """
-
-    motions: float
-    samples: float
+    motions: float  # for torque constants, friction and presliding [s]
+    samples: float  # as recorded, for the bus capacitor and the metrics of the fit [s]
 
     @classmethod
     def of_each(cls, recordings: int) -> KeptTime:

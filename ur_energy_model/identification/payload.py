@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -118,12 +117,12 @@ def identify_payload(
     """
     if known_mass is not None and not 0 < known_mass < 1000:
         raise InputError("--known-payload", f"{known_mass:g} kg", "give a mass above zero")
-    description = model.description(robot)
+    described = model.description(robot)
     calibration: PayloadCalibration | None = None
     warnings: tuple[str, ...] = ()
     # Mass 0 makes a recording that of the empty flange.
     for path, mass in [*([] if empty is None else [(empty, 0.0)]), (bag, known_mass)]:
-        with closing(read_recording(path, description, progress=progress)) as recording:
+        with closing(read_recording(path, described, progress=progress)) as recording:
             recording.quality.require_usable()
             if len(recording.quality.payloads) > 1:
                 masses = ", ".join(f"{mass:g}" for mass in recording.quality.payloads)
@@ -131,19 +130,19 @@ def identify_payload(
                     f"{path}: the payload changes within the bag ({masses} kg by RTDE); split it "
                     "into bags with one payload each"
                 )
-            gravity, source, in_controller = _mounting(recording, description, model)
+            gravity, source, in_controller = model.setup.gravity, "model", float("nan")
+            if recording.torque_reference != "none":
+                setup = estimate_dynamics(recording.torque_telemetry(), described).recordings[0]
+                if setup.mass_std < 0.1:
+                    in_controller = setup.setup.payload.mass
+                if setup.setup_source == "estimated":
+                    gravity, source = setup.setup.gravity, "estimated"
+            narrow, motions = ParallelFilter(recording.cutoff), recording.motions()
             found = estimate_payload(
-                model,
-                description,
-                gravity,
-                recording.motions(),
-                ParallelFilter(recording.cutoff),
-                known_mass=mass,
-                calibration=calibration,
+                model, described, gravity, motions, narrow, known_mass=mass, calibration=calibration
             )
+            least, known = REPEATABLE * float(described.mass.sum()), serials(model, recording.info)
             compared = in_controller if mass is None else float("nan")
-            least = REPEATABLE * float(description.mass.sum())
-            known = serials(model, recording.info)
             warnings += tuple(_warnings(path, found, known, compared, least))
             calibration = found.calibration
     return replace(found, gravity_source=source, controller_mass=in_controller, warnings=warnings)
@@ -156,18 +155,9 @@ def payload_difference(
     *,
     progress: Progress | None = None,
 ) -> tuple[float, float]:
-    """Mass added to the flange between two runs of one trajectory (Machines 2024, sec. 5).
+    """Mass added to the flange between two runs of one trajectory, and its deviation [kg].
 
-    Model errors of links and friction are the same in both runs and cancel.
-
-    Args:
-        model: of the same arm.
-        loaded: bag with the mass on the flange.
-        unloaded: bag of the same motion without it.
-        progress: called with fraction and text.
-
-    Returns:
-        mass and standard deviation [kg].
+    Model errors of links and friction are the same in both runs and cancel (Machines 2024, sec. 5).
 
     Raises:
         UrEnergyError: a bag cannot be used.
@@ -183,12 +173,8 @@ def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> Ener
     kept for later payload identifications.
     """
     joints = []
-    for joint, value, std in zip(
-        model.joints,
-        estimate.torque_constants.tolist(),
-        estimate.torque_constants_std.tolist(),
-        strict=True,
-    ):
+    values, deviations = estimate.torque_constants.tolist(), estimate.torque_constants_std.tolist()
+    for joint, value, std in zip(model.joints, values, deviations, strict=True):
         scale = value / joint.torque_constant
         parameters = {name: scale * old for name, old in joint.friction.parameters.items()}
         covariance = joint.current_covariance.copy()
@@ -210,19 +196,6 @@ def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> Ener
     return replace(model, joints=tuple(joints), payload_calibration=calibration)
 
 
-def _mounting(
-    recording: Recording, robot: RobotDescription, model: EnergyModel
-) -> tuple[Array, str, float]:
-    """Gravity [3], m/s^2, its source, and the payload mass in target_moment [kg] (NaN: unknown)."""
-    if recording.torque_reference == "none":
-        return model.setup.gravity, "model", float("nan")
-    found = estimate_dynamics(recording.torque_telemetry(), robot, configured=None).recordings[0]
-    in_controller = found.setup.payload.mass if found.mass_std < 0.1 else float("nan")
-    if found.setup_source != "estimated":
-        return model.setup.gravity, "model", in_controller
-    return found.setup.gravity, "estimated", in_controller
-
-
 def _warnings(
     bag: str | Path,
     estimate: PayloadEstimate,
@@ -232,12 +205,8 @@ def _warnings(
 ) -> Iterator[str]:
     """Where the model is not of the arm or no longer fits it, or the payload is not the set one.
 
-    Args:
-        bag: recording.
-        estimate: of its payload.
-        known: serial numbers of model and recording.
-        in_controller: mass set in the controller [kg]; NaN where it is not compared.
-        least: smallest difference that counts [kg].
+    `known` are the serial numbers of model and recording, `in_controller` the mass set there, NaN
+    where it is not compared, and `least` the smallest difference that counts [kg].
     """
     same = same_serial(known["model"], known["recording"])
     (low, high), shown = estimate.interval, estimate.shown_mass
@@ -313,7 +282,7 @@ def estimate_payload(
     robot: RobotDescription,
     gravity: Array,
     motions: Iterable[FilteredMotion],
-    narrow: ParallelFilter | None = None,
+    narrow: ParallelFilter,
     *,
     known_mass: float | None = None,
     calibration: PayloadCalibration | None = None,
@@ -340,10 +309,9 @@ def estimate_payload(
         IdentificationError: too little motion.
     """
     columns = PayloadColumns(model, robot, gravity)
-    one, payload = columns.one, np.zeros(COUNT)
+    one, bare, payload = columns.one, columns.bare, np.zeros(COUNT)
     payload[MASS] = known_mass or 0.0
-    known = model.payload_calibration if calibration is None else calibration
-    stated = [j.std.get("torque_constant", 0.0) / j.torque_constant for j in model.joints]
+    calibration = model.payload_calibration if calibration is None else calibration
     kept: list[LoadedMotion] = []
     for _ in range(_ROUNDS):
         grams, temperature, count = BlockedGram(), np.zeros(columns.dof), 0
@@ -364,24 +332,21 @@ def estimate_payload(
         if friction_change is not None:
             change = np.full(columns.dof, friction_change)
         total = grams.blocks.sum(axis=0)
-        if known is not None:  # the gains of a calibrated arm change slightly
-            covariance, gains = known.covariance.copy(), CalibrationLayout(columns.dof).link_gain
-            covariance[gains, gains] += np.diag((REPEATABLE * known.link_gain) ** 2)
-            prior = replace(known, covariance=covariance)
+        if calibration is not None:  # the gains of a calibrated arm change slightly
+            covariance = calibration.covariance.copy()
+            gains = CalibrationLayout(columns.dof).link_gain
+            covariance[gains, gains] += np.diag((REPEATABLE * calibration.link_gain) ** 2)
+            prior = replace(calibration, covariance=covariance)
         else:
-            samples = np.maximum(total[:, one, one], 1.0)
-            weight = np.sqrt(total[:, columns.bare, columns.bare] / samples)
+            weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
             friction = _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
+            stated = [j.std.get("torque_constant", 0.0) / j.torque_constant for j in model.joints]
             gain = np.minimum(np.hypot(REPEATABLE, friction), np.maximum(stated, REPEATABLE))
             one_each, empty = np.ones(columns.dof), known_mass == 0.0
             prior = _prior(columns, one_each, np.diag(gain**2), empty=empty)
+        error_std = columns.error_std(change, duration)
         values, covariance, posterior, rms = solve_payload(
-            columns,
-            grams.blocks,
-            joints,
-            prior,
-            columns.error_std(change, duration),
-            known_mass,
+            columns, grams.blocks, joints, prior, error_std, known_mass
         )
         moved = float(np.abs(values - payload)[_STATIC].max())
         payload = values
@@ -396,9 +361,8 @@ def estimate_payload(
         inertia = possible_inertia(tensor_of(payload[TENSOR]) - point_tensor(mass, center))
     usual = np.array([j.gear_ratio * j.torque_constant * j.current_residual for j in model.joints])
     judged = (usual > 0) & np.isfinite(rms)
-    gain = posterior.torque_gain
-    constant = columns.torque_constant / gain
-    relative = np.hypot(posterior.torque_gain_std / gain, _ONE_SIDED_FRICTION)
+    constant = columns.torque_constant / posterior.torque_gain
+    relative = posterior.torque_gain_std / posterior.torque_gain
     return PayloadEstimate(
         payload=Payload(max(mass, 0.0), center, inertia),
         shown_mass=mass,
@@ -407,7 +371,7 @@ def estimate_payload(
         torque_rms=rms,
         misfit=float(np.median(rms[judged] / usual[judged])) if judged.any() else float("nan"),
         torque_constants=constant,
-        torque_constants_std=constant * relative,
+        torque_constants_std=constant * np.hypot(relative, _ONE_SIDED_FRICTION),
         calibration=posterior,
         samples=int(total[joints, one, one].sum()),
         gravity=gravity,
@@ -437,11 +401,8 @@ def _prior(
 # friction. Motors of one size are alike in an arm, so joints that the payload hardly loads
 # determine the torque constants of those that it loads.
 
-Fitted = TypeVar("Fitted")
-
 IDENTIFIED = "identify"
 """In place of a payload: identify it from the currents where they contradict the set one."""
-_FITS = 3
 _LONGEST = 60.0
 """Motion of a recording that the check uses [s]; more adds hardly any information."""
 _LEAST_SHARE = 0.015
@@ -474,17 +435,15 @@ class PayloadCheck:
         return abs(self.mass - self.controller_mass) > max(CONFIDENCE * self.std, self.least)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """One line for the user where the payloads contradict each other."""
-        if not self.contradicts:
-            return ()
+    def warning(self) -> str:
+        """The contradiction in one line for the user."""
         half = CONFIDENCE * self.std
         return (
             f"{self.source}: the currents show a payload of {max(self.mass, 0.0):.2f} kg "
             f"({self.mass - half:.2f} to {self.mass + half:.2f} kg with 95 % confidence) where the "
             f"model was identified with {self.controller_mass:.2f} kg; torque constants and "
             "friction are then biased: give the right mass with --payload, or use "
-            "--payload identify",
+            "--payload identify"
         )
 
 
@@ -517,54 +476,15 @@ def check_payload(
     alike = ARM_SPREAD**2 * (usual[:, None] == usual) + JOINT_SPREAD**2 * np.eye(len(usual))
     prior = _prior(columns, gain, np.outer(gain, gain) * alike)
     setup, _ = own.setup_and_delay(motions[0].payload[0])
+    narrow = ParallelFilter(recording.cutoff)
     try:
         found = estimate_payload(
-            model,
-            robot,
-            setup.gravity,
-            motions,
-            ParallelFilter(recording.cutoff),
-            calibration=prior,
-            friction_change=1.0,
+            model, robot, setup.gravity, motions, narrow, calibration=prior, friction_change=1.0
         )
     except IdentificationError:
         return ()
-    check = PayloadCheck(
-        source=str(recording.path),
-        controller_mass=(setup.payload if own.carried is None else own.carried).mass,
-        mass=found.shown_mass,
-        std=found.mass_std,
-        least=_LEAST_SHARE * float(columns.masses.sum()),
-        payload=found.payload,
-    )
-    return (check,)
-
-
-def fit_with_payload(
-    fit: Callable[[Payload | None], Fitted],
-    check: Callable[[Fitted, Payload | None], tuple[PayloadCheck, ...]],
-    payload: Payload | str | None,
-) -> tuple[Fitted, Payload | None, tuple[PayloadCheck, ...]]:
-    """A fit with the given payload, or with the identified one where it contradicts the set one.
-
-    Friction and torque constants depend on the payload and the payload on them, so the two are
-    identified in turn, a few times.
-
-    Args:
-        fit: fits with a payload other than the set one, or with None for the set one.
-        check: checks a fit.
-        payload: given, IDENTIFIED, or None for the one set in the controller.
-
-    Returns:
-        the fit, the payload that replaces the set one, and the checks of that fit.
-    """
-    carried = payload if isinstance(payload, Payload) else None
-    found = fit(carried)
-    checks = check(found, carried)
-    for _ in range(_FITS if payload == IDENTIFIED else 0):
-        if not any(entry.contradicts for entry in checks):
-            break
-        carried = min(checks, key=lambda entry: entry.std).payload
-        found = fit(carried)
-        checks = check(found, carried)
-    return found, carried, checks
+    carried = setup.payload if own.carried is None else own.carried
+    least = _LEAST_SHARE * float(columns.masses.sum())
+    mass, std = found.shown_mass, found.mass_std
+    source = str(recording.path)
+    return (PayloadCheck(source, carried.mass, mass, std, least, found.payload),)

@@ -51,29 +51,28 @@ _TENSOR_ERROR = 0.05
 """Relative error of link tensors from the robot file."""
 _LEAST_MOMENT = 1e-6
 """Smallest principal moment of a tensor that counts as known [kg m^2]."""
+_SHORTEST = 3
+"""Samples needed for two derivatives."""
+_REMEMBERED = 16_000
+"""Samples whose rows are kept; a row of all joints has about 4 kB."""
 
 
 class PayloadColumns:
-    """Columns of the joint torques of one arm, and the prior of their coefficients.
+    """Columns of the joint torques of an arm with n joints, and the spread of their coefficients.
 
-    A row is [bodies 10 n, bare arm, error terms 12, drive, 1]: torques per unit inertial parameter
-    of each moving body (the payload is part of the last one); torque of the bare links and rotors;
-    error terms of the model; torque of the drive less friction, which the others add up to.
-
-    Args:
-        model: of the arm, n joints.
-        robot: its description.
-        gravity: in the base frame [3], m/s^2.
+    A row is [bodies 10 n, bare arm, error terms 12, drive, 1], N m joint side: torques per inertial
+    parameter of each moving body (the payload is part of the last one); torque of the bare links
+    and rotors; error terms of the model; torque of the drive less friction, which the others add
+    up to. The closing 1 is the constant error term and counts the samples.
 
     Attributes:
-        bare, drive, one: places in a row; the square sum of the closing 1 counts the samples.
-        errors: places of the error terms; the constant one is the closing 1.
-        loaded: place of the first column that depends on the payload; all up to `one` do.
-        width: length of a row.
-        typical_friction: friction at a typical speed [n], N m, joint side.
+        bare, loaded, drive, one: places in a row; columns from `loaded` to `one` depend on the
+            payload.
+        errors: places of the error terms.
+        typical_friction: at a typical speed [n], N m.
         masses: of the moving bodies [n], kg.
-        tensor_errors: mean of the diagonal entries and standard deviation of all entries of the
-            links' tensors beyond those of the robot file, [n] each, kg m^2.
+        tensor_errors: mean of the diagonal entries and deviation of all entries of the links'
+            tensors beyond those of the robot file, [n] each, kg m^2.
     """
 
     def __init__(self, model: EnergyModel, robot: RobotDescription, gravity: Array) -> None:
@@ -99,26 +98,22 @@ class PayloadColumns:
         self.masses = np.array([body.mass for body in bodies])
         flange = self._dynamics.flange_pose(np.zeros((1, n)))[:, :3, 3]
         places = np.concatenate([self._dynamics.joint_positions(np.zeros(n)), flange])
-        length = np.linalg.norm(np.diff(places, axis=0), axis=1) + _JOINT_SIZE
-        rod = self.masses * length**2 / 12
+        rod = self.masses / 12
+        rod *= (np.linalg.norm(np.diff(places, axis=0), axis=1) + _JOINT_SIZE) ** 2
         known = np.array([np.linalg.eigvalsh(b.inertia)[0] > _LEAST_MOMENT for b in bodies])
         spread = np.where(known, _TENSOR_ERROR, 0.5) * rod
         self.tensor_errors = np.where(known, 0.0, 0.5 * rod), spread
 
     def fixed(self, motion: FilteredMotion, start: float) -> tuple[Array, Array]:
-        """Columns before `loaded` [samples, n, loaded] of a motion, and its links' torque.
+        """Columns before `loaded` [samples, n, loaded], and the links' torque [samples, n].
 
-        `start` is the time of the recording's first motion [s]; the links' torque is [samples, n].
-        All columns are in N m.
+        `start` is the time of the recording's first motion [s].
         """
-        q, qd, qdd = motion.q, motion.qd, motion.qdd
-        bodies = self._dynamics.regressor(q, qd, qdd)
+        qd, size = motion.qd, self.typical_friction
+        bodies = self._dynamics.regressor(motion.q, qd, motion.qdd)
         links = bodies @ self._dynamics.parameters()
-        rotors, speed = self._inertia * qdd, np.abs(qd)
-        coulomb, viscous = (
-            self.typical_friction * np.tanh(qd / SMOOTHING),
-            self.typical_friction * qd,
-        )
+        rotors, speed = self._inertia * motion.qdd, np.abs(qd)
+        coulomb, viscous = size * np.tanh(qd / SMOOTHING), size * qd
         elapsed = (motion.time - start)[:, None]
         columns = (
             links + rotors,
@@ -129,22 +124,18 @@ class PayloadColumns:
             *(coulomb * np.exp(-speed / fade) for fade in _FADES),
             coulomb * elapsed,
             viscous * elapsed,
-            self.typical_friction * speed,
+            size * speed,
         )
         return np.concatenate([bodies, np.stack(columns, axis=2)], axis=2), links
 
     def with_load(self, motion: FilteredMotion, transmitted: Array) -> Array:
-        """Columns from `loaded` to `one` of a motion [samples, n, 4], N m.
-
-        `transmitted` is the torque of links and payload [samples, n], N m, joint side.
-        """
-        qd, time = motion.qd, motion.time
-        friction = self._ratio * self._friction.torque(qd, transmitted, motion.temperature)
-        slope = np.gradient(transmitted, time, axis=0)
+        """Columns from `loaded` to `one` [samples, n, 4] with the gears' torque [samples, n]."""
+        friction = self._ratio * self._friction.torque(motion.qd, transmitted, motion.temperature)
+        slope = np.gradient(transmitted, motion.time, axis=0)
         columns = (
-            np.tanh(qd / SMOOTHING) * np.abs(transmitted),
+            np.tanh(motion.qd / SMOOTHING) * np.abs(transmitted),
             slope,
-            np.gradient(slope, time, axis=0),
+            np.gradient(slope, motion.time, axis=0),
             self._ratio * self.torque_constant * motion.current - friction,
         )
         return np.stack(columns, axis=2)
@@ -152,24 +143,15 @@ class PayloadColumns:
     def error_std(self, friction_change: Array, duration: float) -> Array:
         """Standard deviations of the error terms [n, errors].
 
-        Args:
-            friction_change: relative deviation of friction from the model's [n].
-            duration: of the last block of time, in which friction drifts [s].
+        `friction_change` is the relative deviation of friction from the model's [n], `duration`
+        that of a block of time, in which friction drifts [s].
         """
-        drift = _DRIFT / max(duration, 1.0)
-        one = np.ones(self.dof)
-        return np.column_stack(
-            [
-                _INERTIA_ERROR * one,
-                *[friction_change] * 5,
-                *[drift * one] * 2,
-                _ASYMMETRY * one,
-                _LOAD_ERROR * one,
-                _DELAY * one,
-                _COMPLIANCE * one,
-                _ASYMMETRY * self.typical_friction,
-            ]
+        asymmetry = _ASYMMETRY * self.typical_friction
+        each = (
+            *(_INERTIA_ERROR, *[friction_change] * 5, *[_DRIFT / max(duration, 1.0)] * 2),
+            *(_ASYMMETRY, _LOAD_ERROR, _DELAY, _COMPLIANCE, asymmetry),
         )
+        return np.column_stack([np.broadcast_to(std, self.dof) for std in each])
 
     def friction_change(self, temperature: Array) -> Array:
         """Relative deviation of friction from the model's [n], at temperatures [n], degC or NaN."""
@@ -177,78 +159,48 @@ class PayloadColumns:
         return np.where(np.isnan(change), _UNKNOWN_TEMPERATURE, change)
 
 
-# Motions of an arm whose rows are needed with several payloads.
-#
-# Most columns of a row do not depend on the payload. They are computed and filtered once.
-
-_SHORTEST = 3
-"""Samples needed for two derivatives."""
-_REMEMBERED = 16_000
-"""Samples whose rows are kept; a row of all joints has about 4 kB."""
-
-
 class LoadedMotion:
-    """One motion, with the columns that do not depend on the payload.
-
-    Args:
-        columns: of the arm, n joints.
-        motion: of the arm.
-        narrow: filter for all columns alike; None leaves them unfiltered.
-        start: time of the recording's first motion [s].
+    """One motion with the columns that do not depend on the payload, computed and filtered once.
 
     Attributes:
-        period: between the samples of the Gram matrices [s]; 0 where the motion is too short.
+        period: between the samples of the Gram matrices [s].
     """
 
     def __init__(
-        self,
-        columns: PayloadColumns,
-        motion: FilteredMotion,
-        narrow: ParallelFilter | None,
-        start: float,
+        self, columns: PayloadColumns, motion: FilteredMotion, narrow: ParallelFilter, start: float
     ) -> None:
         self._columns, self.motion, self._narrow = columns, motion, narrow
-        self._inside, self.period = slice(0, 0), 0.0
-        if len(motion) < _SHORTEST:
+        self._inside = narrow.inside(motion) if len(motion) >= _SHORTEST else slice(0, 0)
+        self.period = (self._inside.step or 1) * motion.period if len(motion) > 1 else 0.0
+        if not len(motion.time[self._inside]):
             return
-        self._inside = slice(0, len(motion)) if narrow is None else narrow.inside(motion)
-        self.period = (self._inside.step or 1) * motion.period
         fixed, self._links = columns.fixed(motion, start)
         self._flange = fixed[:, :, columns.bare - COUNT : columns.bare].copy()
-        used = np.abs(motion.qd) > MOVING_SPEED
-        if narrow is not None:
-            used = narrow.moving(motion, MOVING_SPEED)
-        self._used = used[self._inside]
+        self._used = narrow.moving(motion, MOVING_SPEED)[self._inside]
         self._rows = np.ones((len(self._used), columns.dof, columns.width))
-        self._rows[:, :, : columns.loaded] = self._filtered(fixed)
+        flat = fixed.reshape(len(fixed), -1)
+        out = np.zeros((len(self._used), flat.shape[1]))
+        used = flat.any(axis=0)  # inner bodies do not load the joints beyond them
+        out[:, used] = narrow(motion, flat[:, used])[self._inside]
+        self._rows[:, :, : columns.loaded] = out.reshape(len(out), *fixed.shape[1:])
 
     def gram_matrices(self, payload: Array) -> Iterator[tuple[Array, float]]:
         """Gram matrices [n, width, width] of the moving joints and durations [s], by blocks.
 
-        Args:
-            payload: inertial parameters at the flange [10], for load-dependent friction.
+        `payload` has the ten parameters at the flange, for load-dependent friction.
         """
         time, columns = self.motion.time[self._inside], self._columns
         if len(time):
             loaded = columns.with_load(self.motion, self._links + self._flange @ payload)
-            self._rows[:, :, columns.loaded : columns.one] = self._filtered(loaded)
+            filtered = self._narrow(self.motion, loaded)[self._inside]
+            self._rows[:, :, columns.loaded : columns.one] = filtered
             yield from masked_gram_matrices(time, self._rows, self._used)
-
-    def _filtered(self, values: Array) -> Array:
-        """Filtered values [samples of the rows, ...] of the motion's samples."""
-        if self._narrow is None:
-            return np.asarray(values[self._inside])
-        flat = values.reshape(len(values), -1)
-        out = np.zeros((len(self._used), flat.shape[1]))
-        used = flat.any(axis=0)  # inner bodies do not load the joints beyond them
-        out[:, used] = self._narrow(self.motion, flat[:, used])[self._inside]
-        return out.reshape(len(out), *values.shape[1:])
 
 
 def loaded_motions(
     columns: PayloadColumns,
     motions: Iterable[FilteredMotion],
-    narrow: ParallelFilter | None,
+    narrow: ParallelFilter,
     kept: list[LoadedMotion],
 ) -> Iterator[LoadedMotion]:
     """Motions of one recording, in order; `kept` keeps the first ones for the next iteration."""
@@ -320,19 +272,15 @@ def solve_payload(
     # Torque constants were identified with the published links, so a joint's gain includes the
     # part of the links' errors that is proportional to the weight of the bare arm. It does not
     # include what is on the flange.
-    weights = np.maximum(totals[:, bare, bare], 1e-12)
-    shares = totals[:, bare, static_columns] / weights[:, None]
+    shares = totals[:, bare, static_columns] / np.maximum(totals[:, bare, bare], 1e-12)[:, None]
     shares[:, -LINK_PARAMETERS:] = 0.0
 
     mean, std = np.zeros(sum(sizes)), np.ones(sum(sizes))
     mean[calibration] = prior.vector
     middle, spread = columns.tensor_errors
-    tensor_mean, tensor_std = (
-        np.outer(middle, entries_of(np.eye(3))),
-        np.tile(spread, (entries, 1)).T,
-    )
-    tensor_mean[-1], tensor_std[-1] = 0.0, _FIXED  # the last link has the payload's tensor
-    mean[tensors], std[tensors] = tensor_mean.ravel(), tensor_std.ravel()
+    middle, spread = np.append(middle[:-1], 0.0), np.append(spread[:-1], _FIXED)
+    mean[tensors] = np.outer(middle, entries_of(np.eye(3))).ravel()
+    std[tensors] = np.repeat(spread, entries)  # the last link has the payload's tensor
     std[payload] = _PAYLOAD_STD if known_mass != 0.0 else _FIXED
     if known_mass is not None:
         mean[payload[MASS]], std[payload[MASS]] = known_mass, _FIXED
@@ -343,9 +291,8 @@ def solve_payload(
     def linearised(values: Array, j: int) -> tuple[Array, Array]:
         """Jacobian [unknowns, width] and residual [width] as combinations of a row's columns."""
         gain, scale, share = values[link_gain[j]], values[payload_gain[j]], shares[j]
-        load = np.zeros(columns.width)
+        load, arm = np.zeros(columns.width), np.zeros(columns.width)
         load[payload_columns] = values[payload]
-        arm = np.zeros(columns.width)
         arm[static_columns] = values[links]
         arm[tensor_columns] = values[tensors]
         arm[bare] = 1.0 - share @ values[links]
@@ -389,9 +336,8 @@ def solve_payload(
         values = values + np.linalg.solve(information, right)
         noise[joints] = [white_noise(values, j) for j in joints]
     covariance = np.asarray(np.linalg.inv(information), dtype=float)
-    without = values.copy()
+    without, rms = values.copy(), np.full(n, np.nan)
     without[errors] = 0.0
-    rms = np.full(n, np.nan)
     for j in joints:
         _, residual = linearised(without, j)
         rms[j] = np.sqrt(max(float(residual @ totals[j] @ residual), 0.0) / counts[j])

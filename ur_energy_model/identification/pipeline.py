@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -34,12 +34,7 @@ from ur_energy_model.identification.friction_data import AUTO
 from ur_energy_model.identification.friction_stages import fit_currents, with_presliding
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.parts import KeptTime
-from ur_energy_model.identification.payload import (
-    IDENTIFIED,
-    PayloadCheck,
-    check_payload,
-    fit_with_payload,
-)
+from ur_energy_model.identification.payload import IDENTIFIED, PayloadCheck, check_payload
 from ur_energy_model.identification.power_fit import PowerFitResult, with_capacitor_energy
 from ur_energy_model.identification.power_structures import expected_resistance
 from ur_energy_model.identification.quality import MOTION_WORDS
@@ -139,32 +134,34 @@ def identify(
         given = work.read(bags, described, opened, KeptTime.of_each(len(bags)))
         held_out = work.read(validate, described, opened, None)
         arm = _Arm(described, given, held_out, options)
-
-        def check(found: Drives, payload: Payload | None) -> tuple[PayloadCheck, ...]:
-            pairs = arm.compared(payload)[: len(given)]
-            motions = [(recording.motion_only(), own.alone()) for recording, own in pairs]
-            results = work.run(partial(_check, found.model, arm.body.robot), pairs, motions)
-            return tuple(
-                replace(one, source=str(result.bag))
-                for result in results
-                for one in result.value or ()
-            )
-
-        drives, payload, checks = fit_with_payload(arm.fit, check, options.payload)
+        # Friction and torque constants depend on the payload and the payload on them, so the two
+        # are identified in turn, a few times.
+        payload = options.payload if isinstance(options.payload, Payload) else None
+        checks: list[PayloadCheck] = []
+        for _ in range(1 + _PAYLOADS if options.payload == IDENTIFIED else 1):
+            if checks:
+                payload = min(checks, key=lambda entry: entry.std).payload
+            drives, pairs = arm.fit(payload), arm.compared(payload)
+            own = [(recording.motion_only(), dynamics.alone()) for recording, dynamics in pairs]
+            found = work.run(partial(_check, drives.model, arm.body.robot), own[: len(given)])
+            checks = [replace(one, source=str(bag)) for bag, entry in found for one in entry or ()]
+            if not any(entry.contradicts for entry in checks):
+                break
         model = with_capacitor_energy(drives.model, arm.fitted)
         model = with_presliding(model, arm.fitted, arm.dynamics(payload)[: len(given)])
         # A single fitted recording defines the model's session, all others are anchored on theirs.
-        pairs = arm.compared(payload)
         content = [
-            (recording, own.alone(), k >= len(given) or len(given) > 1)
-            for k, (recording, own) in enumerate(pairs)
+            (recording, dynamics.alone(), k >= len(given) or len(given) > 1)
+            for k, (recording, dynamics) in enumerate(pairs)
         ]
-        metrics = [
-            None if result.value is None else replace(result.value, bag=str(result.bag))
-            for result in work.run(partial(_measure, model), pairs, content)
+        measured = [
+            None if entry is None else replace(entry, bag=str(bag))
+            for bag, entry in work.run(partial(_measure, model), content)
         ]
-        fit = tuple(entry for entry in metrics[: len(given)] if entry)
-        validation = tuple(entry for entry in metrics[len(given) :] if entry)
+        fit, validation = (
+            tuple(entry for entry in part if entry)
+            for part in (measured[: len(given)], measured[len(given) :])
+        )
         model = replace(
             model,
             fit=tuple(entry.for_model_file() for entry in fit),
@@ -172,12 +169,21 @@ def identify(
         )
         lines = [line for recording in given for line in recording.quality.warnings]
         lines += [] if arm.body.estimate is None else arm.body.estimate.warnings
-        lines += [line for entry in checks for line in entry.warnings]
+        lines += [entry.warning for entry in checks if entry.contradicts]
         if options.payload == IDENTIFIED and payload is not None:
             lines.append(f"the payload identified, {payload.mass:.2f} kg, is used for the currents")
         lines += _not_identifiable(model, arm)
         lines = list(dict.fromkeys(lines))
-        lines += _validation_warnings(model, held_out, validation)
+        for recording in held_out:
+            known = serials(model, recording.info)
+            if same_serial(*known.values()) is False:
+                lines.append(
+                    f"{recording.path} is of arm {known['recording']}, the fitted recordings of "
+                    f"arm {known['model']}: it does not validate the model"
+                )
+        for metrics in validation:
+            if metrics.motion in ("fitted", "same motion again"):
+                lines.append(f"{metrics.bag}: {MOTION_WORDS[metrics.motion]}")
         return Identification(
             robot=described,
             model=model,
@@ -187,12 +193,14 @@ def identify(
             fit=fit,
             validation=validation,
             warnings=tuple(lines),
-            payload_checks=checks,
+            payload_checks=tuple(checks),
             failed=tuple(work.failed),
-            notes=tuple(_notes_of_used_time(given)),
+            notes=tuple(line for recording in given for line in _note_of_used_time(recording)),
         )
 
 
+_PAYLOADS = 3
+"""Payloads tried, one after the other, where it is identified."""
 _Pair: TypeAlias = tuple[Recording, RecordingDynamics]
 
 
@@ -255,30 +263,20 @@ class _Arm:
         drives = fit_drives(body, joints, powers, kind, prior)
         provenance = {**self._provenance(drives.power), **drives.model.provenance}
         model = replace(drives.model, provenance=provenance)
-        model = model if payload is None else model.with_payload(payload)
-        return drives._replace(model=model)
+        return drives._replace(model=model if payload is None else model.with_payload(payload))
 
     def _provenance(self, power: PowerFitResult) -> dict[str, Any]:
         """What the model was identified from, its arm that of the longest recording."""
         info, bags = self.fitted[0].info, []
         for each in self.given:
-            used = {} if each.kept is None else {
-                "seconds_of_motion_used": each.kept.motions,
-                "seconds_of_samples_used": each.kept.samples,
-            }  # fmt: skip
-            bags.append(
-                {
-                    "path": str(each.path),
-                    "sha256": each.sha256,
-                    "samples": each.samples,
-                    "duration": each.duration,
-                    "rate": each.rate,
-                    "cutoff": each.cutoff,
-                    "position_delay": each.delay,
-                    **used,
-                    "visited": each.quality.visited.as_json(),
-                }
-            )
+            bag: dict[str, Any] = {"path": str(each.path)}
+            for name in ("sha256", "samples", "duration", "rate", "cutoff"):
+                bag[name] = getattr(each, name)
+            bag["position_delay"] = each.delay
+            if each.kept is not None:
+                bag["seconds_of_motion_used"] = each.kept.motions
+                bag["seconds_of_samples_used"] = each.kept.samples
+            bags.append({**bag, "visited": each.quality.visited.as_json()})
         factors = {name: {"value": v, "std": std} for name, (v, std) in power.factors.items()}
         return {
             "package_version": __version__,
@@ -307,33 +305,33 @@ class _Work:
     ) -> list[Recording]:
         """Recordings that can be used, in the order of the bags, which `opened` closes."""
         work = partial(_read, robot, kept, None if self._each else self._progress)
-        recordings = []
-        for result in self._results(work, [Path(bag) for bag in bags], None):
-            if result.value is not None:
-                recording = opened.enter_context(closing(result.value))
-                recordings.append(recording.renamed(result.bag))
+        recordings = [
+            opened.enter_context(closing(found)).renamed(bag)
+            for bag, found in self._results(work, [Path(bag) for bag in bags], None)
+            if found is not None
+        ]
         if bags and not recordings:
             others = f" (and {len(bags) - 1} more bags)" if len(bags) > 1 else ""
             raise IdentificationError(f"no bag can be used: {self.failed[0].reason}{others}")
         return recordings
 
     def run(
-        self, work: partial[Result], pairs: Sequence[_Pair], content: Sequence[Any]
-    ) -> Iterator[BagResult[Result]]:
-        """Results for recordings, each with its content."""
-        return self._results(work, [recording.path for recording, _ in pairs], content)
+        self, work: partial[Result], content: Sequence[tuple[Any, ...]]
+    ) -> Iterator[tuple[Path, Result | None]]:
+        """Bags and results, for what starts with their recordings; None where one failed."""
+        return self._results(work, [each[0].path for each in content], content)
 
     def _results(
         self, work: partial[Result], bags: Sequence[Path], content: Sequence[Any] | None
-    ) -> Iterator[BagResult[Result]]:
+    ) -> Iterator[tuple[Path, Result | None]]:
         if self._each is None:
             for k, bag in enumerate(bags):
-                yield BagResult(bag, work(bag) if content is None else work(bag, content[k]))
+                yield bag, work(bag) if content is None else work(bag, content[k])
             return
         for result in self._each(work, bags, self._progress, content):
             if result.value is None:
                 self.failed.append(result)
-            yield result
+            yield result.bag, result.value
 
 
 # Work on one bag; functions of modules, which workers can be sent.
@@ -414,15 +412,15 @@ def _not_identifiable(model: EnergyModel, arm: _Arm) -> Iterator[str]:
             )
     prior = np.array([joint.source["reflected_inertia"] == "prior" for joint in model.joints])
     nominal = np.isfinite(robot.reflected_inertia)
-    inertia = np.maximum([joint.reflected_inertia for joint in model.joints], 1e-9)
-    shares = 100 * CONFIDENCE * np.array([j.std["reflected_inertia"] for j in model.joints])
-    shares = shares / inertia
+    shares = np.array(
+        [j.std["reflected_inertia"] / max(j.reflected_inertia, 1e-9) for j in model.joints]
+    )
     for which, words in (
         (prior & nominal, "; the robot file's value is used"),
         (prior & ~nominal, " and not in the robot file; a typical one is used"),
     ):
         if which.any():
-            low, high = shares[which].min(), shares[which].max()
+            low, high = (100 * CONFIDENCE * end(shares[which]) for end in (np.min, np.max))
             width = f"{high:.0f}" if high - low < 1 else f"{low:.0f} to {high:.0f}"
             yield f"{names(which)}: motor inertia not identifiable{words}, ± {width} %"
     vague = np.array([j.std["torque_constant"] > _VAGUE * j.torque_constant for j in model.joints])
@@ -446,34 +444,17 @@ def _not_identifiable(model: EnergyModel, arm: _Arm) -> Iterator[str]:
             )
 
 
-def _validation_warnings(
-    model: EnergyModel, held_out: Sequence[Recording], metrics: Sequence[Metrics]
-) -> Iterator[str]:
-    """Where recordings to validate with are of another arm, or repeat a fitted motion."""
-    for recording in held_out:
-        known = serials(model, recording.info)
-        if same_serial(*known.values()) is False:
-            yield (
-                f"{recording.path} is of arm {known['recording']}, the fitted recordings of arm "
-                f"{known['model']}: it does not validate the model"
-            )
-    for entry in metrics:
-        if entry.motion in ("fitted", "same motion again"):
-            yield f"{entry.bag}: {MOTION_WORDS[entry.motion]}"
-
-
-def _notes_of_used_time(recordings: Iterable[Recording]) -> Iterator[str]:
-    """A line for each recording that is longer than what the fits use of it."""
+def _note_of_used_time(recording: Recording) -> Iterator[str]:
+    """A line for a recording that is longer than what the fits use of it."""
 
     def minutes(seconds: float) -> str:
         return f"{seconds / 60.0:.{0 if seconds >= 570.0 else 1}f}"
 
-    for recording in recordings:
-        kept, whole = recording.kept, recording.duration
-        if kept is not None and kept.samples < _WHOLE * whole:
-            yield (
-                f"{recording.path}: uses {minutes(kept.motions)} of {minutes(whole)} minutes for "
-                f"torque constants and friction, {minutes(kept.samples)} for the bus capacitor "
-                "and the errors of the fit: parts spread over the recording and those with the "
-                "most varied motion and temperature; standby and winding losses use all of it"
-            )
+    kept, whole = recording.kept, recording.duration
+    if kept is not None and kept.samples < _WHOLE * whole:
+        yield (
+            f"{recording.path}: uses {minutes(kept.motions)} of {minutes(whole)} minutes for "
+            f"torque constants and friction, {minutes(kept.samples)} for the bus capacitor "
+            "and the errors of the fit: parts spread over the recording and those with the "
+            "most varied motion and temperature; standby and winding losses use all of it"
+        )

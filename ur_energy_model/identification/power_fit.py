@@ -44,32 +44,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PowerFitResult:
-    """Result of the power stage.
+    """Result of the power stage."""
 
-    Attributes:
-        bus: model of the supply.
-        winding_resistance, back_emf_constant: effective constants [n], ohm and V s/rad.
-        resistance_std, back_emf_std: [n].
-        torque_constant, torque_constant_std: from currents and bus power together [n], N m/A.
-        current_delay: of the currents behind the speeds [s].
-        source: of resistances and back-EMF constants: "bus_power", "prior" or "catalogue".
-        comparison: held-out RMSE by structure [W].
-        factors: estimate and standard deviation of each parameter, by name.
-        coefficients: of the power columns [4 n + 3].
-    """
-
-    bus: BusModel
+    bus: BusModel  # model of the supply
+    # Effective constants [n], ohm and V s/rad
     winding_resistance: Array
     back_emf_constant: Array
+    # [n]
     resistance_std: Array
     back_emf_std: Array
+    # From currents and bus power together [n], N m/A
     torque_constant: Array
     torque_constant_std: Array
-    current_delay: float
-    source: str
-    comparison: dict[str, float]
+    current_delay: float  # of the currents behind the speeds [s]
+    source: str  # of resistances and back-EMF constants: "bus_power", "prior" or "catalogue"
+    comparison: dict[str, float]  # held-out RMSE by structure [W]
+    # Estimate and standard deviation of each parameter, by name
     factors: dict[str, tuple[float, float]]
-    coefficients: Array
+    coefficients: Array  # of the power columns [4 n + 3]
 
 
 _FLOOR_MARGIN = 3.0
@@ -94,18 +86,14 @@ _BLOCK = 1.0
 
 @dataclass
 class PowerData:
-    """What is accumulated of bus power; the codec stores it.
+    """What is accumulated of bus power; the codec stores it."""
 
-    Attributes:
-        gram: of the power columns and the power [blocks, 4 n + 4, 4 n + 4].
-        counts: number of samples of each block.
-        modes: sum of powers [W] and number of samples by robot mode other than running [2].
-        rested: time at which the supply last may have rested [s]; None if it never did.
-    """
-
+    # Of the power columns and the power [blocks, 4 n + 4, 4 n + 4]
     gram: BlockedGram = field(default_factory=BlockedGram)
-    counts: BlockedGram = field(default_factory=BlockedGram)
+    counts: BlockedGram = field(default_factory=BlockedGram)  # number of samples of each block
+    # Sum of powers [W] and number of samples by robot mode other than running [2]
     modes: dict[str, Array] = field(default_factory=dict)
+    # Time at which the supply last may have rested [s]; None if it never did
     rested: float | None = None
 
 

@@ -41,16 +41,11 @@ WIND_UP_TIME = 0.03
 
 @dataclass(frozen=True)
 class PowerLayout:
-    """Positions of the power columns and their coefficients, for an arm with n joints.
+    """Positions of the power columns and their coefficients, for an arm with n joints."""
 
-    Attributes:
-        joints: n.
-        standby: constant column.
-        current_delay, supply_delay: columns of the two delays.
-    """
-
-    joints: int
-    standby: int = 0
+    joints: int  # n
+    standby: int = 0  # constant column
+    # Columns of the two delays
     current_delay: int = -2
     supply_delay: int = -1
 
@@ -100,21 +95,13 @@ class PowerLayout:
 
 
 class PowerRows(NamedTuple):
-    """Samples of a batch with finite values.
+    """Samples of a batch with finite values."""
 
-    Attributes:
-        time: [samples], s.
-        qd: joint side [samples, n], rad/s.
-        current: [samples, n], A.
-        power: measured at the supply [samples], W.
-        mode: robot mode [samples].
-    """
-
-    time: Array
-    qd: Array
-    current: Array
-    power: Array
-    mode: Array
+    time: Array  # [samples], s
+    qd: Array  # joint side [samples, n], rad/s
+    current: Array  # [samples, n], A
+    power: Array  # measured at the supply [samples], W
+    mode: Array  # robot mode [samples]
 
 
 def power_rows(telemetry: Telemetry) -> PowerRows | None:
@@ -209,21 +196,13 @@ DELAY = 2e-3
 
 @dataclass(frozen=True)
 class Structure:
-    """A model of the power, linear in its parameters.
+    """A model of the power, linear in its parameters."""
 
-    Attributes:
-        names: of the p parameters.
-        basis: coefficients of the power columns = basis @ parameters [4 n + 3, p].
-        prior: of the parameters.
-        torque: torque constants = base + torque @ parameters [n, p], N m/A.
-        base: [n], N m/A.
-    """
-
-    names: tuple[str, ...]
-    basis: Array
-    prior: Prior
-    torque: Array
-    base: Array
+    names: tuple[str, ...]  # of the p parameters
+    basis: Array  # coefficients of the power columns = basis @ parameters [4 n + 3, p]
+    prior: Prior  # of the parameters
+    torque: Array  # torque constants = base + torque @ parameters [n, p], N m/A
+    base: Array  # [n], N m/A
 
 
 def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
@@ -297,19 +276,12 @@ def catalogue(robot: RobotDescription, constant: Array) -> Structure:
 
 @dataclass(frozen=True)
 class PowerPrior:
-    """What is known of the power of an arm with n joints before its data; means and deviations.
+    """What is known of the power of an arm with n joints before its data; means and deviations."""
 
-    Attributes:
-        standby: [W].
-        copper: factor of the winding resistances, common to the joints.
-        own_copper: of each joint beyond the common factor, means only [n].
-        driver: [W/A].
-    """
-
-    standby: tuple[float, float]
-    copper: tuple[float, float]
-    own_copper: Array
-    driver: tuple[float, float]
+    standby: tuple[float, float]  # [W]
+    copper: tuple[float, float]  # factor of the winding resistances, common to the joints
+    own_copper: Array  # of each joint beyond the common factor, means only [n]
+    driver: tuple[float, float]  # [W/A]
 
     @classmethod
     def from_robot(cls, robot: RobotDescription) -> PowerPrior:

@@ -43,16 +43,11 @@ _TARGETS = (
 
 @dataclass(frozen=True)
 class PublishedCurrentModel:
-    """Table VI: constants of n joints, motor side.
+    """Table VI: constants of n joints, motor side."""
 
-    Attributes:
-        torque_constant: k_t [n], N m/A.
-        viscous: k_v [n], N m s/rad.
-        coulomb_direct, coulomb_reverse: T_dir and T_rev [n], N m.
-    """
-
-    torque_constant: Array
-    viscous: Array
+    torque_constant: Array  # k_t [n], N m/A
+    viscous: Array  # k_v [n], N m s/rad
+    # T_dir and T_rev [n], N m
     coulomb_direct: Array
     coulomb_reverse: Array
 
@@ -73,17 +68,12 @@ class PublishedCurrentModel:
 
 @dataclass(frozen=True)
 class PublishedErrors:
-    """Errors of a recording over all samples, unfiltered; n joints.
+    """Errors of a recording over all samples, unfiltered; n joints."""
 
-    Attributes:
-        torque: of the model without friction against target_moment [N m]; None without targets.
-        current: of the published current model [A].
-        own_current: of the model's own friction law [A].
-    """
-
+    # Of the model without friction against target_moment [N m]; None without targets
     torque: ErrorStatistics | None
-    current: ErrorStatistics
-    own_current: ErrorStatistics
+    current: ErrorStatistics  # of the published current model [A]
+    own_current: ErrorStatistics  # of the model's own friction law [A]
 
 
 def current_columns(load: Array, qd: Array, gear_ratio: Array) -> Array:

@@ -50,14 +50,11 @@ class VisitedPath:
 
     What follows is left out: with fewer or coarser poses, other motions in the same space would
     pass for this one.
-
-    Attributes:
-        within: largest angle of any joint from a pose of the path to the nearest of `poses` [rad].
-        poses: [poses, n], rad; at most 200.
     """
 
+    # Largest angle of any joint from a pose of the path to the nearest of `poses` [rad]
     within: float = _FINEST
-    poses: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    poses: Array = field(default_factory=lambda: np.zeros((0, 0)))  # [poses, n], rad; at most 200
     _last: float = -1.0
 
     def observe(self, part: Telemetry) -> None:
@@ -137,43 +134,27 @@ def motion_of(path: VisitedPath, sha256: str, fitted: Iterable[Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Use:
-    """Suitability of a recording for one purpose.
+    """Suitability of a recording for one purpose."""
 
-    Attributes:
-        purpose: "setup_and_inertia", "friction", "bus_power", "temperature",
-            "payload" or "base_parameters".
-        grade: "good", "limited" or "no".
-        reason: why, in plain words.
-    """
-
+    # "setup_and_inertia", "friction", "bus_power", "temperature", "payload" or
+    # "base_parameters"
     purpose: str
-    grade: Grade
-    reason: str
+    grade: Grade  # "good", "limited" or "no"
+    reason: str  # why, in plain words
 
 
 @dataclass(frozen=True)
 class JointQuality:
-    """Excitation of one joint.
+    """Excitation of one joint."""
 
-    Attributes:
-        name: of the joint.
-        travel: range of positions [rad], NaN without.
-        speed: largest speed [rad/s], NaN without.
-        torque: range of target_moment [N m], NaN without.
-        current: largest current [A], NaN without.
-        moving: time above 0.01 rad/s [s].
-        reversals: changes of direction.
-        temperature: lowest and highest temperature [degC], NaN without.
-    """
-
-    name: str
-    travel: float
-    speed: float
-    torque: float
-    current: float
-    moving: float
-    reversals: int
-    temperature: tuple[float, float]
+    name: str  # of the joint
+    travel: float  # range of positions [rad], NaN without
+    speed: float  # largest speed [rad/s], NaN without
+    torque: float  # range of target_moment [N m], NaN without
+    current: float  # largest current [A], NaN without
+    moving: float  # time above 0.01 rad/s [s]
+    reversals: int  # changes of direction
+    temperature: tuple[float, float]  # lowest and highest temperature [degC], NaN without
 
     @property
     def activity(self) -> Activity:
@@ -193,59 +174,39 @@ class JointQuality:
 
 @dataclass(frozen=True)
 class Quality:
-    """Verdict on one recording.
+    """Verdict on one recording."""
 
-    Attributes:
-        source: bag or file.
-        simulated: made by this package's simulated controller.
-        simulator: has the fingerprint of the manufacturer's offline simulator, whose currents are
-            not measured.
-        samples, duration: number, and time covered without gaps [s].
-        rate: samples per second found [Hz].
-        irregular: the time step varies by more than 2 % of its median (due to the recorder).
-        gaps, lost: numbers of gaps and of missing samples.
-        repeated: number of samples left out because the recording has them twice.
-        joints: excitation per joint.
-        frozen, clipped: names of channels (with joint index) that do not change or hit a limit.
-        not_finite: number of values that are not finite, by field.
-        freedrive: share of samples in freedrive.
-        not_running: share of samples with the brakes on or the arm off.
-        stopped: share of samples in a safety stop.
-        reduced: share of samples in safety mode reduced (the arm works with lower limits).
-        payloads: distinct payload masses set in the controller [kg].
-        missing: fields that some stage needs but were not recorded.
-        uses: what it is good for.
-        condition_number: of the base regressor over the motion; None if the robot is unknown.
-        refusal: why identification refuses it, or None.
-        warnings: for the user, one line each.
-        visited: joint angles that it passes through.
-    """
-
-    source: str
-    simulated: bool
+    source: str  # bag or file
+    simulated: bool  # made by this package's simulated controller
+    # Has the fingerprint of the manufacturer's offline simulator, whose currents are not
+    # measured
     simulator: bool
+    # Number, and time covered without gaps [s]
     samples: int
     duration: float
-    rate: float
-    irregular: bool
+    rate: float  # samples per second found [Hz]
+    irregular: bool  # the time step varies by more than 2 % of its median (due to the recorder)
+    # Numbers of gaps and of missing samples
     gaps: int
     lost: int
-    repeated: int
-    joints: tuple[JointQuality, ...]
+    repeated: int  # number of samples left out because the recording has them twice
+    joints: tuple[JointQuality, ...]  # excitation per joint
+    # Names of channels (with joint index) that do not change or hit a limit
     frozen: tuple[str, ...]
     clipped: tuple[str, ...]
-    not_finite: dict[str, int]
-    freedrive: float
-    not_running: float
-    stopped: float
-    reduced: float
-    payloads: tuple[float, ...]
-    missing: tuple[str, ...]
-    uses: tuple[Use, ...]
+    not_finite: dict[str, int]  # number of values that are not finite, by field
+    freedrive: float  # share of samples in freedrive
+    not_running: float  # share of samples with the brakes on or the arm off
+    stopped: float  # share of samples in a safety stop
+    reduced: float  # share of samples in safety mode reduced (the arm works with lower limits)
+    payloads: tuple[float, ...]  # distinct payload masses set in the controller [kg]
+    missing: tuple[str, ...]  # fields that some stage needs but were not recorded
+    uses: tuple[Use, ...]  # what it is good for
+    # Of the base regressor over the motion; None if the robot is unknown
     condition_number: float | None
-    refusal: str | None
-    warnings: tuple[str, ...]
-    visited: VisitedPath = field(default_factory=VisitedPath)
+    refusal: str | None  # why identification refuses it, or None
+    warnings: tuple[str, ...]  # for the user, one line each
+    visited: VisitedPath = field(default_factory=VisitedPath)  # joint angles that it passes through
 
     @property
     def verdict(self) -> str:

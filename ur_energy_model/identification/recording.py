@@ -191,34 +191,22 @@ class Recording:
     """What identification keeps of one bag.
 
     It can be pickled, so that bags are read where they are and fitted elsewhere.
-
-    Attributes:
-        path: as given by the user.
-        info: what made the recording.
-        quality: verdict.
-        cutoff: of the narrow filter [Hz].
-        rate: samples per second found [Hz].
-        power: accumulated bus power.
-        samples: number of samples read.
-        duration: without gaps [s].
-        delay: of actual_q behind target_q [s], NaN if unknown.
-        warmth: lowest and highest joint temperatures [n, 2], degC; NaN where not recorded.
-        controller_payload: first payload set there, mass and centre [4], kg and m; NaN if unknown.
-        kept: time that motions and samples cover, where the recording is longer; None where
-            motions cover all of it and samples are not kept.
     """
 
-    path: Path
-    info: RecordingInfo
-    quality: Quality
-    cutoff: float
-    rate: float
-    power: PowerFit
-    samples: int
-    duration: float
-    delay: float
-    warmth: Array
+    path: Path  # as given by the user
+    info: RecordingInfo  # what made the recording
+    quality: Quality  # verdict
+    cutoff: float  # of the narrow filter [Hz]
+    rate: float  # samples per second found [Hz]
+    power: PowerFit  # accumulated bus power
+    samples: int  # number of samples read
+    duration: float  # without gaps [s]
+    delay: float  # of actual_q behind target_q [s], NaN if unknown
+    warmth: Array  # lowest and highest joint temperatures [n, 2], degC; NaN where not recorded
+    # First payload set there, mass and centre [4], kg and m; NaN if unknown
     controller_payload: Array
+    # Time that motions and samples cover, where the recording is longer; None where motions
+    # cover all of it and samples are not kept
     kept: KeptTime | None
     _motion: Buffer[FilteredMotion] = field(repr=False)
     _torque: TorqueBuffer = field(repr=False)

@@ -23,17 +23,11 @@ _UNRATED_INERTIA = (0.5, 0.5)
 
 @dataclass(frozen=True)
 class InertiaEstimate:
-    """Reflected inertia of motors and reducers, joint side.
+    """Reflected inertia of motors and reducers, joint side."""
 
-    Attributes:
-        value: [n], kg m^2.
-        std: standard deviation [n], kg m^2.
-        source: per joint "target_moment", "current" or "prior".
-    """
-
-    value: Array
-    std: Array
-    source: tuple[str, ...]
+    value: Array  # [n], kg m^2
+    std: Array  # standard deviation [n], kg m^2
+    source: tuple[str, ...]  # per joint "target_moment", "current" or "prior"
 
     @property
     def unknown(self) -> Mask:
@@ -58,19 +52,12 @@ def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
 
 @dataclass(frozen=True)
 class DriveInertia:
-    """Reflected inertia of the joints, split as in Clochiatti et al. 2024.
+    """Reflected inertia of the joints, split as in Clochiatti et al. 2024."""
 
-    Attributes:
-        reflected: joint side [n], kg m^2.
-        motor_side: motor and reducer, motor side [n], kg m^2.
-        reducer: catalogue value, motor side [n], kg m^2; NaN where unknown.
-        rotor: the motor's remainder [n], kg m^2; NaN where the reducer is unknown.
-    """
-
-    reflected: Array
-    motor_side: Array
-    reducer: Array
-    rotor: Array
+    reflected: Array  # joint side [n], kg m^2
+    motor_side: Array  # motor and reducer, motor side [n], kg m^2
+    reducer: Array  # catalogue value, motor side [n], kg m^2; NaN where unknown
+    rotor: Array  # the motor's remainder [n], kg m^2; NaN where the reducer is unknown
 
 
 def split_inertia(reflected: Array, robot: RobotDescription) -> DriveInertia:

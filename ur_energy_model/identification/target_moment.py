@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import least_squares
 from scipy.sparse import coo_matrix, csc_matrix, diags
 from scipy.sparse.linalg import splu
 
@@ -55,15 +54,11 @@ _STATIC = setup.FIRST_MOMENT.stop
 
 @dataclass(frozen=True)
 class TorqueColumns:
-    """Columns of the joint torques of one arm in any setup.
+    """Columns of the joint torques of one arm in any setup."""
 
-    Args:
-        robot: the arm, n joints.
-        tensors: add the six tensor entries of every moving link as unknowns (deviations from the
-            robot file).
-    """
-
-    robot: RobotDescription
+    robot: RobotDescription  # the arm, n joints
+    # Add the six tensor entries of every moving link as unknowns (deviations from the robot
+    # file)
     tensors: bool = False
 
     @property
@@ -133,15 +128,10 @@ class TorqueColumns:
 
 @dataclass(frozen=True)
 class SetupPrior:
-    """Stated mounting and payload: the prior of the estimate, and the reference for warnings.
+    """Stated mounting and payload: the prior of the estimate, and the reference for warnings."""
 
-    Attributes:
-        setup: mounting and payload.
-        source: "configured" (by the user), "rtde" (payload fields of the recording) or "default".
-    """
-
-    setup: Setup
-    source: str
+    setup: Setup  # mounting and payload
+    source: str  # "configured" (by the user), "rtde" (payload fields of the recording) or "default"
 
 
 Columns = Callable[[Array, Array, Array], Array]
@@ -180,22 +170,15 @@ class TorqueInformation:
 
     and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per second
     (squared).
-
-    Attributes:
-        source: bag or file.
-        stated: mounting and payload as stated.
-        kind: of the reference motion, "target" (recorded targets) or "actual" (filtered
-            measurement).
-        nominal_delay: of target_moment, already compensated [s]; h is the remainder.
-        samples: number of samples.
-        grams: Gram matrices [n, k, k] of the rows, per block of time.
     """
 
-    source: str
-    stated: SetupPrior
+    source: str  # bag or file
+    stated: SetupPrior  # mounting and payload as stated
+    # Of the reference motion, "target" (recorded targets) or "actual" (filtered measurement)
     kind: str = "target"
-    nominal_delay: float = 0.0
-    samples: int = 0
+    nominal_delay: float = 0.0  # of target_moment, already compensated [s]; h is the remainder
+    samples: int = 0  # number of samples
+    # Gram matrices [n, k, k] of the rows, per block of time
     grams: BlockedGram = field(default_factory=BlockedGram)
     _low: Array | float = np.inf
     _high: Array | float = -np.inf
@@ -328,11 +311,8 @@ _BORROWED_STD = 0.1
 """Prior of each component of a borrowed gravity [m/s^2]."""
 _NOISE_FLOOR = 1e-3
 _ROUNDS = 4
-_FEW = 8
-"""Setups up to which scipy's dense least squares is used: its time grows with their third power
-(100 setups: minutes), that of sparse normal equations in proportion (a few seconds)."""
-_STEPS, _CONVERGED = 50, 1e-8
-"""Most steps of the latter, and the relative reduction of the squares at which they end."""
+_STEPS, _CONVERGED = 50, 1e-10
+"""Most steps, and the relative reduction of the squares at which they end."""
 
 
 class TargetMomentSolver:
@@ -342,7 +322,7 @@ class TargetMomentSolver:
     Unknowns of different setups never occur in one residual, so the information matrix is an arrow:
     blocks of the setups on the diagonal, bordered by the common unknowns. It is assembled from one
     block per setup (common and own unknowns), and its sparse factors fill in along the border
-    alone.
+    alone, so that time grows in proportion to the number of setups.
 
     Args:
         columns: of the arm's torque.
@@ -352,12 +332,11 @@ class TargetMomentSolver:
     def __init__(self, columns: TorqueColumns, data: Sequence[TorqueInformation]) -> None:
         self.columns, self.robot, self.data = columns, columns.robot, data
         n, common = self.robot.dof, columns.common
-        self._tensors = slice(n, common)
         starts = range(common, common + COUNT * len(data), COUNT)
         self._own = [slice(start, start + COUNT) for start in starts]
-        self._concerned = [np.r_[0:common, own] for own in self._own]
+        self._concerned = np.array([np.r_[0:common, own] for own in self._own])
         self.moved = np.any([entry.moved for entry in data], axis=0)
-        self.noise = np.ones((len(data), n))
+        self._weights = np.ones((len(data), n))
         inertia = np.nan_to_num(self.robot.reflected_inertia)
         spread = np.where(inertia > 0, _INERTIA_STD * inertia, _UNKNOWN_INERTIA_STD)
         means, spreads = [inertia], [np.where(self.moved, spread, _FIXED_STD)]
@@ -391,10 +370,10 @@ class TargetMomentSolver:
                 self.mean[self._own[index]][GRAVITY] = unknowns[best][GRAVITY]
                 self.spread[self._own[index]][GRAVITY] = _BORROWED_STD
             unknowns, std = self._fit(unknowns)
-        where = self._tensors
+        where = slice(self.robot.dof, self.columns.common)
         tensors, inertia_std = None, std[: self.robot.dof]
         if self.columns.tensors:  # the possible tensors nearest to those found; then the rest
-            information = self._assembled(unknowns, self._information)
+            information = self._normal_equations(unknowns)[2]
             covariance = splu(information).solve(np.eye(len(unknowns))[:, where])[where]
             deviations = np.asarray(np.linalg.inv(covariance)), unknowns[where]
             values = nearest_possible_tensors(*deviations, self.robot, self.spread[where])
@@ -408,6 +387,14 @@ class TargetMomentSolver:
             unknowns, std = self._fit(start)
         return unknowns, std, inertia_std, tensors
 
+    def squares(self, unknowns: Array) -> Array:
+        """Sums of squared torque residuals of the setups per joint [s, n], (N m)^2."""
+        out = []
+        for index, entry in enumerate(self.data):
+            values = self._linearised(unknowns, index)[0]
+            out.append(np.einsum("i,jik,k->j", values, entry.gram, values))
+        return np.asarray(np.maximum(out, 0.0))
+
     def _fit(self, start: Array) -> tuple[Array, Array]:
         """Unknowns and their standard deviations."""
         masses = [own.start + MASS for own in self._own]
@@ -417,23 +404,18 @@ class TargetMomentSolver:
         unknowns[masses] = np.maximum(unknowns[masses], 0.5)  # a massless body has no centre
         samples = np.array([[entry.samples] for entry in self.data])
         for _ in range(_ROUNDS):
-            roots = [_root(self._weighted(index)) for index in range(len(self.data))]
-            if len(roots) > _FEW:
-                unknowns = self._descend(unknowns, lower, roots)
-            else:
-                unknowns = least_squares(
-                    self._residual,
-                    unknowns,
-                    self._jacobian,
-                    x_scale=self.spread,
-                    bounds=(lower, np.inf),
-                    args=(roots,),
-                ).x
-            self.noise = np.maximum(np.sqrt(self.squares(unknowns) / samples), _NOISE_FLOOR)
-        # Roots of the diagonal of bread @ scatter @ bread, setup by setup to save memory.
-        factors = splu(self._assembled(unknowns, self._information))
-        scatter = self._assembled(unknowns, self._scatter)
-        variance = np.empty(len(unknowns))
+            unknowns = self._descend(unknowns, lower)
+            noise = np.maximum(np.sqrt(self.squares(unknowns) / samples), _NOISE_FLOOR)
+            self._weights = noise**-2.0
+        # Roots of the diagonal of bread @ scatter @ bread, setup by setup to save memory. The
+        # scatter is that of a setup's scores over blocks of time.
+        factors = splu(self._normal_equations(unknowns)[2])
+        scatters = []
+        for index, entry in enumerate(self.data):
+            coefficients, slopes, _, _ = self._linearised(unknowns, index)
+            weighted = np.einsum("j,bjik->bik", self._weights[index], entry.grams.blocks)
+            scatters.append(score_scatter(weighted @ coefficients @ slopes))
+        scatter, variance = self._assembled(unknowns, scatters), np.empty(len(unknowns))
         for rows in (slice(0, self.columns.common), *self._own):
             unit = np.zeros((len(unknowns), rows.stop - rows.start))
             unit[rows] = np.eye(rows.stop - rows.start)
@@ -441,125 +423,74 @@ class TargetMomentSolver:
             variance[rows] = np.einsum("ij,ij->j", bread, scatter @ bread)
         return unknowns, np.asarray(np.sqrt(variance))
 
-    def _descend(self, unknowns: Array, lower: Array, roots: Sequence[Array]) -> Array:
-        """Levenberg-Marquardt steps, each in time proportional to the number of setups."""
-        cost, damping = float(np.square(self._residual(unknowns, roots)).sum()), 1e-4
+    def _descend(self, unknowns: Array, lower: Array) -> Array:
+        """Levenberg-Marquardt steps, not below the bounds."""
+        cost, gradient, information = self._normal_equations(unknowns)
+        damping = 1e-4
         for _ in range(_STEPS):
-            information = self._assembled(unknowns, self._information)
-            gradient = self._gradient(unknowns)
-            held = (unknowns <= lower) & (gradient > 0)
-            gain = 0.0
+            held, gain = (unknowns <= lower) & (gradient > 0), 0.0
             while gain <= 0.0 and damping < 1e6:
                 brake = np.where(held, 1e12, damping) * information.diagonal()
                 step = splu((information + diags(brake)).tocsc()).solve(-gradient)
                 trial = np.maximum(unknowns + np.where(held, 0.0, step), lower)
-                gain = cost - float(np.square(self._residual(trial, roots)).sum())
+                found = self._normal_equations(trial)
+                gain = cost - found[0]
                 damping *= 0.1 if gain > 0.0 else 10.0
             if gain <= 0.0:
                 break
-            unknowns, cost = trial, cost - gain
+            unknowns, (cost, gradient, information) = trial, found
             if gain < _CONVERGED * cost:
                 break
         return unknowns
 
-    def _weighted(self, index: int) -> Array:
-        """Gram matrix of one setup over all joints, each weighted with its noise [k, k].
+    def _linearised(self, unknowns: Array, index: int) -> tuple[Array, Array, float, Array]:
+        """One setup's residuals, and their change with the unknowns concerned.
 
-        The coefficients of the columns are common to the joints, so their matrices add up.
+        Returns:
+            coefficients of the Gram matrix's columns, whose product is the residual, and their
+            change [coefficients, unknowns]; residual of the magnitude of gravity, and its change
+            with gravity [3].
         """
-        weights = self.noise[index] ** -2.0
-        return np.asarray(np.einsum("j,jik->ik", weights, self.data[index].gram))
-
-    def _body(self, unknowns: Array, index: int) -> tuple[Array, Array]:
-        """Unknowns of one setup, and the ten parameters of its payload."""
-        own = unknowns[self._own[index]]
-        return own, inertial_parameters(own[MASS], own[CENTER], own[TENSOR])
-
-    def _coefficients(self, unknowns: Array, index: int) -> Array:
-        """Coefficients of one setup's Gram matrix whose product is the residual."""
-        own, payload = self._body(unknowns, index)
-        common, delay = unknowns[: self.columns.common], own[DELAY]
-        torque = self.columns.coefficients(own[GRAVITY], payload, common)
+        own, columns = unknowns[self._own[index]], self.columns
+        payload = inertial_parameters(own[MASS], own[CENTER], own[TENSOR])
+        width, delay, at_delay = columns.width, own[DELAY], columns.common + DELAY
+        torque = columns.coefficients(own[GRAVITY], payload, unknowns[: columns.common])
         recorded = (-1.0, -delay, -0.5 * delay**2, 0.0)
-        return np.concatenate([torque, delay * torque, recorded])
-
-    def _slopes(self, unknowns: Array, index: int) -> Array:
-        """Change of `_coefficients` with each unknown concerned [coefficients, unknowns]."""
-        own, payload = self._body(unknowns, index)
-        width, delay, at_delay = self.columns.width, own[DELAY], self.columns.common + DELAY
-        changes = inertial_slopes(own[MASS], own[CENTER])
-        slopes = self.columns.slopes(own[GRAVITY], payload, changes)
-        out = np.zeros((2 * width + 4, self.columns.common + COUNT))
-        out[:width, :at_delay] = slopes
-        out[width : 2 * width, :at_delay] = delay * slopes
-        out[width : 2 * width, at_delay] = self._coefficients(unknowns, index)[:width]
-        out[2 * width + 1 : 2 * width + 3, at_delay] = -1.0, -delay
-        return out
-
-    def _magnitude(self, unknowns: Array, index: int) -> tuple[float, Array]:
-        """Residual of the magnitude of one setup's gravity, and its change with gravity [3]."""
-        own = self._own[index]
-        gravity, expected = unknowns[own][GRAVITY], np.linalg.norm(self.mean[own][GRAVITY])
-        magnitude = np.linalg.norm(gravity)
+        changes = columns.slopes(own[GRAVITY], payload, inertial_slopes(own[MASS], own[CENTER]))
+        slopes = np.zeros((2 * width + 4, columns.common + COUNT))
+        slopes[:width, :at_delay] = changes
+        slopes[width : 2 * width, :at_delay] = delay * changes
+        slopes[width : 2 * width, at_delay] = torque
+        slopes[2 * width + 1 : 2 * width + 3, at_delay] = -1.0, -delay
+        expected = np.linalg.norm(self.mean[self._own[index]][GRAVITY])
+        magnitude = np.linalg.norm(own[GRAVITY])
         excess = float(magnitude - expected) / _MAGNITUDE_STD
-        return excess, gravity / magnitude / _MAGNITUDE_STD
+        unit = own[GRAVITY] / magnitude / _MAGNITUDE_STD
+        return np.concatenate([torque, delay * torque, recorded]), slopes, excess, unit
 
-    def _residual(self, unknowns: Array, roots: Sequence[Array]) -> Array:
-        parts = []
-        for index, root in enumerate(roots):
-            parts.append(root @ self._coefficients(unknowns, index))
-            parts.append(np.array([self._magnitude(unknowns, index)[0]]))
-        return np.concatenate([*parts, (unknowns - self.mean) / self.spread])
-
-    def _jacobian(self, unknowns: Array, roots: Sequence[Array]) -> Array:
-        """Change of `_residual` with each unknown [residuals, unknowns]."""
-        parts = []
-        for index, root in enumerate(roots):
-            part = np.zeros((len(root) + 1, len(unknowns)))
-            part[:-1, self._concerned[index]] = root @ self._slopes(unknowns, index)
-            part[-1, self._own[index]][GRAVITY] = self._magnitude(unknowns, index)[1]
-            parts.append(part)
-        return np.concatenate([*parts, np.diag(1.0 / self.spread)])
-
-    def _gradient(self, unknowns: Array) -> Array:
-        """Gradient of half the sum of squares, prior included [unknowns]."""
-        out = (unknowns - self.mean) / self.spread**2
-        for index, (own, concerned) in enumerate(zip(self._own, self._concerned, strict=True)):
-            now = self._weighted(index) @ self._coefficients(unknowns, index)
-            out[concerned] += now @ self._slopes(unknowns, index)
-            excess, unit = self._magnitude(unknowns, index)
-            out[own][GRAVITY] += excess * unit
-        return np.asarray(out)
-
-    def squares(self, unknowns: Array) -> Array:
-        """Sums of squared torque residuals of the setups per joint [s, n], (N m)^2."""
-        out = []
+    def _normal_equations(self, unknowns: Array) -> tuple[float, Array, csc_matrix]:
+        """Sum of squares, half its gradient [unknowns], and the information; priors included."""
+        deviation = (unknowns - self.mean) / self.spread
+        cost, gradient, blocks = float(deviation @ deviation), deviation / self.spread, []
         for index, entry in enumerate(self.data):
-            values = self._coefficients(unknowns, index)
-            out.append(np.einsum("i,jik,k->j", values, entry.gram, values))
-        return np.asarray(np.maximum(out, 0.0))
+            # Coefficients are common to the joints, so their weighted Gram matrices add up.
+            gram = np.einsum("j,jik->ik", self._weights[index], entry.gram)
+            coefficients, slopes, excess, unit = self._linearised(unknowns, index)
+            now = gram @ coefficients
+            cost += float(coefficients @ now) + excess**2
+            gradient[self._concerned[index]] += now @ slopes
+            gradient[self._own[index]][GRAVITY] += excess * unit
+            blocks.append(slopes.T @ gram @ slopes)
+        return cost, gradient, self._assembled(unknowns, blocks)
 
-    def _information(self, unknowns: Array, index: int) -> Array:
-        """Information that one setup's torque has about the unknowns concerned."""
-        slopes = self._slopes(unknowns, index)
-        return np.asarray(slopes.T @ self._weighted(index) @ slopes)
-
-    def _scatter(self, unknowns: Array, index: int) -> Array:
-        """Scatter of one setup's scores over blocks of time."""
-        weights, grams = self.noise[index] ** -2.0, self.data[index].grams.blocks
-        scores = np.einsum("j,bjik->bik", weights, grams) @ self._coefficients(unknowns, index)
-        return score_scatter(scores @ self._slopes(unknowns, index))
-
-    def _assembled(self, unknowns: Array, block: Callable[[Array, int], Array]) -> csc_matrix:
-        """Sum of the priors' information and of one block for each setup [unknowns, unknowns]."""
-        blocks, at = [], slice(self.columns.common, self.columns.common + 3)
-        for index in range(len(self.data)):
-            own, (_, unit) = block(unknowns, index), self._magnitude(unknowns, index)
-            own[at, at] += np.outer(unit, unit)
-            blocks.append(own)
-        entries, places = np.array(blocks), np.array(self._concerned)
-        rows = np.broadcast_to(places[:, :, None], entries.shape).ravel()
-        columns = np.broadcast_to(places[:, None], entries.shape).ravel()
+    def _assembled(self, unknowns: Array, blocks: Sequence[Array]) -> csc_matrix:
+        """The priors' information plus one block for each setup [unknowns, unknowns]."""
+        entries, at = np.array(blocks), slice(self.columns.common, self.columns.common + 3)
+        for index, entry in enumerate(entries):
+            unit = self._linearised(unknowns, index)[3]
+            entry[at, at] += np.outer(unit, unit)
+        rows = np.broadcast_to(self._concerned[:, :, None], entries.shape).ravel()
+        columns = np.broadcast_to(self._concerned[:, None], entries.shape).ravel()
         size = len(unknowns)
         whole = coo_matrix((entries.ravel(), (rows, columns)), (size, size))
         return csc_matrix(whole + diags(self.spread**-2.0))
@@ -572,10 +503,3 @@ def setup_from(unknowns: Array, mass_std: float) -> Setup:
         return Setup(unknowns[GRAVITY].copy())
     tensor = possible_inertia(tensor_of(unknowns[TENSOR]))
     return Setup(unknowns[GRAVITY].copy(), Payload(mass, unknowns[CENTER].copy(), tensor))
-
-
-def _root(gram: Array) -> Array:
-    """R [rank, k] with R' R = gram [k, k], which may be singular."""
-    values, vectors = np.linalg.eigh(gram)
-    seen = values > 1e-16 * values[-1]
-    return np.asarray(np.sqrt(values[seen])[:, None] * vectors[:, seen].T)

@@ -15,64 +15,42 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class InertiaFromCurrent:
-    """Reflected inertia of one joint.
+    """Reflected inertia of one joint."""
 
-    Attributes:
-        nominal: inertia that the load was computed with, joint side [kg m^2].
-        excess: (inertia - nominal) / k_t [kg m^2 A/(N m)].
-        slope: change of `excess` with 1/k_t along the regression [kg m^2].
-        rest: variance of `excess` at a given 1/k_t.
-        left_out: standard deviation of the inertia at a given 1/k_t beyond the statistical one
-            [kg m^2]: the systematic part of the residual that acceleration could explain.
-    """
-
-    nominal: float
-    excess: float
-    slope: float
-    rest: float
+    nominal: float  # inertia that the load was computed with, joint side [kg m^2]
+    excess: float  # (inertia - nominal) / k_t [kg m^2 A/(N m)]
+    slope: float  # change of `excess` with 1/k_t along the regression [kg m^2]
+    rest: float  # variance of `excess` at a given 1/k_t
+    # Standard deviation of the inertia at a given 1/k_t beyond the statistical one [kg m^2]:
+    # the systematic part of the residual that acceleration could explain
     left_out: float
 
 
 @dataclass(frozen=True)
 class JointEstimate:
-    """Result of the current regression for one joint.
+    """Result of the current regression for one joint."""
 
-    Attributes:
-        torque_constant: [N m/A].
-        torque_constant_std: [N m/A].
-        friction: motor side.
-        friction_std: by parameter name.
-        covariance: of (1/k_t, friction parameters / k_t).
-        source: "current" or "prior", by quantity.
-        residual: RMS while moving [A], NaN if the joint did not move.
-        effective_samples: number of independent samples with the same information.
-        reason: for the choice of the law, in words.
-        comparison: held-out RMS [A] by law name.
-        unexplained_over_load: RMS of the residual's systematic part over that of the current for
-            the load; infinite if the joint did not move.
-        load_error: relative uncertainty of the load from mounting and payload.
-        regressed_constant, regressed_std: torque constant from currents alone [N m/A].
-        session_scales: friction of each session in which the joint moved, over their mean.
-        sessions: numbers of these sessions.
-        inertia: reflected inertia fitted too; None if it was known or the joint did not move.
-    """
-
-    torque_constant: float
-    torque_constant_std: float
-    friction: Friction
-    friction_std: dict[str, float]
-    covariance: Array
-    source: dict[str, str]
-    residual: float
-    effective_samples: float
-    reason: str = ""
-    comparison: dict[str, float] = field(default_factory=dict)
+    torque_constant: float  # [N m/A]
+    torque_constant_std: float  # [N m/A]
+    friction: Friction  # motor side
+    friction_std: dict[str, float]  # by parameter name
+    covariance: Array  # of (1/k_t, friction parameters / k_t)
+    source: dict[str, str]  # "current" or "prior", by quantity
+    residual: float  # RMS while moving [A], NaN if the joint did not move
+    effective_samples: float  # number of independent samples with the same information
+    reason: str = ""  # for the choice of the law, in words
+    comparison: dict[str, float] = field(default_factory=dict)  # held-out RMS [A] by law name
+    # RMS of the residual's systematic part over that of the current for the load; infinite if
+    # the joint did not move
     unexplained_over_load: float = float("inf")
-    load_error: float = 0.0
+    load_error: float = 0.0  # relative uncertainty of the load from mounting and payload
+    # Torque constant from currents alone [N m/A]
     regressed_constant: float = float("nan")
     regressed_std: float = float("nan")
+    # Friction of each session in which the joint moved, over their mean
     session_scales: Array = field(default_factory=lambda: np.ones(0))
-    sessions: tuple[int, ...] = ()
+    sessions: tuple[int, ...] = ()  # numbers of these sessions
+    # Reflected inertia fitted too; None if it was known or the joint did not move
     inertia: InertiaFromCurrent | None = None
 
     def in_order(self, places: Sequence[int]) -> JointEstimate:
@@ -114,19 +92,12 @@ _FROM_LINKS = ("current", "joints of the same size", FLEET)
 
 @dataclass(frozen=True)
 class TorqueConstantPrior:
-    """Prior of the torque constants of n joints, relative to those of the robot file.
+    """Prior of the torque constants of n joints, relative to those of the robot file."""
 
-    Attributes:
-        mean: [n].
-        covariance: of the joints [n, n].
-        independent: part of each joint's variance that no other joint shares [n].
-        source: of the constants that come from the prior [n].
-    """
-
-    mean: Array
-    covariance: Array
-    independent: Array
-    source: tuple[str, ...]
+    mean: Array  # [n]
+    covariance: Array  # of the joints [n, n]
+    independent: Array  # part of each joint's variance that no other joint shares [n]
+    source: tuple[str, ...]  # of the constants that come from the prior [n]
 
     @classmethod
     def of_type(cls, robot: RobotDescription) -> TorqueConstantPrior:

@@ -86,12 +86,9 @@ def assess(
 
 @dataclass
 class RecordingQualityCheck:
-    """Gathers figures from consecutive parts of one recording, and judges them.
+    """Gathers figures from consecutive parts of one recording, and judges them."""
 
-    Attributes:
-        robot: its arm, for the condition number; None for no condition number.
-    """
-
+    # Its arm, for the condition number; None for no condition number
     robot: RobotDescription | None = None
     _info: RecordingInfo = field(default_factory=RecordingInfo)
     _count: Counter[str] = field(default_factory=Counter)
