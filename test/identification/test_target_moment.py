@@ -11,7 +11,6 @@ import pytest
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.cli.main import DONE, main
-from ur_energy_model.identification import target_moment
 from ur_energy_model.identification.dynamics import estimate_dynamics
 from ur_energy_model.identification.physical_consistency import possible_inertia
 from ur_energy_model.identification.reflected_inertia import expected_inertia, split_inertia
@@ -165,25 +164,6 @@ def test_real_arms(recordings: Path, name: str) -> None:
     assert found.setup.payload.mass == pytest.approx(mass, abs=0.01)
     assert np.allclose(found.reflected_inertia, robot.reflected_inertia, rtol=0.02)
     assert found.rms.max() < (0.02 if rms is None else rms)
-
-
-def test_many_setups_give_what_few_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The method for many setups finds the same unknowns and deviations as the dense one."""
-    robot = load_robot("ur5e")
-    loads = (Payload(), LOAD, Payload(0.6, np.array([0.0, 0.02, 0.05])))
-    made = [
-        made_up_recording(robot, setup=Setup(TILTED, load), seconds=20, seed=k, source=f"part {k}")
-        for k, load in enumerate(loads)
-    ]
-    few = estimate_dynamics(made, robot)
-    monkeypatch.setattr(target_moment, "_FEW", 0)
-    many = estimate_dynamics(made, robot)
-    assert np.allclose(many.reflected_inertia, few.reflected_inertia, rtol=1e-4)
-    assert np.allclose(many.std, few.std, rtol=1e-2)
-    for one, other in zip(many.recordings, few.recordings, strict=True):
-        assert np.allclose(one.setup.gravity, other.setup.gravity, atol=1e-4)
-        assert one.setup.payload.mass == pytest.approx(other.setup.payload.mass, abs=1e-4)
-        assert one.mass_std == pytest.approx(other.mass_std, rel=1e-2)
 
 
 def test_splits_as_the_paper_does() -> None:

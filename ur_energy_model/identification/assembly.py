@@ -164,9 +164,8 @@ def spread_between_sessions(values: Array, prior: float) -> float:
     posterior scale is (freedom * prior variance + sum of squares) / (freedom + sessions - 1). A
     further session deviates from the mean of m by sqrt(1 + 1/m) of it.
 
-    Args:
-        values: of the sessions compared [m]; the prior holds where there are none.
-        prior: the same standard deviation where only one session is known.
+    `values`: of the sessions compared [m]; the prior holds where there are none. `prior`: the same
+    standard deviation where only one session is known.
     """
     m = len(values)
     if not m:

@@ -142,9 +142,7 @@ def regroup(regressor: FullRegressor, base_names: Sequence[str] | None = None) -
 
     More states are drawn where 25 give fewer rows than there are columns.
 
-    Args:
-        regressor: of the arm.
-        base_names: the columns that a paper chose as base; None to choose them here.
+    `base_names`: the columns that a paper chose as base; None to choose them here.
 
     Raises:
         ValueError: the chosen columns are not a largest independent set.
@@ -260,9 +258,8 @@ class BaseParameterFit:
     def accumulate(self, motion: FilteredMotion, narrow: ParallelFilter | None = None) -> None:
         """Add a motion; one without the torque is ignored.
 
-        Args:
-            motion: of the arm in the stated mounting.
-            narrow: filter of the recording for regressor and torque; None for no filter.
+        `motion`: of the arm in the stated mounting. `narrow`: filter of the recording for regressor
+        and torque; None for no filter.
         """
         measured = self.torque_source != "target_moment"
         torque = motion.current * self._torque_per_ampere if measured else motion.moment
@@ -401,9 +398,7 @@ _STRIDE = 5
 class Conditioning:
     """Condition number of the stacked base regressor of a recording, part by part.
 
-    Args:
-        robot: the arm, n joints.
-        gravity: in the base frame [3], m/s^2; upright by default.
+    `gravity`: in the base frame [3], m/s^2; upright by default.
     """
 
     def __init__(self, robot: RobotDescription, gravity: Array | None = None) -> None:

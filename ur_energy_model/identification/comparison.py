@@ -113,11 +113,7 @@ def compare_target_torque(
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Model torque of the recorded targets, and target_moment.
 
-    Args:
-        model: of the arm.
-        recording: what is compared.
-        setups: of the recording.
-        batches: its samples with targets; None for the thinned ones that the recording keeps.
+    `batches`: its samples with targets; None for the thinned ones that the recording keeps.
 
     Yields:
         time [samples], s, target_moment and model torque [samples, n], N m, joint side; nothing
@@ -190,9 +186,7 @@ def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedMotion]
 
     Samples with the brakes engaged, in freedrive or with values that are not finite are left out.
 
-    Args:
-        bag: recording.
-        cutoff: of the identification's narrow filter [Hz]; accelerations pass its wide one.
+    `cutoff`: of the identification's narrow filter [Hz]; accelerations pass its wide one.
 
     Raises:
         UrEnergyError: no such bag, damaged, or without motion.

@@ -211,12 +211,8 @@ def estimate_setups(
 
     Inertias and tensors come from the fitted recordings alone.
 
-    Args:
-        recordings: all, held-out ones included.
-        fitted: those to fit.
-        robot: the arm.
-        setup: mounting and payload as stated by the user.
-        identify_tensors: identify the link tensors too.
+    `setup`: mounting and payload as stated by the user. `identify_tensors`: identify the link
+    tensors too.
 
     Returns:
         The arm, and the estimate; None if no fitted recording has target_moment.
@@ -254,10 +250,8 @@ def inertia_from_torque(
 ) -> InertiaEstimate:
     """Reflected inertias from target_moment, priors for the others.
 
-    Args:
-        robot: the arm.
-        estimate: from target_moment; None without.
-        prior: from other arms; None for that of the robot file.
+    `estimate`: from target_moment; None without. `prior`: from other arms; None for that of the
+    robot file.
     """
     expected = expected_inertia(robot) if prior is None else prior
     if estimate is None:
@@ -336,9 +330,8 @@ def payload_of_row(row: Array) -> Payload | None:
 def payload_runs(payload: Array) -> Iterator[tuple[slice, Array]]:
     """Stretches with one payload as set in the controller: rows, and that payload [k].
 
-    Args:
-        payload: mass and possibly centre of mass set in the controller [samples, k], kg and m; NaN
-            where not recorded.
+    `payload`: mass and possibly centre of mass set in the controller [samples, k], kg and m; NaN
+    where not recorded.
     """
     rounded = np.round(payload, 4)
     for rows in equal_runs(np.nan_to_num(rounded)):
@@ -418,9 +411,7 @@ class RecordingDynamics:
     def controller_load(self, motion: FilteredMotion, load: Array) -> Array:
         """Load as the controller computes it [samples, n], N m, joint side.
 
-        Args:
-            motion: with one payload.
-            load: with the carried payload.
+        `load`: with the carried payload.
         """
         if self.carried is None:
             return load

@@ -90,9 +90,7 @@ class DynamicModel:
 class DynamicColumns:
     """Columns of the regressions of an arm in a setup.
 
-    Args:
-        robot: the arm, n joints.
-        setup: mounting and payload, both known.
+    `setup`: mounting and payload, both known.
     """
 
     def __init__(self, robot: RobotDescription, setup: Setup) -> None:
@@ -113,9 +111,7 @@ class DynamicColumns:
 class DynamicModelFit:
     """Accumulates samples and fits all joints, in constant memory.
 
-    Args:
-        columns: of the arm, n joints.
-        measured: what is measured. Torques leave nothing to fit for the known torque.
+    `measured`: what is measured. Torques leave nothing to fit for the known torque.
     """
 
     def __init__(self, columns: DynamicColumns, measured: Measured) -> None:
@@ -200,11 +196,7 @@ class EcbotErrors(ErrorStatistics):
 
 
 class FreePowerModel:
-    """Accumulates samples, fits the coefficients and predicts power.
-
-    Args:
-        joints: n.
-    """
+    """Accumulates samples, fits the coefficients and predicts power."""
 
     def __init__(self, joints: int) -> None:
         self._layout = PowerLayout(joints)
@@ -263,11 +255,8 @@ class EcbotTest:
 class Ecbot:
     """Trained models of an arm.
 
-    Args:
-        robot: the arm, n joints.
-        bags: training data.
-        measured: what the arm measures; None takes torques where the bags have them and the robot
-            file has no torque constants, else currents.
+    `measured`: what the arm measures; None takes torques where the bags have them and the robot
+    file has no torque constants, else currents.
 
     Raises:
         UrEnergyError: unusable bags.

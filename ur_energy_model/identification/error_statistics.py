@@ -142,9 +142,7 @@ class PowerStatistics:
     samples at which the arm moves. Most of an arm's energy is standby, so an error of one percent
     of the total shows little of the motors.
 
-    Args:
-        channels: layout of the tables.
-        noise: standard deviation of the measured power about an exact model's [W].
+    `noise`: standard deviation of the measured power about an exact model's [W].
     """
 
     def __init__(self, channels: Channels, noise: float = 0.0) -> None:

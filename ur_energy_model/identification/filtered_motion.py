@@ -87,8 +87,7 @@ _ACCEPTED_LOSS = 0.05
 class ParallelFilter:
     """Low-pass filter for measurement and model columns of one recording alike.
 
-    Args:
-        cutoff: [Hz].
+    `cutoff`: [Hz].
     """
 
     def __init__(self, cutoff: float) -> None:
@@ -130,8 +129,7 @@ def choose_cutoff(telemetry: Telemetry) -> float:
     motion above it; both are turned into acceleration, and the frequency that minimises the sum
     of motion above and noise below is taken, the median over joints that move.
 
-    Args:
-        telemetry: some seconds with actual_qd.
+    `telemetry`: some seconds with actual_qd.
 
     Returns:
         Cut-off [Hz] within CUTOFF_RANGE.

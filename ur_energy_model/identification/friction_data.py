@@ -75,9 +75,8 @@ class FrictionCandidate:
 def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
     """Laws to fit, with a logarithmic grid over the shape constants that are not fixed.
 
-    Args:
-        friction: name of a law, or "auto" for those of AUTOMATIC.
-        warm: whether recorded temperatures change enough for laws that use them.
+    `friction`: name of a law, or "auto" for those of AUTOMATIC. `warm`: whether recorded
+    temperatures change enough for laws that use them.
 
     Raises:
         InputError: unknown law.
@@ -106,8 +105,7 @@ def choose(errors: dict[str, Array]) -> tuple[str, str]:
     A law with fewer parameters is preferred if its additional error is within the scatter over
     folds or below GAIN_PER_PARAMETER for each parameter saved.
 
-    Args:
-        errors: held-out mean squared residual [folds], A^2, by law name.
+    `errors`: held-out mean squared residual [folds], A^2, by law name.
     """
     best = min(errors, key=lambda name: float(errors[name].mean()))
     rms = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
@@ -262,9 +260,6 @@ class KnownFriction:
     With few data its values are corrected only in the directions in which they are uncertain:
     a friction scale at first, single parameters later. That is least squares with the prior's full
     covariance.
-
-    Args:
-        model: of the arm, n joints.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -323,10 +318,8 @@ inertia is fitted; friction terms between."""
 class CurrentColumns:
     """The distinct columns of all candidates, so that candidates share their common terms.
 
-    Args:
-        laws: candidates.
-        accelerations: add a column for the motor inertia.
-        known: friction of a model known before; None without.
+    `accelerations`: add a column for the motor inertia. `known`: friction of a model known before;
+    None without.
     """
 
     def __init__(
@@ -437,8 +430,7 @@ class CurrentData:
 
         Effects on friction that depends on the load are neglected.
 
-        Args:
-            change: of the reflected inertias [n], kg m^2; their columns are among the data.
+        `change`: of the reflected inertias [n], kg m^2; their columns are among the data.
         """
         width = next((g.blocks.shape[-1] for g, _ in self.sessions if len(g)), None)
         if width is None:

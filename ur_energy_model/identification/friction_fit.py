@@ -126,10 +126,8 @@ class CurrentRegression:
     def accumulate(self, motion: FilteredMotion, load: Array, narrow: ParallelFilter) -> None:
         """Add a motion to the current session.
 
-        Args:
-            motion: [samples, n].
-            load: its torque without friction, joint side [samples, n], N m.
-            narrow: filter for columns and currents.
+        `load`: its torque without friction, joint side [samples, n], N m. `narrow`: filter for
+        columns and currents.
         """
         inside = narrow.inside(motion)
         time = motion.time[inside]

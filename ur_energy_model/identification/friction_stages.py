@@ -38,8 +38,7 @@ _SHORTEST = 1.0
 class DirectionMemory:
     """Direction of Coulomb friction with presliding over consecutive motions of one recording.
 
-    Args:
-        travel: [..., n], rad.
+    `travel`: [..., n], rad.
     """
 
     def __init__(self, travel: Array) -> None:
@@ -64,8 +63,7 @@ class DirectionMemory:
 class PreslidingFit:
     """Accumulates current errors for every travel, and chooses per joint.
 
-    Args:
-        model: with torque constants and friction as fitted in motion.
+    `model`: with torque constants and friction as fitted in motion.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -162,12 +160,8 @@ def fit_currents(
     Where inertias are unknown, the currents are fitted twice: the second time with loads computed
     from the inertias that the first fit found.
 
-    Args:
-        recordings: each is a session with its own friction level.
-        dynamics: of the recordings.
-        robot: the arm, n joints.
-        inertia: reflected inertias known before the currents are fitted.
-        friction: law name or "auto".
+    `recordings`: each is a session with its own friction level. `inertia`: reflected inertias known
+    before the currents are fitted.
     """
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
@@ -189,13 +183,7 @@ def fit_currents(
 def with_presliding(
     model: EnergyModel, recordings: Sequence[Recording], dynamics: Sequence[RecordingDynamics]
 ) -> EnergyModel:
-    """The model with presliding travels that fit the currents at standstill.
-
-    Args:
-        model: fitted in motion.
-        recordings: those it was fitted to.
-        dynamics: of the recordings.
-    """
+    """The model with presliding travels that fit the currents at standstill."""
     fit = PreslidingFit(model)
     for recording, own in zip(recordings, dynamics, strict=True):
         fit.start_recording()

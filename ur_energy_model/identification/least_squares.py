@@ -84,10 +84,8 @@ def prior_alone(prior: Prior) -> Solution:
 def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     """Least squares with a prior, and a covariance from the scatter between blocks.
 
-    Args:
-        blocks: Gram matrices of [regressor, measurement] per block [blocks, p + 1, p + 1].
-        prior: of the p coefficients.
-        counts: number of samples per block [blocks].
+    `blocks`: Gram matrices of [regressor, measurement] per block [blocks, p + 1, p + 1]. `counts`:
+    number of samples per block [blocks].
 
     The covariance is the cluster-robust ("sandwich") one with the small-sample factor
     b / (b - 1) and the Student quantile for b blocks less the number of coefficients that the data
@@ -364,9 +362,8 @@ _DEPENDENT = 1e-8
 def pivoted_columns(matrix: Array, rank: int) -> Indices:
     """Independent columns, each with the largest remainder after projecting out those before.
 
-    Args:
-        matrix: [rows, columns]; larger columns are preferred.
-        rank: number of columns to choose, at most the rank of the matrix.
+    `matrix`: [rows, columns]; larger columns are preferred. `rank`: number of columns to choose, at
+    most the rank of the matrix.
 
     Returns:
         Column indices [rank] in the order of choice.
@@ -383,8 +380,7 @@ def pivoted_columns(matrix: Array, rank: int) -> Indices:
 def first_independent_columns(matrix: Array) -> Indices:
     """Indices of the columns that do not depend on those before them, ascending.
 
-    Args:
-        matrix: [rows, columns], scaled to columns of length 1 before they are compared.
+    `matrix`: [rows, columns], scaled to columns of length 1 before they are compared.
     """
     length = np.linalg.norm(matrix, axis=0)
     rest = matrix / np.where(length > 0, length, 1.0)

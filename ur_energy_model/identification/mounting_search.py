@@ -64,9 +64,7 @@ class MountingSearch:
 
     A setup is a vector [7]: direction of gravity, mass [kg] and centre of mass [m] of the payload.
 
-    Args:
-        robot: the arm, n joints.
-        stated: mounting and payload as stated.
+    `stated`: mounting and payload as stated.
     """
 
     def __init__(self, robot: RobotDescription, stated: Setup) -> None:

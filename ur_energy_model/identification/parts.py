@@ -177,8 +177,7 @@ class KeptTime:
 class SegmentSelector:
     """Takes the parts of a recording in order and keeps those chosen, at most twice the limit.
 
-    Args:
-        limit: time to keep [s].
+    `limit`: time to keep [s].
 
     Attributes:
         seconds: time that all parts so far cover [s].

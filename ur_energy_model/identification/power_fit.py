@@ -100,9 +100,7 @@ class PowerData:
 class PowerFit:
     """Accumulates bus power and its columns over any number of recordings, and fits them.
 
-    Args:
-        robot: the arm, n joints.
-        known: prior of the parameters; None for that of the robot file.
+    `known`: prior of the parameters; None for that of the robot file.
     """
 
     def __init__(self, robot: RobotDescription, known: PowerPrior | None = None) -> None:
@@ -164,8 +162,7 @@ class PowerFit:
     def conversion_error(self, constant: Array) -> Array:
         """Relative errors of the joints' converted power from what is not modelled [n].
 
-        Args:
-            constant: torque constants, motor side [n], N m/A.
+        `constant`: torque constants, motor side [n], N m/A.
         """
         total = self._data.gram.blocks.sum(axis=0)
         squares = np.diag(total)[PowerLayout(self.robot.dof).conversion] / max(total[0, 0], 1.0)
@@ -346,10 +343,7 @@ def fit_sessions(
 ) -> tuple[tuple[JointEstimate, ...], PowerFitResult, Array]:
     """The power stage over several sessions, each with its own standby power.
 
-    Args:
-        powers: data of each session.
-        kind: "physical", "ecbot" or "catalogue".
-        joints: results of the previous stage, n joints.
+    `kind`: "physical", "ecbot" or "catalogue". `joints`: results of the previous stage, n joints.
 
     Returns:
         The joints, with torque constants that bus power determines better; the power fit, with the
@@ -394,9 +388,7 @@ def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -
 
     Without sufficient regeneration in the recordings the prior, TYPICAL, applies.
 
-    Args:
-        model: all other parameters identified.
-        recordings: those it was identified from.
+    `model`: all other parameters identified. `recordings`: those it was identified from.
     """
     if model.bus.kind != "physical":
         return model
@@ -412,8 +404,7 @@ def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -
 class CapacitorFit:
     """Accumulates the errors of bus power for every candidate energy.
 
-    Args:
-        model: whose powers are compared with the bus.
+    `model`: whose powers are compared with the bus.
 
     Attributes:
         errors: sums of squared errors [candidates], W^2.

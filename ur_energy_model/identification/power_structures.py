@@ -135,10 +135,8 @@ def breaking_away(rows: PowerRows) -> Mask:
 def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
     """Columns (1, i^2, w i, |i|, i di/dt, current delay, supply delay) [samples, 4 n + 3].
 
-    Args:
-        rows: of a batch.
-        gear_ratio: motor turns per joint turn [n].
-        constant: torque constants that weight the columns of the delays [n], N m/A.
+    `gear_ratio`: motor turns per joint turn [n]. `constant`: torque constants that weight the
+    columns of the delays [n], N m/A.
     """
     time, current = rows.time, rows.current
     speed = gear_ratio * rows.qd
@@ -254,9 +252,7 @@ def catalogue(robot: RobotDescription, constant: Array) -> Structure:
     Copper loss (torque / k_m)^2 and conversion k_b / k_t with k_t / k_b = 0.89; no driver losses.
     The paper has no standby power; without one its model could not be compared with the bus.
 
-    Args:
-        robot: the arm, n joints.
-        constant: torque constants identified from currents [n], N m/A.
+    `constant`: torque constants identified from currents [n], N m/A.
 
     Raises:
         InputError: an arm for which the paper chose no motors.

@@ -87,8 +87,7 @@ class VisitedPath:
     def distance(self, q: Array) -> Array:
         """Largest angle of any joint to the nearest of `poses` [samples], rad.
 
-        Args:
-            q: joint angles [samples, n], rad.
+        `q`: joint angles [samples, n], rad.
         """
         if not len(self.poses) or q.shape[1] != self.poses.shape[1]:
             return np.full(len(q), np.inf)
@@ -111,11 +110,8 @@ class VisitedPath:
 def motion_of(path: VisitedPath, sha256: str, fitted: Iterable[Mapping[str, Any]]) -> Motion:
     """Relation of a recording to those that a model was fitted to.
 
-    Args:
-        path: of the recording.
-        sha256: of its bag.
-        fitted: entries "bags" of the model's provenance; those of older models have no path, and
-            only their hash counts.
+    `fitted`: entries "bags" of the model's provenance; those of older models have no path, and only
+    their hash counts.
     """
     entries = [entry for entry in fitted if isinstance(entry, Mapping)]
     if not entries:

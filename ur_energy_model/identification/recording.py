@@ -83,9 +83,8 @@ class Buffer(Generic[Item]):
 class TorqueBuffer:
     """target_moment with the motion it belongs to and the payload set in the controller.
 
-    Args:
-        longest: time of measured motion that is kept [s]. Targets, free of noise, are kept at a
-            lower rate the longer the recording is.
+    `longest`: time of measured motion that is kept [s]. Targets, free of noise, are kept at a lower
+    rate the longer the recording is.
     """
 
     def __init__(self, longest: float = np.inf) -> None:
@@ -143,9 +142,7 @@ class TorqueBuffer:
     def telemetry(self, info: RecordingInfo, rate: float) -> Iterator[Telemetry]:
         """Samples as recorded, in parts; noise-free targets thinned to those that suffice.
 
-        Args:
-            info: of the recording.
-            rate: samples per second [Hz], to find gaps.
+        `rate`: samples per second [Hz], to find gaps.
         """
         thin = max(1, self._count // _ENOUGH_TARGETS) if self._from_targets else 1
         edges = np.cumsum([1, *self._widths.values()])[:-1]

@@ -57,14 +57,9 @@ def read_recording(
 ) -> Recording:
     """Read a bag once.
 
-    Args:
-        path: of the bag.
-        robot: the arm.
-        effort: field that the filtered motions carry as their current: `CURRENT`, or `TORQUE`,
-            joint side, N m, which needs no currents in the bag.
-        kept: time of motions and of samples that is kept of a long recording; None keeps all
-            motions and no samples.
-        progress: called with NaN and a text.
+    `effort`: field that the filtered motions carry as their current: `CURRENT`, or `TORQUE`, joint
+    side, N m, which needs no currents in the bag. `kept`: time of motions and of samples that is
+    kept of a long recording; None keeps all motions and no samples.
 
     Raises:
         RecordingError: no such bag, empty, damaged, or values that are not finite.
@@ -143,9 +138,7 @@ def read_recording(
 class KeptParts:
     """Gathers batches and the motions filtered from them, whole or in parts that are selected.
 
-    Args:
-        dof: number of joints.
-        limit: time to keep; None for all motions and no samples.
+    `limit`: time to keep; None for all motions and no samples.
 
     Attributes:
         motions, samples: what is kept, complete after `finish`.

@@ -96,13 +96,10 @@ class TorqueColumns:
         return np.concatenate(parts, axis=2)
 
     def coefficients(self, gravity: Array, payload: Array, common: Array) -> Array:
-        """Coefficients [width] of the columns for one setup.
+        """Coefficients [width] of the columns for gravity [3], m/s^2, and a payload [10].
 
-        Args:
-            gravity: in the base frame [3], m/s^2.
-            payload: ten parameters about the flange origin (see `inertial_parameters`).
-            common: reflected inertias, joint side [n], kg m^2, and with `tensors` the deviations of
-                the link tensors [6 n], kg m^2.
+        `common` are reflected inertias, joint side [n], kg m^2, and with `tensors` the deviations
+        of the link tensors [6 n], kg m^2.
         """
         products = np.outer(gravity, payload[:_STATIC]).ravel()
         return np.concatenate([np.ones(1), gravity, payload, products, common])
@@ -324,9 +321,7 @@ class TargetMomentSolver:
     block per setup (common and own unknowns), and its sparse factors fill in along the border
     alone, so that time grows in proportion to the number of setups.
 
-    Args:
-        columns: of the arm's torque.
-        data: one entry per setup, each with samples.
+    `data`: one entry per setup, each with samples.
     """
 
     def __init__(self, columns: TorqueColumns, data: Sequence[TorqueInformation]) -> None:
@@ -412,10 +407,10 @@ class TargetMomentSolver:
         factors = splu(self._normal_equations(unknowns)[2])
         scatters = []
         for index, entry in enumerate(self.data):
-            coefficients, slopes, _, _ = self._linearised(unknowns, index)
+            coefficients, slopes, _, unit = self._linearised(unknowns, index)
             weighted = np.einsum("j,bjik->bik", self._weights[index], entry.grams.blocks)
-            scatters.append(score_scatter(weighted @ coefficients @ slopes))
-        scatter, variance = self._assembled(unknowns, scatters), np.empty(len(unknowns))
+            scatters.append(score_scatter(weighted @ coefficients @ slopes) + np.outer(unit, unit))
+        scatter, variance = self._assembled(scatters), np.empty(len(unknowns))
         for rows in (slice(0, self.columns.common), *self._own):
             unit = np.zeros((len(unknowns), rows.stop - rows.start))
             unit[rows] = np.eye(rows.stop - rows.start)
@@ -449,7 +444,7 @@ class TargetMomentSolver:
         Returns:
             coefficients of the Gram matrix's columns, whose product is the residual, and their
             change [coefficients, unknowns]; residual of the magnitude of gravity, and its change
-            with gravity [3].
+            [unknowns].
         """
         own, columns = unknowns[self._own[index]], self.columns
         payload = inertial_parameters(own[MASS], own[CENTER], own[TENSOR])
@@ -465,7 +460,8 @@ class TargetMomentSolver:
         expected = np.linalg.norm(self.mean[self._own[index]][GRAVITY])
         magnitude = np.linalg.norm(own[GRAVITY])
         excess = float(magnitude - expected) / _MAGNITUDE_STD
-        unit = own[GRAVITY] / magnitude / _MAGNITUDE_STD
+        unit = np.zeros(columns.common + COUNT)
+        unit[columns.common :][GRAVITY] = own[GRAVITY] / magnitude / _MAGNITUDE_STD
         return np.concatenate([torque, delay * torque, recorded]), slopes, excess, unit
 
     def _normal_equations(self, unknowns: Array) -> tuple[float, Array, csc_matrix]:
@@ -478,20 +474,15 @@ class TargetMomentSolver:
             coefficients, slopes, excess, unit = self._linearised(unknowns, index)
             now = gram @ coefficients
             cost += float(coefficients @ now) + excess**2
-            gradient[self._concerned[index]] += now @ slopes
-            gradient[self._own[index]][GRAVITY] += excess * unit
-            blocks.append(slopes.T @ gram @ slopes)
-        return cost, gradient, self._assembled(unknowns, blocks)
+            gradient[self._concerned[index]] += now @ slopes + excess * unit
+            blocks.append(slopes.T @ gram @ slopes + np.outer(unit, unit))
+        return cost, gradient, self._assembled(blocks)
 
-    def _assembled(self, unknowns: Array, blocks: Sequence[Array]) -> csc_matrix:
+    def _assembled(self, blocks: Sequence[Array]) -> csc_matrix:
         """The priors' information plus one block for each setup [unknowns, unknowns]."""
-        entries, at = np.array(blocks), slice(self.columns.common, self.columns.common + 3)
-        for index, entry in enumerate(entries):
-            unit = self._linearised(unknowns, index)[3]
-            entry[at, at] += np.outer(unit, unit)
+        entries, size = np.array(blocks), len(self.mean)
         rows = np.broadcast_to(self._concerned[:, :, None], entries.shape).ravel()
         columns = np.broadcast_to(self._concerned[:, None], entries.shape).ravel()
-        size = len(unknowns)
         whole = coo_matrix((entries.ravel(), (rows, columns)), (size, size))
         return csc_matrix(whole + diags(self.spread**-2.0))
 

@@ -56,8 +56,7 @@ class JointEstimate:
     def in_order(self, places: Sequence[int]) -> JointEstimate:
         """The estimate with its sessions in another order.
 
-        Args:
-            places: new number of each session.
+        `places`: new number of each session.
         """
         numbers = [places[number] for number in self.sessions]
         order = np.argsort(numbers)
@@ -150,10 +149,8 @@ def with_shared_sizes(
     regressions lie around the joints with their statistical and model errors. Joints without a
     constant in the robot file are left alone.
 
-    Args:
-        fits: regressions of the n joints.
-        robot: the arm.
-        prior: from other arms of a fleet; None for that of the robot file (`TorqueConstantPrior`).
+    `fits`: regressions of the n joints. `prior`: from other arms of a fleet; None for that of the
+    robot file (`TorqueConstantPrior`).
     """
     out = list(fits)
     for j, fit in enumerate(fits):
@@ -235,10 +232,7 @@ def reflected_inertia(
     better since (from bus power) corrects the inertia as well. Wrong masses or mounting scale the
     load alone: that part of the change is left out.
 
-    Args:
-        fit: of one joint.
-        prior: inertia before the fit [kg m^2].
-        spread: its standard deviation [kg m^2].
+    `prior`: inertia before the fit [kg m^2]. `spread`: its standard deviation [kg m^2].
 
     Returns:
         None where the inertia was not fitted.

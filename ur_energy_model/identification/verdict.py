@@ -71,9 +71,7 @@ def assess(
 ) -> Quality:
     """Quality of a recording, whole or in consecutive parts.
 
-    Args:
-        telemetry: the recording.
-        robot: its arm, for the condition number; None for no condition number.
+    `robot`: its arm, for the condition number; None for no condition number.
 
     Raises:
         MissingFieldError: neither positions nor currents were recorded.
