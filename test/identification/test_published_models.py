@@ -11,25 +11,23 @@ import pytest
 from test.identification.conftest import made_up_recording, smooth_motion
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.identification.comparison import recorded_motions
-from ur_energy_model.identification.ecbot import (
-    DynamicColumns,
-    DynamicModelFit,
+from ur_energy_model.identification.least_squares import gram_matrices_by_joint
+from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.published_models import (
+    DynamicModel,
     Ecbot,
     EcbotErrors,
-    FreePowerModel,
     Measured,
-)
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.identification.published_current_model import (
-    PublishedCurrentModel,
     current_columns,
+    dynamic_columns,
     fit_current_model,
+    fit_dynamic_model,
+    point_mass_dynamics,
     published_errors,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.typing import Array
 
 VISCOUS, COULOMB, CONSTANT = 1.5, 2.0, 9.0
 
@@ -47,18 +45,19 @@ def torques(robot: RobotDescription, inertia: np.ndarray, seed: int) -> tuple[np
     return q, qd, qdd, link + inertia * qdd + VISCOUS * qd + COULOMB * np.sign(qd)
 
 
+def fitted(robot: RobotDescription, inertia: np.ndarray, measured: Measured) -> DynamicModel:
+    q, qd, qdd, torque = torques(robot, inertia, 1)
+    columns = dynamic_columns(point_mass_dynamics(robot, Setup()), q, qd, qdd)
+    values = torque if measured == "torque" else torque / CONSTANT
+    rows = np.concatenate([columns, values[:, :, None]], axis=2)
+    return fit_dynamic_model(gram_matrices_by_joint(rows), len(q), measured)
+
+
 @pytest.mark.parametrize(("name", "measured"), [("ur3e", "current"), ("gen3", "torque")])
 def test_finds_friction_motor_inertia_and_torque_constant(name: str, measured: Measured) -> None:
     robot = arm(name)
     inertia = np.linspace(0.6, 0.2, robot.dof)
-    q, qd, qdd, torque = torques(robot, inertia, 1)
-    columns = DynamicColumns(robot, Setup())
-    fit = DynamicModelFit(columns, measured)
-    values = torque if measured == "torque" else torque / CONSTANT
-    for rows in (slice(0, 1000), slice(1000, None)):
-        fit.accumulate(columns(q[rows], qd[rows], qdd[rows]), values[rows])
-    model = fit.fit()
-    assert fit.samples == 3000
+    model = fitted(robot, inertia, measured)
     seen = np.ones(robot.dof, dtype=bool)
     if measured == "current":
         assert model.torque_constant is not None
@@ -71,15 +70,12 @@ def test_finds_friction_motor_inertia_and_torque_constant(name: str, measured: M
 
 
 def test_predicts_another_motion_of_an_arm_with_tensors() -> None:
-    robot = load_robot("ur10e")
+    robot, inertia = load_robot("ur10e"), np.full(6, 0.5)
     assert robot.inertia.any()
-    columns = DynamicColumns(robot, Setup())
-    fit = DynamicModelFit(columns, "torque")
-    q, qd, qdd, torque = torques(robot, np.full(6, 0.5), 1)
-    fit.accumulate(columns(q, qd, qdd), torque)
-    model = fit.fit()
-    q, qd, qdd, torque = torques(robot, np.full(6, 0.5), 2)
-    found = np.einsum("sjc,jc->sj", columns(q, qd, qdd), model.coefficients)
+    model = fitted(robot, inertia, "torque")
+    q, qd, qdd, torque = torques(robot, inertia, 2)
+    columns = dynamic_columns(point_mass_dynamics(robot, Setup()), q, qd, qdd)
+    found = np.einsum("sjc,jc->sj", columns, model.coefficients)
     np.testing.assert_allclose(found, torque, atol=0.05)
 
 
@@ -102,21 +98,6 @@ def test_errors_of_two_joints() -> None:
 def power_of(qd: np.ndarray, current: np.ndarray) -> np.ndarray:
     parts = RESISTANCE * current**2 + BACK_EMF * qd * current + DRIVER * np.abs(current)
     return np.asarray(STANDBY + parts.sum(axis=1))
-
-
-def test_free_coefficients() -> None:
-    random = np.random.default_rng(3)
-    time: Array = np.linspace(0.0, 39.99, 4000)
-    qd = np.asarray(np.sin(time[:, None] * np.array([1.0, 2.0])), dtype=float)
-    current: Array = random.standard_normal((4000, 2))
-    model = FreePowerModel(2)
-    power = power_of(qd, current)
-    power[::5] = np.nan
-    model.accumulate(time, qd, current, power)
-    found = model.fit()
-    expected = [STANDBY, *[RESISTANCE] * 2, *[BACK_EMF] * 2, *[DRIVER] * 2, 0.0, 0.0]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert (model.predict(-found, time, qd, current) >= 0.0).all()
 
 
 def recording(tmp_path: Path, name: str, seed: int) -> Path:
@@ -150,6 +131,9 @@ def test_trains_and_tests_an_arm_with_current_sensors(tmp_path: Path) -> None:
         0.3 / 10.1, rel=0.5
     )  # noise of the torques, 10.1 N m/A
     assert test.power.r2 > 0.98
+    n = len(found.dynamics.viscous)  # coefficients of standby, i^2, w i, |i| and i di/dt
+    expected = [STANDBY, *[RESISTANCE] * n, *[BACK_EMF] * n, *[DRIVER] * n, *[0.0] * n]
+    np.testing.assert_allclose(found.coefficients, expected, atol=1e-6)
     assert test.power_from_measured.rmse < test.power.rmse
     assert len(test.time) == len(test.model_power) == 4000
 
@@ -170,12 +154,6 @@ def test_columns_of_the_four_quadrants() -> None:
     np.testing.assert_allclose(columns[:, 1], [50.0, 50.0, -50.0, -50.0])
     np.testing.assert_allclose(columns[:, 2], [1.0, 0.0, -1.0, 0.0])
     np.testing.assert_allclose(columns[:, 3], [0.0, 1.0, 0.0, -1.0])
-    model = PublishedCurrentModel(*(np.array([value]) for value in (0.1, 4e-4, 0.06, 0.04)))
-    current = columns @ model.coefficients[0]
-    np.testing.assert_allclose(current[0], (0.1 + 4e-4 * 50.0 + 0.06) / 0.1)
-    np.testing.assert_allclose(current[1], (-0.1 + 4e-4 * 50.0 + 0.04) / 0.1)
-    again = PublishedCurrentModel.from_coefficients(model.coefficients)
-    assert again.coulomb_reverse == pytest.approx(0.04)
 
 
 def test_finds_the_constants_and_counts_every_sample(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.errors import IdentificationError, MissingFieldError
-from ur_energy_model.identification.quality import motion_of
-from ur_energy_model.identification.verdict import assess
+from ur_energy_model.identification.quality import assess, motion_of
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 

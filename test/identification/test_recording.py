@@ -25,8 +25,7 @@ from ur_energy_model.identification.filtered_motion import (
 )
 from ur_energy_model.identification.parts import KeptTime, Segment, SegmentSelector, chosen_parts
 from ur_energy_model.identification.pipeline import Identification, identify
-from ur_energy_model.identification.recording import TorqueBuffer
-from ur_energy_model.identification.recording_reader import REQUIRED, read_recording
+from ur_energy_model.identification.recording import REQUIRED, TorqueBuffer, read_recording
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.bag.writer import BagWriter

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ur_energy_model.identification.recording_reader import FIELDS
+from ur_energy_model.identification.recording import FIELDS
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import commands

@@ -327,7 +327,7 @@ def recover(options: argparse.Namespace) -> None:
 )
 def inspect(options: argparse.Namespace) -> None:
     """Assess a recording and print what it is suited for."""
-    from ur_energy_model.identification.verdict import assess
+    from ur_energy_model.identification.quality import assess
     from ur_energy_model.model.robots import available_robots, load_robot
     from ur_energy_model.telemetry.bag.reader import iterate_bag
     from ur_energy_model.telemetry.clock import checked_clock

@@ -31,12 +31,10 @@ from ur_energy_model.model.sessions import (
 )
 from ur_energy_model.typing import Array
 
-EVIDENCE = "evidence"
-"""Key of `Evidence` in the provenance of a model."""
+EVIDENCE = "evidence"  # key of `Evidence` in the provenance of a model
 PRIOR_FREEDOM = 4.0
 """Degrees of freedom of the prior spread: it weighs as much as five compared sessions."""
-_LEAST_GAIN = 0.01
-"""Information of the data, over that of the prior, below which they show nothing."""
+_LEAST_GAIN = 0.01  # information of the data, over that of the prior, below which they show nothing
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,7 @@ class ArmPrior:
     inertia: InertiaEstimate | None = None
 
 
-OF_TYPE = ArmPrior()
-"""Prior of an arm without others: that of its type."""
+OF_TYPE = ArmPrior()  # prior of an arm without others: that of its type
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from ur_energy_model.identification.comparison import recorded_motions
 from ur_energy_model.identification.dynamics import angle_between, estimate_dynamics
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.quality import ILL_CONDITIONED
-from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_reader import CURRENT, TORQUE, read_recording
+from ur_energy_model.identification.recording import CURRENT, TORQUE, Recording, read_recording
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import slices_between
 from ur_energy_model.typing import Array, Progress
@@ -37,8 +36,7 @@ class NormalisedError:
 
 
 _SAME_MOUNTING = np.radians(1.0)
-_POINTS = 1000
-"""Points whose regressor is computed at a time."""
+_POINTS = 1000  # points whose regressor is computed at a time
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,7 @@ from ur_energy_model.typing import Array, Indices
 
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Inertial parameters of a link, about the origin and in the axes of its DH frame."""
-DRIVE = ("fc", "fv", "Ja")
-"""Coulomb and viscous friction and motor inertia, joint side."""
+DRIVE = ("fc", "fv", "Ja")  # coulomb and viscous friction and motor inertia, joint side
 SMOOTHING = 1e-3
 """Speed that smooths Coulomb friction, tanh(qd / 0.001 rad/s) (Raviola et al. 2021) [rad/s]."""
 _STATES = 25

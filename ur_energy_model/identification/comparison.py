@@ -150,12 +150,9 @@ _OTHERS = (
     "actual_current_as_torque", "actual_robot_voltage", "actual_robot_current", "robot_mode",
     "target_qd", "target_qdd", "payload", "payload_cog",
 )  # fmt: skip
-_OVERLAP = 2.0
-"""Time on either side that the filter of the acceleration needs [s]."""
-_LONGEST_STEP = 2.5
-"""Steps longer than this many sample periods are gaps."""
-_SHORTEST = 12
-"""Samples that a stretch needs for its acceleration."""
+_OVERLAP = 2.0  # time on either side that the filter of the acceleration needs [s]
+_LONGEST_STEP = 2.5  # steps longer than this many sample periods are gaps
+_SHORTEST = 12  # samples that a stretch needs for its acceleration
 
 
 @dataclass(frozen=True)

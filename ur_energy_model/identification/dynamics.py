@@ -33,8 +33,7 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
 from ur_energy_model.typing import Array, Mask
 
-_IDENTIFIED = 0.05
-"""Relative standard deviation below which an inertia counts as identified."""
+_IDENTIFIED = 0.05  # relative standard deviation below which an inertia counts as identified
 _SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "configured"}
 
 
@@ -368,8 +367,7 @@ def _recorded_payload(part: Telemetry) -> Payload | None:
 
 # Arm dynamics of one recording, with the setup that belongs to each payload.
 
-_SAME_PAYLOAD = 2e-3
-"""Payloads that differ by less are the same [kg and m]."""
+_SAME_PAYLOAD = 2e-3  # payloads that differ by less are the same [kg and m]
 
 
 @dataclass(frozen=True)

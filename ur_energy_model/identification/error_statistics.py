@@ -18,12 +18,10 @@ from ur_energy_model.typing import Array, Mask
 Statistics: TypeAlias = dict[str, float | None]
 """Statistics of one channel by name; None where they cannot be computed."""
 
-SHORTEST_STANDSTILL = 0.5
-"""Least standstill that determines the power at standstill [s]."""
+SHORTEST_STANDSTILL = 0.5  # least standstill that determines the power at standstill [s]
 _BLOCK = 1.0
 """Errors of power within this time count as one when the interval of their RMS is computed [s]."""
-LEAST_MOTION_POWER = 1.0
-"""Least mean power above standstill that exceeds a drift of standby [W]."""
+LEAST_MOTION_POWER = 1.0  # least mean power above standstill that exceeds a drift of standby [W]
 
 
 class ErrorStatistics:

@@ -29,8 +29,7 @@ from ur_energy_model.identification.error_statistics import (
     Statistics,
 )
 from ur_energy_model.identification.quality import Motion, motion_of
-from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup

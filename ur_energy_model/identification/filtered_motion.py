@@ -13,8 +13,7 @@ from ur_energy_model.low_pass import low_pass
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, slices_between
 from ur_energy_model.typing import Array, Indices, Mask
 
-MOVING_SPEED = 0.02
-"""Joint speed above which a sample counts as moving [rad/s]."""
+MOVING_SPEED = 0.02  # joint speed above which a sample counts as moving [rad/s]
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,9 @@ def merged_ranges(first: Array, second: Array) -> Array:
 
 # Narrow low-pass filter of measurement and model columns (parallel filtering), and its cut-off.
 
-SHORTEST = 12
-"""Samples of the shortest stretch that is filtered."""
+SHORTEST = 12  # samples of the shortest stretch that is filtered
 _STILL_SHARE = 0.1
-_FILTER_PADDING = 1.5
-"""Extension at either end, in periods of the cut-off."""
+_FILTER_PADDING = 1.5  # extension at either end, in periods of the cut-off
 
 CUTOFF_RANGE = (2.5, 6.0)
 """Lowest and highest cut-off [Hz]: faster motion is compliance of the gears, which a rigid-body
@@ -205,8 +202,7 @@ def resampled_runs(
 
 # Samples of a recording that identification can use.
 
-RUNNING = 7
-"""robot_mode of a robot with its brakes released."""
+RUNNING = 7  # robot_mode of a robot with its brakes released
 
 
 def freedrive_samples(telemetry: Telemetry) -> Mask:
@@ -251,15 +247,12 @@ def usable_samples(telemetry: Telemetry, *names: str) -> Mask:
 # acceleration on both sides equally. A filter never runs across a gap. Short gaps that the cut-off
 # still resolves (a sample or two lost, an uneven recorder) are interpolated.
 
-WIDENING = 4.0
-"""Bandwidth of the first filter over the cut-off of the second."""
-OVERSAMPLING = 5.0
-"""Samples kept per period of the first filter's bandwidth."""
+WIDENING = 4.0  # bandwidth of the first filter over the cut-off of the second
+OVERSAMPLING = 5.0  # samples kept per period of the first filter's bandwidth
 _CHUNK = 30.0
 _OVERLAP = 2.0
 _LINEAR_RATE = 200.0
-_PADDING = 1.5
-"""Extension at either end of a stretch, in periods of the bandwidth."""
+_PADDING = 1.5  # extension at either end of a stretch, in periods of the bandwidth
 
 
 class MotionStream:

@@ -36,8 +36,7 @@ from ur_energy_model.typing import Array, Mask
 # Candidate friction laws of a joint, and the choice among them by held-out errors.
 
 AUTO = "auto"
-WARMTH = 2.0
-"""Temperature span from which temperature-dependent friction is tried [K]."""
+WARMTH = 2.0  # temperature span from which temperature-dependent friction is tried [K]
 AUTOMATIC = (
     "coulomb_viscous",
     "power_flow",
@@ -54,8 +53,7 @@ are wrong on arms that have it. Stribeck, polynomial and the manufacturer's doub
 not lower it and are fitted on request only."""
 _GRID = 8
 
-GAIN_PER_PARAMETER = 0.02
-"""Held-out RMS a further parameter must save to be worth having."""
+GAIN_PER_PARAMETER = 0.02  # held-out RMS a further parameter must save to be worth having
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,7 @@ def clearly_better(errors: Array, than: Array) -> bool:
 # relative to the mean of the sessions.
 
 _ROUNDS = 4
-_WIDEST = 0.3
-"""Prior standard deviation of the scales."""
+_WIDEST = 0.3  # prior standard deviation of the scales
 _BOUNDS = (0.2, 5.0)
 
 
@@ -369,8 +366,7 @@ class CurrentColumns:
         return out
 
 
-_BLOCK = 1.0
-"""Duration of a block of time [s]."""
+_BLOCK = 1.0  # duration of a block of time [s]
 
 
 @dataclass

@@ -50,8 +50,7 @@ from ur_energy_model.model.friction import Friction, OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
-SHORTEST_MOTION = 1.0
-"""A joint that moves for less time keeps the robot file's constants [s]."""
+SHORTEST_MOTION = 1.0  # A joint that moves for less time keeps the robot file's constants [s]
 FRICTION_ERROR = 0.015
 """Model error of a joint's friction, relative: form of the law, and a delay of a millisecond or two
 between currents and speeds (from simulated arms with such delays)."""
@@ -62,10 +61,8 @@ _WHITE_TIME = 0.75
 _FRICTION_FORM = 0.005
 """Assumed model error of friction hidden by noise, as a share of the current; matters for wrists,
 whose links load them little."""
-_NO_CURRENT = 1e-6
-"""A moving motor has more current than this (RMS) [A]."""
-_CLEAR = 3.0
-"""Standard deviations beyond which a wrong sign is not chance."""
+_NO_CURRENT = 1e-6  # A moving motor has more current than this (RMS) [A]
+_CLEAR = 3.0  # standard deviations beyond which a wrong sign is not chance
 _SCALING_ROUNDS = 8
 
 

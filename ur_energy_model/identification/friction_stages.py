@@ -27,11 +27,9 @@ from ur_energy_model.typing import Array
 
 TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)
 """Travels tried, joint side [rad]; the first one, 0, means friction without memory."""
-TYPICAL_TRAVEL = 2e-3
-"""Typical travel in recordings of three e-Series arms [rad]."""
+TYPICAL_TRAVEL = 2e-3  # typical travel in recordings of three e-Series arms [rad]
 _TRAVEL_SPREAD = 0.7
-_NO_MEMORY = 8.0
-"""Prior cost of friction without memory, in squared standard deviations."""
+_NO_MEMORY = 8.0  # prior cost of friction without memory, in squared standard deviations
 _SHORTEST = 1.0
 
 

@@ -18,8 +18,7 @@ from ur_energy_model.identification.filtered_motion import (
 from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.typing import Array, Indices, Mask
 
-RCOND = 1e-12
-"""Singular values below this share of the largest count as zero."""
+RCOND = 1e-12  # singular values below this share of the largest count as zero
 _NORMAL_QUANTILE = 1.959964
 _WEIGHTINGS = 5
 _FOLDS = 8
@@ -235,15 +234,12 @@ def _scaled(matrix: Array) -> tuple[Array, Array]:
 # there are too many blocks, neighbours are merged, so memory stays constant.
 
 MAX_BLOCKS = 64
-SMALLEST_BLOCK = 1.0
-"""Shortest block [s]."""
+SMALLEST_BLOCK = 1.0  # shortest block [s]
 
-_BLOCK = 2.0
-"""Duration of a block [s]."""
+_BLOCK = 2.0  # duration of a block [s]
 
 
-_CLOSED = 1e300
-"""Time in a block to which nothing is added any more [s]; finite, for files."""
+_CLOSED = 1e300  # time in a block to which nothing is added any more [s]; finite, for files
 
 
 @dataclass
@@ -354,8 +350,7 @@ def masked_gram_matrices(time: Array, rows: Array, used: Mask) -> Iterator[tuple
 # differs between processors, would choose among them. Here remainders within one millionth of the
 # largest count as equal, and the first in column order is taken.
 
-TIE = 1e-6
-"""Remainders that differ by less than this part of the largest count as equal."""
+TIE = 1e-6  # remainders that differ by less than this part of the largest count as equal
 _DEPENDENT = 1e-8
 
 

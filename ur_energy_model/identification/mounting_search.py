@@ -26,21 +26,16 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup, inertial_parameters
 from ur_energy_model.typing import Array
 
-LONGEST = 90.0
-"""Motion used by the search [s]; more adds little."""
+LONGEST = 90.0  # motion used by the search [s]; more adds little
 STATED_STD = np.array([0.02] * 3 + [0.05] + [0.01] * 3)
 """Spread around a stated setup: direction of gravity, mass [kg], centre of mass [m]."""
-SEARCHED_STD = np.array([2.0] * 3 + [2.0] + [0.15] * 3)
-"""Spread of the search."""
+SEARCHED_STD = np.array([2.0] * 3 + [2.0] + [0.15] * 3)  # spread of the search
 EVIDENCE = 30.0
 """Gain in twice the log-likelihood from which currents contradict the stated setup; one second of
 motion counts as one observation of each joint."""
-LEAST_TILT = np.radians(5.0)
-"""Smaller differences from the stated mounting are ignored [rad]."""
-_FITTED = 4
-"""Coefficients fitted per joint: 1/k_t, inertia error, viscous and Coulomb friction."""
-_FLOOR = 0.01
-"""Model error of a current, relative."""
+LEAST_TILT = np.radians(5.0)  # smaller differences from the stated mounting are ignored [rad]
+_FITTED = 4  # coefficients fitted per joint: 1/k_t, inertia error, viscous and Coulomb friction
+_FLOOR = 0.01  # model error of a current, relative
 _NO_CURRENT = 1e-6
 _LENGTH_STD = 0.05
 _STARTS = 2

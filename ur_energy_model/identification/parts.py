@@ -17,8 +17,7 @@ from ur_energy_model.typing import Array, Indices
 
 LENGTH = 30.0
 """Length of the parts that long recordings are divided into [s]: some cycles of a program."""
-_INFORMATION_PERIOD = 0.1
-"""Time between the samples that a part's information is computed from [s]."""
+_INFORMATION_PERIOD = 0.1  # time between the samples that a part's information is computed from [s]
 _HOUR = 3600.0
 
 
@@ -115,8 +114,7 @@ def _rows(time: Array, start: float, stop: float) -> slice:
 # information matrix, Pukelsheim, Optimal Design of Experiments, 1993, sec. 6.2), which favours
 # varied motion and a wide range of temperatures.
 
-_RIDGE = 1e-6
-"""Information that is there before, relative to that of the whole recording."""
+_RIDGE = 1e-6  # information that is there before, relative to that of the whole recording
 
 
 def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:

@@ -25,8 +25,7 @@ from ur_energy_model.identification.payload_columns import (
     solve_payload,
 )
 from ur_energy_model.identification.physical_consistency import possible_inertia
-from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.identification.torque_constants import (
     ARM_SPREAD,
     JOINT_SPREAD,
@@ -273,8 +272,7 @@ _ONE_SIDED_FRICTION = 0.01
 """Relative error of a torque constant that currents cannot distinguish from load friction that
 depends on the direction of power flow, assumed."""
 _LEAST_MASS = 0.01
-_SIGNIFICANT = 3.0
-"""Least mass for which a centre of mass is given, in standard deviations."""
+_SIGNIFICANT = 3.0  # least mass for which a centre of mass is given, in standard deviations
 
 
 def estimate_payload(
@@ -403,8 +401,7 @@ def _prior(
 
 IDENTIFIED = "identify"
 """In place of a payload: identify it from the currents where they contradict the set one."""
-_LONGEST = 60.0
-"""Motion of a recording that the check uses [s]; more adds hardly any information."""
+_LONGEST = 60.0  # motion of a recording that the check uses [s]; more adds hardly any information
 _LEAST_SHARE = 0.015
 """Smallest difference that is reported, relative to the mass of all links: with free torque
 constants, errors of the published links appear as a payload of this size (seen on a UR10e)."""

@@ -19,16 +19,12 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, MASS, TENSOR, Setup, entries_of
 from ur_energy_model.typing import Array
 
-_TYPICAL_SPEED = 0.5
-"""Joint speed at which friction gives the scale of its changes [rad/s]."""
-_LEAST_FRICTION = 0.1
-"""Smallest such scale [N m]."""
-_FADES = (0.1, 0.5)
-"""Decay speeds of low-speed friction [rad/s]."""
+_TYPICAL_SPEED = 0.5  # joint speed at which friction gives the scale of its changes [rad/s]
+_LEAST_FRICTION = 0.1  # smallest such scale [N m]
+_FADES = (0.1, 0.5)  # decay speeds of low-speed friction [rad/s]
 _INERTIA_ERROR, _LOAD_ERROR = 0.03, 0.01
 """Relative errors of the reflected inertia and of friction by the transmitted torque."""
-_DELAY = 0.002
-"""Of currents behind the motion [s]."""
+_DELAY = 0.002  # of currents behind the motion [s]
 _COMPLIANCE = (2 * np.pi * 20.0) ** -2
 """Rotor inertia over gear stiffness at a resonance of 20 Hz [s^2]."""
 _ASYMMETRY = 0.016
@@ -39,22 +35,16 @@ _REPEATABILITY = 0.01
 _TEMPERATURE_SLOPE = 0.035
 """Relative change of friction with temperature [1/K] (Raviola et al. 2021: viscous friction, by up
 to 35 % in ten kelvin)."""
-_UNKNOWN_TEMPERATURE = 0.2
-"""Relative change of friction where no temperatures were recorded."""
+_UNKNOWN_TEMPERATURE = 0.2  # relative change of friction where no temperatures were recorded
 _DRIFT = 0.2
 """Relative change of friction within a block of time, assumed: half of that in ten kelvin."""
 _FIXED_ERRORS, _LOADED_ERRORS = 9, 3
 """Error terms, without the constant: those that do not depend on the payload, and the others."""
-_JOINT_SIZE = 0.05
-"""Length of a link beyond its joints [m]."""
-_TENSOR_ERROR = 0.05
-"""Relative error of link tensors from the robot file."""
-_LEAST_MOMENT = 1e-6
-"""Smallest principal moment of a tensor that counts as known [kg m^2]."""
-_SHORTEST = 3
-"""Samples needed for two derivatives."""
-_REMEMBERED = 16_000
-"""Samples whose rows are kept; a row of all joints has about 4 kB."""
+_JOINT_SIZE = 0.05  # length of a link beyond its joints [m]
+_TENSOR_ERROR = 0.05  # relative error of link tensors from the robot file
+_LEAST_MOMENT = 1e-6  # smallest principal moment of a tensor that counts as known [kg m^2]
+_SHORTEST = 3  # samples needed for two derivatives
+_REMEMBERED = 16_000  # samples whose rows are kept; a row of all joints has about 4 kB
 
 
 class PayloadColumns:
@@ -230,8 +220,7 @@ _ROUNDS = 8
 _PAYLOAD_STD = np.repeat([100.0, 3.0, 0.1], [1, 3, 6])
 """Prior of the payload's mass [kg], first moments [kg m] and tensor [kg m^2]."""
 _FIXED = 1e-9
-_SYSTEMATIC = 2.0
-"""Factor on the noise for model errors that repeat from block to block."""
+_SYSTEMATIC = 2.0  # factor on the noise for model errors that repeat from block to block
 
 
 def solve_payload(

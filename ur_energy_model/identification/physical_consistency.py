@@ -25,14 +25,10 @@ from ur_energy_model.model.setup import (
 )
 from ur_energy_model.typing import Array
 
-_PSEUDO = 4
-"""Order of the pseudo-inertia matrix."""
-_MARGIN = 1e-6
-"""Smallest eigenvalue required of the scaled pseudo-inertia."""
-_KEPT = 1e-6
-"""Spread of parameters that are kept [kg, kg m]."""
-_PLAUSIBLE = 10.0
-"""Factor on the spread that removes the weight of the second term."""
+_PSEUDO = 4  # order of the pseudo-inertia matrix
+_MARGIN = 1e-6  # smallest eigenvalue required of the scaled pseudo-inertia
+_KEPT = 1e-6  # spread of parameters that are kept [kg, kg m]
+_PLAUSIBLE = 10.0  # factor on the spread that removes the weight of the second term
 
 
 def nearest_possible(

@@ -38,8 +38,7 @@ from ur_energy_model.identification.payload import IDENTIFIED, PayloadCheck, che
 from ur_energy_model.identification.power_fit import PowerFitResult, with_capacitor_energy
 from ur_energy_model.identification.power_structures import expected_resistance
 from ur_energy_model.identification.quality import MOTION_WORDS
-from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import JointEstimate, with_load_error
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
@@ -199,8 +198,7 @@ def identify(
         )
 
 
-_PAYLOADS = 3
-"""Payloads tried, one after the other, where it is identified."""
+_PAYLOADS = 3  # payloads tried, one after the other, where it is identified
 _Pair: TypeAlias = tuple[Recording, RecordingDynamics]
 
 
@@ -364,10 +362,8 @@ def _measure(
 
 # Lines for the user: what recordings do not determine, and how much of long ones is used.
 
-_VAGUE = 0.3
-"""Relative standard deviation from which a constant counts as not identifiable."""
-_UNEXPLAINED = 0.8
-"""R2 of a current in motion below which the stated setup is probably wrong."""
+_VAGUE = 0.3  # relative standard deviation from which a constant counts as not identifiable
+_UNEXPLAINED = 0.8  # R2 of a current in motion below which the stated setup is probably wrong
 _MOUNTINGS = {
     "default": "are assumed, upright and without payload",
     "rtde": "are assumed upright and as recorded",

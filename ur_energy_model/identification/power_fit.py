@@ -70,8 +70,7 @@ the bus and is used up first, so bus power is then not what the arm uses."""
 _DISCHARGE_TIME = 0.3
 """Time in which the surplus energy of the bus capacitor is used up [s]: 10 mF charged to the
 voltage at which the braking resistor switches on hold 3 J, a tenth of a second of standby."""
-FREE_TERM_GAIN = 0.01
-"""Relative reduction of the held-out RMSE that a further term must bring."""
+FREE_TERM_GAIN = 0.01  # relative reduction of the held-out RMSE that a further term must bring
 MODEL_ERROR = 0.003
 """Relative error of a joint's converted power from what is not modelled (cables, ripple)."""
 _OMITTED = 0.03
@@ -80,8 +79,7 @@ errors of torque constants times converted power exceed their deviations by 0.00
 _SECOND_ORDER = 4000.0
 """The same per squared controller cycle [W/s^2], 0.26 W at 125 Hz: the delays are expanded to first
 order. Simulated UR5 and UR10 were 0.0 to 0.3 W wrong."""
-_BLOCK = 1.0
-"""Duration of a block of time [s]."""
+_BLOCK = 1.0  # duration of a block of time [s]
 
 
 @dataclass
@@ -330,12 +328,10 @@ CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
 TYPICAL = 3.0
 """Energy assumed where the recordings do not determine it [J]: 10 mF charged from 48 V to the
 voltage at which the braking resistor switches on."""
-_FACTOR = 3.0
-"""One standard deviation of the prior, as a factor of TYPICAL."""
+_FACTOR = 3.0  # one standard deviation of the prior, as a factor of TYPICAL
 _ZERO_PENALTY = 4.0
 """Squared standard deviations between the prior mean and a bus without capacitor."""
-_CORRELATED = 10.0
-"""Consecutive samples with correlated errors that count as one."""
+_CORRELATED = 10.0  # consecutive samples with correlated errors that count as one
 
 
 def fit_sessions(

@@ -33,10 +33,8 @@ from ur_energy_model.typing import Array, Mask
 #
 # k_b w i becomes k_b (w - current_delay dw/dt) i - supply_delay k_b d(w i)/dt.
 
-STANDSTILL_SPEED = 0.003
-"""Joint speed below which a joint stands still [rad/s]."""
-WIND_UP_TIME = 0.03
-"""Time in which a gear winds up: one period of its resonance, about 30 Hz [s]."""
+STANDSTILL_SPEED = 0.003  # joint speed below which a joint stands still [rad/s]
+WIND_UP_TIME = 0.03  # time in which a gear winds up: one period of its resonance, about 30 Hz [s]
 
 
 @dataclass(frozen=True)
@@ -160,8 +158,7 @@ COPPER_FACTOR = (0.8, 0.5)
 """Copper loss over i^2 times the recorded winding resistance: 1.0 to 1.5 by phase convention and
 temperature, 0.43 by the catalogue motor constant of Clochiatti et al., 0.3 to 0.75 in recordings
 of three arms."""
-SIZE_SPREAD = 0.3
-"""Spread of the copper factor between motor sizes, where it is free."""
+SIZE_SPREAD = 0.3  # spread of the copper factor between motor sizes, where it is free
 RESISTANCE_SPREAD = 0.03
 """Spread of winding resistances of one size: data sheets allow 5 % either way."""
 CONVERSION_FACTOR = (1.0, 0.003)
@@ -177,19 +174,16 @@ _RATED_RESISTANCE = (2.394, 1.65, 0.78, 0.3, 0.088)
 """Winding resistances by rated torque, joint side [N m], from the e-Series robot files."""
 _RATED_CONSTANT = (3.60, 7.77, 10.86, 9.93, 12.09)
 """Torque constants times gear ratio by rated torque, joint side [N m/A], from the same files."""
-_UNRATED_CONSTANT = 10.0
-"""The same where the rated torque is unknown, too [N m/A]."""
+_UNRATED_CONSTANT = 10.0  # the same where the rated torque is unknown, too [N m/A]
 _RATED_SPREAD = 0.5
-_EXACT = 1e-9
-"""Standard deviation of what is assumed, not fitted."""
+_EXACT = 1e-9  # standard deviation of what is assumed, not fitted
 DRIVER = (0.25, 0.06)
 """Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each uncertain by 0.15,
 because i^2 and |i| are strongly correlated."""
 _LEAST_COPPER, _LEAST_DRIVER = 0.02, 0.01
 """Least deviations of a copper factor, relative, and of a driver loss [W/A] known before: windings
 warm up."""
-DELAY = 2e-3
-"""Spread of the delays [s]: a few cycles of drives and sensors."""
+DELAY = 2e-3  # spread of the delays [s]: a few cycles of drives and sensors
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""A recording after its bag was read: figures in memory, samples for further passes on disk."""
+"""A bag read once: figures in memory, what further passes need in memory or on disk."""
 
 from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,31 +12,39 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
-from ur_energy_model.energy.telemetry_checks import PAYLOAD
-from ur_energy_model.identification.filtered_motion import FilteredMotion, usable_samples
-from ur_energy_model.identification.parts import KeptTime
+from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
+from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.identification.filtered_motion import (
+    FilteredMotion,
+    MotionStream,
+    choose_cutoff,
+    merged_ranges,
+    sample_period,
+    usable_samples,
+)
+from ur_energy_model.identification.parts import LENGTH, KeptTime, Segment, SegmentSelector
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.power_structures import power_rows
-from ur_energy_model.identification.quality import Quality
+from ur_energy_model.identification.quality import Quality, RecordingQualityCheck
 from ur_energy_model.identification.target_moment import TARGET_RATE
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.metadata import bag_hash
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
-from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.clock import checked_clock
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
+from ur_energy_model.typing import Array, Progress
 
 # Buffers that keep samples of a recording for further passes, in memory or a temporary file.
 
 _TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
 _ACTUALS = ("actual_q", "actual_qd", "target_moment")
-_ENOUGH_TARGETS = 3000
-"""Noise-free samples of target_moment that suffice."""
-_MOST_TARGETS = 12_000
-"""Samples above which every second one is dropped."""
-_BLOCK_ROWS = 20_000
-"""Rows of target_moment that are read back together."""
+_ENOUGH_TARGETS = 3000  # noise-free samples of target_moment that suffice
+_MOST_TARGETS = 12_000  # samples above which every second one is dropped
+_BLOCK_ROWS = 20_000  # rows of target_moment that are read back together
 
-IN_MEMORY = 1_000_000
-"""Bytes kept in memory before a temporary file is used."""
+IN_MEMORY = 1_000_000  # bytes kept in memory before a temporary file is used
 
 TorqueReference = Literal["none", "target", "actual"]
 Item = TypeVar("Item")
@@ -109,7 +117,8 @@ class TorqueBuffer:
     def append(self, batch: Telemetry) -> None:
         """Append the usable samples of a batch; targets at TARGET_RATE or less."""
         if not self._widths:
-            needed = next((names for names in (_TARGETS, _ACTUALS) if _has(batch, names)), None)
+            known = {name for name in batch.columns if np.isfinite(batch[name]).any()}
+            needed = next((names for names in (_TARGETS, _ACTUALS) if known >= set(names)), None)
             if needed is None:
                 return
             named = [name for name in PAYLOAD if name in batch]
@@ -125,19 +134,16 @@ class TorqueBuffer:
         columns = [batch[name][keep] for name in self._widths]
         self._append(np.column_stack([batch.time[keep], *columns]))
         if self._from_targets and self._count > _MOST_TARGETS:
-            self._halve()
+            # Keep every second sample, and record further ones at half the rate.
+            before, self._rows, self._count = self._rows, Buffer(), 0
+            for block in before:
+                self._append(block[::2])
+            before.close()
+            self._target_rate, self._last_tick = 0.5 * self._target_rate, 0.5 * self._last_tick
 
     def _append(self, rows: Array) -> None:
         self._rows.append(rows)
         self._count += len(rows)
-
-    def _halve(self) -> None:
-        """Keep every second sample, and record further ones at half the rate."""
-        before, self._rows, self._count = self._rows, Buffer(), 0
-        for block in before:
-            self._append(block[::2])
-        before.close()
-        self._target_rate, self._last_tick = 0.5 * self._target_rate, 0.5 * self._last_tick
 
     def telemetry(self, info: RecordingInfo, rate: float) -> Iterator[Telemetry]:
         """Samples as recorded, in parts; noise-free targets thinned to those that suffice.
@@ -163,11 +169,6 @@ class TorqueBuffer:
     @property
     def _from_targets(self) -> bool:
         return "target_q" in self._widths
-
-
-def _has(batch: Telemetry, names: tuple[str, ...]) -> bool:
-    """Whether a batch has these columns with finite values."""
-    return all(name in batch and np.isfinite(batch[name]).any() for name in names)
 
 
 def _joined(buffer: Iterable[Array]) -> Iterator[Array]:
@@ -265,3 +266,167 @@ class Recording:
         """Release temporary files."""
         for buffer in (self._motion, self._torque, self._samples):
             buffer.close()
+
+
+# RTDE fields that identification and learning use.
+
+FIELDS: tuple[str, ...] = (
+    "target_q", "target_qd", "target_qdd", "target_moment", "target_current",
+    "actual_q", "actual_qd", "actual_current", "joint_temperatures", "joint_mode",
+    "actual_robot_voltage", "actual_robot_current", "actual_main_voltage",
+    "payload", "payload_cog", "payload_inertia",
+    "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction",
+)  # fmt: skip
+"""Fields that identification can use; the rest of a bag is not read."""
+SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment")
+"""Fields of the samples that are kept as recorded."""
+CURRENT, TORQUE = "actual_current", "actual_current_as_torque"
+"""Measured effort of the joints: motor current, or joint torque where an arm measures that."""
+REQUIRED = ("actual_q", "actual_qd", CURRENT)
+_LOOK_AHEAD = 60.0  # time from which the cut-off is chosen [s]
+
+
+def read_recording(
+    path: str | Path,
+    robot: RobotDescription,
+    *,
+    effort: str = CURRENT,
+    kept: KeptTime | None = None,
+    progress: Progress | None = None,
+) -> Recording:
+    """Read a bag once.
+
+    `effort`: field that the filtered motions carry as their current: `CURRENT`, or `TORQUE`, joint
+    side, N m, which needs no currents in the bag. `kept`: time of motions and of samples that is
+    kept of a long recording; None keeps all motions and no samples.
+
+    Raises:
+        RecordingError: no such bag, empty, damaged, or values that are not finite.
+        MissingFieldError: a field that identification needs is not in it.
+        WrongRobotError: it was recorded on another robot.
+    """
+    path, first, stream = Path(path), list[Telemetry](), None
+    fields, required = tuple(dict.fromkeys((*FIELDS, effort))), (*REQUIRED[:2], effort)
+    check, power, parts = RecordingQualityCheck(), PowerFit(robot), KeptParts(robot.dof, kept)
+    torque = TorqueBuffer(np.inf if kept is None else kept.samples)
+    samples, duration, info = 0, 0.0, RecordingInfo(source=str(path))
+    products, squares = 0.0, 0.0  # of speed with position error, whose ratio is the delay
+
+    def started() -> MotionStream:
+        """The filter of motions, its cut-off chosen from the first batches, which pass it too."""
+        joined = concatenate(first)
+        # The fits take target_moment from the torques where it belongs to recorded targets.
+        moment = kept is None or torque.reference != "target"
+        new = MotionStream(
+            robot.dof, choose_cutoff(joined), sample_period(joined.time), moment=moment
+        )
+        for early in first:
+            parts.add(early, new.process(early))
+        return new
+
+    for batch in checked_clock(iterate_bag(path, fields), path):
+        if not len(batch):
+            continue
+        if samples == 0:
+            info = batch.info
+            check_robot(path, info, robot)
+        check_batch(path, batch, required, robot.dof)
+        samples += len(batch)
+        duration += batch.duration
+        check.observe(batch)
+        power.accumulate(batch)
+        torque.append(batch)
+        if "target_q" in batch and "target_qd" in batch:
+            error, speed = batch["target_q"] - batch["actual_q"], batch["target_qd"]
+            good = np.isfinite(error) & np.isfinite(speed)
+            products += float((error * speed)[good].sum())
+            squares += float(np.square(speed)[good].sum())
+        if effort != CURRENT:
+            batch = replace(batch, columns={**batch.columns, CURRENT: batch[effort]})
+        if stream is not None:
+            parts.add(batch, stream.process(batch))
+        else:
+            first.append(batch)
+            if batch.time[-1] - first[0].time[0] >= _LOOK_AHEAD:
+                stream = started()
+        if progress is not None:
+            progress(float("nan"), f"reading {path.name}: {samples} samples")
+    if samples == 0:
+        raise RecordingError(path, "holds no samples", "record again")
+    stream = stream or started()
+    parts.add(None, stream.finish())
+    return Recording(
+        path=path,
+        info=info,
+        quality=check.quality(),
+        cutoff=stream.cutoff,
+        rate=stream.rate,
+        power=power,
+        samples=samples,
+        duration=duration,
+        delay=products / squares if squares > 0 else float("nan"),
+        warmth=parts.warmth,
+        controller_payload=parts.controller_payload,
+        kept=parts.finish(),
+        _motion=parts.motions,
+        _torque=torque,
+        _samples=parts.samples,
+    )
+
+
+class KeptParts:
+    """Gathers batches and the motions filtered from them, whole or in parts that are selected.
+
+    Args:
+        dof: number of joints.
+        limit: time to keep; None for all motions and no samples.
+
+    Attributes:
+        motions, samples: what is kept, complete after `finish`.
+        controller_payload: first payload set there, mass and centre [4]; NaN if unknown.
+        warmth: lowest and highest joint temperatures of all motions [n, 2], degC.
+    """
+
+    def __init__(self, dof: int, limit: KeptTime | None) -> None:
+        self.motions: Buffer[FilteredMotion] = Buffer()
+        self.samples: Buffer[Telemetry] = Buffer()
+        self.controller_payload, self.warmth = np.full(4, np.nan), np.full((dof, 2), np.nan)
+        self._dof, self._begun, self._limited = dof, False, limit is not None
+        limit = limit or KeptTime(0.0, 0.0)
+        self._filtered, self._recorded = map(SegmentSelector, (limit.motions, limit.samples))
+        self._batches: list[Telemetry] = []
+        self._motions: list[FilteredMotion] = []
+
+    def add(self, batch: Telemetry | None, motions: Sequence[FilteredMotion]) -> None:
+        """Add a batch, None at the end, and the motions that it completed."""
+        if motions and not self._begun:
+            self.controller_payload, self._begun = motions[0].payload[0], True
+        for motion in motions:
+            self.warmth = merged_ranges(self.warmth, motion.temperature_range)
+            if not self._limited:
+                self.motions.append(motion)
+        if not self._limited:
+            return
+        self._motions += motions
+        if batch is not None:
+            columns = {name: batch[name] for name in SAMPLE_FIELDS if name in batch}
+            self._batches.append(replace(batch, columns=columns))
+        if batch is None or sum(part.duration for part in self._batches) > LENGTH:
+            own = tuple(self._motions)
+            if own:
+                self._filtered.add(Segment(self._dof, own, None))
+            if self._batches:
+                self._recorded.add(Segment(self._dof, own, concatenate(self._batches)))
+            self._batches, self._motions = [], []
+
+    def finish(self) -> KeptTime | None:
+        """Write the selected parts into the buffers; time kept of both, None without a limit."""
+        if not self._limited:
+            return None
+        for part in self._filtered.finished():
+            for motion in part.motions:
+                self.motions.append(motion)
+        for part in self._recorded.finished():
+            if part.samples is not None:
+                self.samples.append(part.samples)
+        return KeptTime(self._filtered.kept, self._recorded.kept)

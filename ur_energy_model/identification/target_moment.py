@@ -132,29 +132,22 @@ class SetupPrior:
 
 
 Columns = Callable[[Array, Array, Array], Array]
-TARGET_RATE = 50.0
-"""Samples per second used of noise-free targets [Hz]; more add nothing."""
+TARGET_RATE = 50.0  # samples per second used of noise-free targets [Hz]; more add nothing
 POSITION_DELAY = 0.002
 """target_moment is computed from the target position of about one tick earlier [s].
 
 Measured on recordings of a UR3e and two UR5e at 25, 50 and 500 Hz: the torque residual is
 proportional to speed times stiffness of gravity, and vanishes with 2.3 to 2.6 ms.
 """
-_BLOCK = 2.0
-"""Duration of a block of time [s]."""
-_GROUP = 20
-"""Blocks whose columns are computed together: columns of few samples cost more each."""
+_BLOCK = 2.0  # duration of a block of time [s]
+_GROUP = 20  # blocks whose columns are computed together: columns of few samples cost more each
 _STEP = 0.001
 _GRID_RATE = 100.0
 _ACCELERATION_BANDWIDTH = 15.0
-_BANDWIDTH = 2.5
-"""Common filter of both sides [Hz]: arm motion lies below it, mostly noise above."""
-_EDGE = 0.4
-"""Dropped at either end of a filtered stretch [s]."""
-_STEADY = 0.01
-"""Joints that travel less do not identify an inertia [rad]."""
-_TORQUE, _ONE = -4, -1
-"""Columns of the torque, before its two derivatives, and of the constant."""
+_BANDWIDTH = 2.5  # common filter of both sides [Hz]: arm motion lies below it, mostly noise above
+_EDGE = 0.4  # dropped at either end of a filtered stretch [s]
+_STEADY = 0.01  # joints that travel less do not identify an inertia [rad]
+_TORQUE, _ONE = -4, -1  # columns of the torque, before its two derivatives, and of the constant
 
 
 @dataclass
@@ -288,24 +281,18 @@ def _rows(columns: Array, slopes: Array, torque: Array, slope: Array, curve: Arr
 GRAVITY, MASS, CENTER, TENSOR, DELAY = slice(0, 3), 3, slice(4, 7), slice(7, 13), 13
 """Gravity in the base frame [m/s^2]; mass [kg], centre [m] and tensor about it [kg m^2] of the
 payload in the flange frame; delay of target_moment beyond the nominal one [s]."""
-COUNT = 14
-"""Unknowns of a setup."""
+COUNT = 14  # unknowns of a setup
 GRAVITY_STD = 3.0
 """Prior of each component of gravity [m/s^2]: users often forget to state the mounting."""
-MASS_STD = 2.0
-"""Prior of the payload [kg]."""
+MASS_STD = 2.0  # prior of the payload [kg]
 _PRIOR_STD = np.repeat([GRAVITY_STD, MASS_STD, 0.3, 1e-3, 0.003], [3, 1, 3, 6, 1])
-_LEAST_MASS = 0.002
-"""Lighter payloads count as none [kg]."""
-_MAGNITUDE_STD = 0.02
-"""Prior of the magnitude of gravity [m/s^2]."""
+_LEAST_MASS = 0.002  # lighter payloads count as none [kg]
+_MAGNITUDE_STD = 0.02  # prior of the magnitude of gravity [m/s^2]
 _INERTIA_STD, _UNKNOWN_INERTIA_STD = 0.2, 10.0
 """Of reflected inertias, relative; and where the robot file has none [kg m^2]."""
-_LINK_TENSOR_STD = 0.05
-"""Of tensor entries, per mass of the link [m^2]."""
+_LINK_TENSOR_STD = 0.05  # of tensor entries, per mass of the link [m^2]
 _FIXED_STD = 1e-6
-_BORROWED_STD = 0.1
-"""Prior of each component of a borrowed gravity [m/s^2]."""
+_BORROWED_STD = 0.1  # prior of each component of a borrowed gravity [m/s^2]
 _NOISE_FLOOR = 1e-3
 _ROUNDS = 4
 _STEPS, _CONVERGED = 50, 1e-10

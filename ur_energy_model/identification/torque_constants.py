@@ -73,16 +73,14 @@ def friction_from_coefficients(coefficients: Array, covariance: Array) -> tuple[
     return values, np.asarray(np.sqrt(np.diag(slopes @ covariance @ slopes.T)))
 
 
-MODEL_ERROR = 0.01
-"""Relative error of a torque constant due to nominal masses and link tensors."""
+MODEL_ERROR = 0.01  # relative error of a torque constant due to nominal masses and link tensors
 LINK_WEIGHT_ERROR = 0.03
 """Common relative error of the links' weight: cables, covers and screws are in no published link.
 Torque constants from links and from known payloads differed by 1 to 3 % on three arms (UR3e, UR5e,
 UR10e). It adds to the differences between torque constants of one arm."""
 ARM_SPREAD = 0.12
 """Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
-JOINT_SPREAD = 0.04
-"""Spread between motors of one size in one arm."""
+JOINT_SPREAD = 0.04  # spread between motors of one size in one arm
 
 FLEET, FLEET_POWER = "other arms of the fleet", "bus_power of other arms of the fleet"
 """Source of a torque constant that the arm's own recordings hardly show."""

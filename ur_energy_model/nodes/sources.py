@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from ur_energy_model.energy.live import LIVE_FIELDS
-from ur_energy_model.identification.recording_reader import FIELDS as LEARNED_FIELDS
+from ur_energy_model.identification.recording import FIELDS as LEARNED_FIELDS
 from ur_energy_model.nodes.lines import PERIOD, Level, Line
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.ros import SILENT_AFTER, PolledSubscription

@@ -14,7 +14,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.identification.evaluation import Metrics
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.identification.published_current_model import (
+from ur_energy_model.identification.published_models import (
     PublishedCurrentModel,
     PublishedErrors,
     fit_current_model,

@@ -17,7 +17,7 @@ from ur_energy_model.identification.base_parameter_bags import (
 )
 from ur_energy_model.identification.base_parameters import BaseParameterFit, Regrouping
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.experiment.limits import RepeatedMotion
-from ur_energy_model.identification.ecbot import Ecbot, EcbotTest
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.published_models import Ecbot, EcbotTest
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription

@@ -22,7 +22,7 @@ from ur_energy_model.identification.filtered_motion import (
     ParallelFilter,
 )
 from ur_energy_model.identification.power_structures import STANDSTILL_SPEED, PowerRows, power_rows
-from ur_energy_model.identification.recording_reader import read_recording
+from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup

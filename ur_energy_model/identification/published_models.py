@@ -1,0 +1,390 @@
+"""Models of two papers, fitted and measured exactly as these define it: every sample as recorded.
+
+Clochiatti et al., Robotica 2024: the current model of eq. 17-18 and its errors (Tables V to VII).
+Heredia, Schlette, Kjaergaard, EcBot: its dynamic model, its power model, and their errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.comparison import (
+    RecordedMotion,
+    compare_target_torque,
+    recorded_motions,
+)
+from ur_energy_model.identification.dynamics import (
+    RecordingDynamics,
+    payload_of_row,
+    payload_runs,
+    stated_for,
+)
+from ur_energy_model.identification.error_statistics import ErrorStatistics
+from ur_energy_model.identification.evaluation import read_for_comparison
+from ur_energy_model.identification.filtered_motion import usable_samples
+from ur_energy_model.identification.least_squares import (
+    gram_matrices_by_joint,
+    solve_normal_equations,
+)
+from ur_energy_model.identification.power_structures import PowerLayout, PowerRows, power_columns
+from ur_energy_model.identification.recording import Recording
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import COUNT, TENSOR, Setup
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.samples import Telemetry, slices_between
+from ur_energy_model.typing import Array, Indices
+
+# Clochiatti et al., eq. 17-18: for each joint, w the motor speed, "dir" where power flows to the
+# load,
+#
+# I = (tau / N + k_v w + tanh(w_dir / eps) T_dir + tanh(w_rev / eps) T_rev) / k_t
+
+SMOOTHING = 1e-3
+"""eps of eq. 11, on the motor speed [rad/s]."""
+_TARGETS = (
+    "target_q", "target_qd", "target_qdd", "target_moment", "robot_mode", "payload", "payload_cog",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PublishedCurrentModel:
+    """Table VI: constants of n joints, motor side."""
+
+    coefficients: Array  # of `current_columns` [n, 4]
+    torque_constant: Array  # k_t [n], N m/A
+    viscous: Array  # k_v [n], N m s/rad
+    coulomb_direct: Array  # T_dir [n], N m
+    coulomb_reverse: Array  # T_rev [n], N m
+
+
+@dataclass(frozen=True)
+class PublishedErrors:
+    """Errors of a recording over all samples, unfiltered; n joints."""
+
+    # Of the model without friction against target_moment [N m]; None without targets
+    torque: ErrorStatistics | None
+    current: ErrorStatistics  # of the published current model [A]
+    own_current: ErrorStatistics  # of the model's own friction law [A]
+
+
+def current_columns(load: Array, qd: Array, gear_ratio: Array) -> Array:
+    """Columns of eq. 18 [samples, n, 4].
+
+    `load` is the torque without friction [samples, n], N m, and `qd` the speed [samples, n], rad/s,
+    both joint side.
+    """
+    speed = gear_ratio * qd
+    sign = np.tanh(speed / SMOOTHING)
+    flow = qd * load
+    return np.stack([load / gear_ratio, speed, sign * (flow > 0), sign * (flow < 0)], axis=2)
+
+
+def fit_current_model(model: EnergyModel, bag: str | Path) -> PublishedCurrentModel:
+    """Least squares of eq. 18 over a recording, with the loads of a model.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    recording, setups = read_for_comparison(model, bag)
+    gram = np.zeros((model.dof, 5, 5))
+    with closing(recording):
+        for part, _, load in _loads(model, recording, setups):
+            columns = current_columns(load, part.qd, setups.robot.gear_ratio)
+            gram += gram_matrices_by_joint(np.concatenate([columns, part.current[..., None]], 2))
+    solved = [solve_normal_equations(each[:-1, :-1], each[:-1, -1]) for each in gram]
+    coefficients = np.array(solved)
+    constant = 1.0 / coefficients[:, 0]
+    return PublishedCurrentModel(coefficients, constant, *(coefficients.T[1:] * constant))
+
+
+def published_errors(
+    model: EnergyModel, bag: str | Path, currents: PublishedCurrentModel
+) -> PublishedErrors:
+    """Errors of a recording as Tables V and VII have them.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    torque, current, own = (ErrorStatistics(model.dof) for _ in range(3))
+    recording, setups = read_for_comparison(model, bag)
+    with closing(recording):
+        targets = _targets(recording.path)
+        for _, recorded, modelled in compare_target_torque(model, recording, setups, targets):
+            torque.accumulate(recorded, modelled)
+        for part, link, load in _loads(model, recording, setups):
+            columns = current_columns(load, part.qd, setups.robot.gear_ratio)
+            predicted = np.einsum("sjc,jc->sj", columns, currents.coefficients)
+            current.accumulate(part.current, predicted)
+            powers = model.from_link_torque(link, part.qd, part.qdd, std=False)
+            own.accumulate(part.current, powers.current)
+    return PublishedErrors(torque if torque.count.any() else None, current, own)
+
+
+def _loads(
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+) -> Iterator[tuple[RecordedMotion, Array, Array]]:
+    """Samples with one payload each, torque of the links, and with motors [samples, n], N m."""
+    inertia = np.array([joint.reflected_inertia for joint in model.joints])
+    for motion in recorded_motions(recording.path, recording.cutoff):
+        for rows, controller_payload in payload_runs(motion.payload):
+            part = motion.cut(rows)
+            dynamics = ArmDynamics(setups.robot, setups.actual_setup(controller_payload))
+            link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
+            yield part, link, link + inertia * part.qdd
+
+
+def _targets(bag: Path) -> Iterator[Telemetry]:
+    """Samples with finite targets."""
+    for batch in iterate_bag(bag, _TARGETS):
+        if all(name in batch for name in _TARGETS[:4]):
+            yield batch.select(usable_samples(batch, *_TARGETS[:4]))
+
+
+# EcBot's dynamic model: motor currents or joint torques by one regression per joint.
+#
+# EcBot, eq. 9-12 and 18-19. Masses and centres of mass of the links are known; their inertia
+# tensors, the motor's inertia, viscous and Coulomb friction and the torque constant are not:
+#
+# torque = known torque + tensors and motor inertia + k_v qd + k_s sign(qd) current = torque / k_m
+
+Measured = Literal["current", "torque"]
+"""What an arm measures: motor currents [A], or joint torques [N m]."""
+KNOWN, VISCOUS, COULOMB, INERTIA = 0, 1, 2, 3
+"""Columns of a joint's regression; those of the link tensors follow."""
+
+_ZERO = 1e-6  # RMS up to which a column counts as zero, in N m, rad/s or rad/s^2
+_DEPENDENT = 1e-9  # squared remainder up to which a column of length one depends on those before it
+
+
+@dataclass(frozen=True)
+class DynamicModel:
+    """Constants of n joints, joint side.
+
+    Where gravity and the other links do not load a joint, such as the first one of an upright arm,
+    its torque constant and what is multiplied with it are NaN: only friction over k_m is known.
+    """
+
+    coefficients: Array  # of the columns of each joint [n, columns]; for currents over k_m
+    torque_constant: Array | None  # k_m [n], N m/A; None for an arm with torque sensors
+    viscous: Array  # k_v [n], N m s/rad
+    coulomb: Array  # k_s [n], N m
+    # About each joint's own axis, that no other column explains: of the motor, reducer included,
+    # and of the link what cannot be separated from it [n], kg m^2
+    inertia: Array
+
+
+def dynamic_columns(dynamics: ArmDynamics, q: Array, qd: Array, qdd: Array) -> Array:
+    """Columns of the regressions [samples, n, 4 + 6 n], from positions, speeds, accelerations.
+
+    `dynamics` are those of the arm with point masses.
+    """
+    samples, n = q.shape
+    rigid = dynamics.regressor(q, qd, qdd).reshape(samples, n, n, COUNT)
+    tensors = rigid[..., TENSOR].reshape(samples, n, -1)
+    known = dynamics.inverse_dynamics(q, qd, qdd)
+    return np.concatenate([np.stack([known, qd, np.sign(qd), qdd], axis=2), tensors], axis=2)
+
+
+def fit_dynamic_model(gram: Array, samples: int, measured: Measured) -> DynamicModel:
+    """Least squares of every joint; columns that depend on those before them get zero.
+
+    `gram` are the Gram matrices of columns and measurement [n, columns + 1, columns + 1]. Measured
+    torques leave nothing to fit for the known torque.
+    """
+    coefficients = np.zeros((*gram.shape[:1], gram.shape[-1] - 1))
+    first = 0 if measured == "current" else 1
+    for joint, own in enumerate(gram):
+        right = own[:-1, -1].copy()
+        if first:
+            coefficients[joint, KNOWN] = 1.0
+            right -= own[:-1, KNOWN]
+        free = first + _independent(own[first:-1, first:-1], samples)
+        coefficients[joint, free] = solve_normal_equations(own[np.ix_(free, free)], right[free])
+    known = coefficients[:, KNOWN]
+    constant = np.where(known != 0.0, 1.0 / np.where(known != 0.0, known, 1.0), np.nan)
+    torques = (coefficients * constant[:, None]).T[[VISCOUS, COULOMB, INERTIA]]
+    return DynamicModel(coefficients, None if first else constant, *torques)
+
+
+def _independent(gram: Array, samples: int) -> Indices:
+    """Columns of a Gram matrix [k, k] that are not zero and do not depend on those before them.
+
+    Symmetric elimination, column by column (Cholesky); what is left on the diagonal is the squared
+    remainder of a column of length one.
+    """
+    diagonal = np.diag(gram)
+    seen = diagonal > _ZERO**2 * samples
+    length = np.sqrt(np.where(seen, diagonal, 1.0))
+    rest = np.where(np.outer(seen, seen), gram / np.outer(length, length), 0.0)
+    kept = []
+    for column in range(len(gram)):
+        remainder = float(rest[column, column])
+        if remainder > _DEPENDENT:
+            kept.append(column)
+            rest = rest - np.outer(rest[:, column], rest[column]) / remainder
+    return np.array(kept, dtype=np.intp)
+
+
+class EcbotErrors(ErrorStatistics):
+    """EcBot's errors of k channels, the joints of an arm or its power, eq. 22-23 and 25-26."""
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return int(self.count[0])
+
+    @property
+    def rmse(self) -> float:
+        """Root of the mean over samples and channels of the squared error (eq. 22 and 25)."""
+        return float(np.sqrt(np.mean(np.square(self.rms))))
+
+    @property
+    def rmse_percent(self) -> float:
+        """Mean over the channels of the RMSE over the range of the measurement (eq. 23, 26) [%]."""
+        return float(np.mean(self.rms_percent))
+
+    @property
+    def mean_r2(self) -> float:
+        """Coefficient of determination of a single channel, mean over several."""
+        return float(np.mean(self.r2))
+
+
+CUTOFF = 5.0
+"""A quarter of the bandwidth of the accelerations [Hz]: test motions are sinusoids below 1 Hz."""
+_SHOWN = 60.0  # time of the curves of a test [s]
+_ROWS = 2000  # samples whose columns are computed at a time
+
+
+def free_power_columns(time: Array, qd: Array, measured: Array) -> Array:
+    """Columns of EcBot's power model [samples, 4n + 1], of consecutive samples.
+
+    Eq. 16 (currents, A), 17 (torques, N m) and 20-21; the coefficients are P_c, then R, k_t, k_MD
+    and L of all joints. `measured` are currents or torques [samples, n].
+    """
+    n, none = qd.shape[1], np.zeros(len(time))
+    rows = PowerRows(time, qd, measured, none, none)
+    return power_columns(rows, np.ones(n), np.zeros(n))[:, PowerLayout(n).without_delays]
+
+
+@dataclass(frozen=True)
+class EcbotTest:
+    """Errors on one data set."""
+
+    dynamics: EcbotErrors  # of currents [A] or torques [N m], all joints
+    power: EcbotErrors  # predicted from the motion alone [W]
+    power_from_measured: EcbotErrors  # predicted from measured currents or torques [W]
+    # Last stretch of the data [samples], s and W
+    time: Array
+    measured_power: Array
+    model_power: Array
+
+
+class Ecbot:
+    """EcBot's models of an arm, fitted to bags in constant memory.
+
+    Args:
+        robot: the arm, n joints.
+        bags: training data.
+        measured: what the arm measures; None takes torques where the bags have them and the robot
+            file has no torque constants, else currents.
+
+    Attributes:
+        samples: number of training samples.
+        dynamics: the dynamic model.
+        coefficients: of the power model [4n + 1], see `free_power_columns`.
+
+    Raises:
+        UrEnergyError: unusable bags, or no samples with both motion and power.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        bags: Sequence[str | Path],
+        measured: Measured | None = None,
+    ) -> None:
+        info = next(iterate_bag(bags[0])).info
+        first = next(recorded_motions(bags[0], CUTOFF), None)
+        if first is None:
+            raise IdentificationError(f"{bags[0]}: no motion; record the arm while it moves")
+        setup = stated_for(info, payload_of_row(first.payload[0]), robot, None).setup
+        self._dynamics = point_mass_dynamics(robot, setup)
+        if measured is None:
+            sensors = np.isfinite(first.torque).all()
+            stated = np.isfinite(robot.torque_constant).all()
+            measured = "torque" if sensors and not stated else "current"
+        self.measured: Measured = measured
+        self.samples = 0
+        gram, power = np.zeros(()), np.zeros(())
+        for part in self._motions(bags):
+            values = self._values(part)
+            for rows in _pieces(part):
+                columns = [self._columns(part, rows), values[rows, :, None]]
+                gram = gram + gram_matrices_by_joint(np.concatenate(columns, axis=2))
+            self.samples += len(part)
+            columns = [free_power_columns(part.time, part.qd, values), part.power[:, None]]
+            whole = np.concatenate(columns, axis=1)[np.isfinite(part.power)]
+            power = power + whole.T @ whole
+        if not power.any():
+            raise IdentificationError(
+                f"{bags[0]}: bus power was not recorded; record actual_robot_voltage and "
+                "actual_robot_current"
+            )
+        self.dynamics = fit_dynamic_model(gram, self.samples, measured)
+        self.coefficients = solve_normal_equations(power[:-1, :-1], power[:-1, -1])
+
+    def test(self, bags: Sequence[str | Path]) -> EcbotTest:
+        """Errors on these bags; the supply takes no power back."""
+        dynamics, power, from_measured = (
+            EcbotErrors(k) for k in (len(self.dynamics.viscous), 1, 1)
+        )
+        curves = np.zeros((0, 3))
+        for part in self._motions(bags):
+            values, known = self._values(part), np.isfinite(part.power)
+            model = self.dynamics.coefficients
+            estimate = np.concatenate(
+                [
+                    np.einsum("sjc,jc->sj", self._columns(part, rows), model)
+                    for rows in _pieces(part)
+                ]
+            )
+            dynamics.accumulate(values, estimate)
+            motion, direct = (
+                np.maximum(free_power_columns(part.time, part.qd, each) @ self.coefficients, 0.0)
+                for each in (estimate, values)
+            )
+            for errors, found in ((power, motion), (from_measured, direct)):
+                errors.accumulate(part.power[known, None], found[known, None])
+            curves = np.concatenate([curves, np.column_stack([part.time, part.power, motion])])
+            curves = curves[curves[:, 0] > curves[-1, 0] - _SHOWN]
+        time, measured_power, model_power = curves.T
+        start = time[:1]
+        return EcbotTest(dynamics, power, from_measured, time - start, measured_power, model_power)
+
+    def _columns(self, part: RecordedMotion, rows: slice) -> Array:
+        return dynamic_columns(self._dynamics, part.q[rows], part.qd[rows], part.qdd[rows])
+
+    def _motions(self, bags: Sequence[str | Path]) -> Iterator[RecordedMotion]:
+        for bag in bags:
+            yield from recorded_motions(bag, CUTOFF)
+
+    def _values(self, part: RecordedMotion) -> Array:
+        return part.torque if self.measured == "torque" else part.current
+
+
+def point_mass_dynamics(robot: RobotDescription, setup: Setup) -> ArmDynamics:
+    """Dynamics of an arm whose links have no tensors."""
+    return ArmDynamics(replace(robot, inertia=np.zeros_like(robot.inertia)), setup)
+
+
+def _pieces(part: RecordedMotion) -> Iterator[slice]:
+    return slices_between(range(_ROWS, len(part), _ROWS), len(part))
