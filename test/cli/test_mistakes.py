@@ -16,148 +16,87 @@ import pytest
 from test.cli.conftest import Capture, end_of
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import build_parser, main
-from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
 
 NOBODY = "127.0.15.97"
 """An address at which nothing listens."""
 
-MISTAKES: dict[str, tuple[str, ...]] = {
-    # command line: what the line must name, remedy included
-    # words
+MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy included
     "identfy {bag}": ("identify",),
-    "estmate {model} {bag}": ("estimate",),
-    "baseparameters {bag}": ("base-parameters",),
     "": ("COMMAND", "--help"),
     "history": ("COMMAND", "--help"),
-    "history sumary {store}": ("summary",),
     "estimate {model} {bag} --wrokers 2": ("--workers",),
     "record --hots 127.0.0.1 -o new": ("--host",),
     "live --ip 127.0.0.1": ("--host",),
-    "optimize {model} {bag} --cycletime 3": ("--cycle-time",),
     "optimize {model} {bag} --duration 3": ("--cycle-time",),
-    "excite --robot ur5e --duration 5 -o t.yaml": ("--period",),
     "excite --robot ur5e --objective conditon -o t.yaml": ("condition",),
-    "history summary {store} --by aram": ("arm",),
-    "report {model} {bag} -o r.html --format jpeg": ("png", "svg"),
     "protocol s5 --simulated -o new": ("s0", "s4"),
-    "completion powershell": ("bash", "zsh", "fish"),
     "identify {bag} -o m.yaml --friction coulomb_viscos": ("coulomb_viscous",),
     "import {csv} --robot ur5e --layout logg -o new": ("layout",),
-    # order
     "estimate {bag} {model}": ("model comes first",),
-    "payload {bag} {model}": ("model comes first",),
     "report {bag} {model} -o r.html": ("model comes first",),
-    "predict {csv} {model}": ("model comes first",),
     "history add {bag} {store}": ("store",),
-    "history sql 'SELECT 1' {store}": ("store",),
-    # missing
     "estimate {model}": ("recording", "bag"),
-    "report {model} -o r.html": ("model", "missing"),
-    "estimate": ("BAG",),
     "identify {bag}": ("--output",),
-    "record --host {nobody}": ("--output",),
     "live": ("--host", "--bag"),
     "import {csv} -o new": ("--robot",),
     "excite -o t.yaml": ("--robot",),
-    "excite --robot ur5e": ("-o",),
     "excite --execute ur5e": ("--host",),
-    "optimize {model} {bag} --execute": ("--host",),
     "optimize {model} {bag} --execute --host {nobody}": ("-o",),
     "optimize {model} {bag} --another-arm": ("--execute",),
     "protocol s1 -o new": ("--host", "--simulated"),
     "estimate {nameless}": ("--robot",),
-    "identify {nameless} -o m.yaml": ("--robot",),
-    "learn {nameless} -o m.yaml": ("--robot",),
-    "base-parameters {nameless}": ("--robot",),
     "live --bag {nameless}": ("--robot",),
-    # files of another kind
     "evaluate {model} {bag}/metadata.yaml": ("folder of the bag: ",),
-    "estimate {bag}/metadata.yaml": ("folder of the bag: ",),
-    "live --bag {bag}/metadata.yaml": ("folder of the bag: ",),
-    "history add {store} {bag}/metadata.yaml": ("folder of the bag: ",),
     "estimate nomodel.yaml {bag}": ("nomodel.yaml", "check"),
     "inspect {csv}": ("ur_energy import",),
-    "evaluate {model} {text}": ("text.txt",),
-    "estimate {model} {model}": ("model", "recording"),
-    "inspect {model}": ("model", "recording"),
     "inspect {text}": ("text.txt",),
     "recover {folder}": ("folder",),
-    "evaluate {text} {bag}": ("text.txt",),
     "evaluate {bag} {bag}": ("MODEL.yaml",),
-    "evaluate {robot} {bag}": ("model",),
     "predict {model} {bag}": ("TRAJECTORY.csv",),
     "import {bag} --robot ur5e -o new": ("bag",),
     "import nowhere.csv --robot ur5e -o new": ("nowhere.csv",),
-    "import {text} --robot ur5e -o new": ("text.txt",),
     "excite --check {model}": ("trajectory",),
-    "excite --check nowhere.yaml": ("nowhere.yaml",),
     "excite --for-gap {bag} -o t.yaml": ("MODEL.yaml",),
-    "live --bag {csv}": ("ur_energy import",),
-    "live --bag {bag} --model {bag}": ("MODEL.yaml",),
     "simulate --robot ur5e --host {own} --motion nowhere": ("nowhere",),
-    "history add {model} {bag}": ("store",),
     "history watch {store} nowhere": ("nowhere",),
-    # outputs
     "identify {bag} -o {folder}": ("folder",),
     "record --host {nobody} -o {bag}": ("exists",),
     "import {csv} --robot ur5e -o {bag}": ("exists", "--overwrite"),
     "excite --execute ur5e --host {nobody} -o {bag}": ("exists",),
     "protocol s1 --host {nobody} -o {bag}": ("another folder",),
     "protocol s1 --simulated --host {nobody} -o new": ("one of them",),
-    "protocol s2 --simulated --campaign -o new": ("s1",),
     "protocol all --host {nobody} -o new": ("--simulated",),
     "layouts -o {model}": ("model.yaml",),
-    "layouts -o {text}": ("not a folder", "check path"),
-    "identify {bag} -o {text}/m.yaml": ("not a folder", "check path"),
     "report {model} {bag} -o {text}/r.html": ("not a folder", "check path"),
-    "optimize {model} {bag} -o {text}": ("not a folder", "check path"),
     "excite --export ur5e -o {folder}": (".script",),
-    # robots
     "identify {bag} --robot ur5 -o m.yaml": ("ur5e", "--robot"),
     "estimate {model} {bag} --robot ur10e": ("ur5e", "--robot"),
     "evaluate {model} {other_bag}": ("ur10e",),
-    "import {csv} --robot UR-5 -o new": ("ur5e",),
-    "inspect {bag} --robot ur5ee": ("ur5e",),
-    "base-parameters {bag} --robot ur10e": ("ur5e",),
-    # addresses
     "record --host {nobody} -o new": (NOBODY, "check"),
-    "live --host {nobody} --duration 1": (NOBODY,),
     "excite --execute ur5e --host {nobody} -o new --yes": (NOBODY, "check"),
-    "record --host 192.168.0 10 -o new": ("10",),
     "record --host http://127.0.0.1 -o new": ("address",),
     "simulate --robot ur5e --host 192.0.2.1": ("--allow-network",),
-    "simulate --robot ur5e --host 300.1.2.3": ("address",),
     "simulate --robot ur5e --host {busy}": ("30004", "free address"),
     "live --bag {bag} --prometheus {taken}": ("port", "another"),
-    "live --bag {bag} --opcua opc.tcp://{taken}": ("port", "another"),
     "live --bag {bag} --prometheus 9464": ("ADDRESS:PORT",),
-    "live --bag {bag} --opcua 127.0.0.1:99999": ("--opcua", "65535"),
     "live --bag {bag} --mqtt 127.0.0.1:1883": ("mqtt://",),
-    "live --bag {bag} --prometheus 0.0.0.0:9464": ("--allow-network",),
     "estimate {model} {bag} {bag} --scheduler 127.0.0.1": ("tcp://",),
-    # numbers and units
     "record --host {nobody} -o new --duration -5": ("--duration",),
     "record --host {nobody} -o new --duration 60s": ("--duration", "unit: 60"),
     "record --host {nobody} -o new --rate 1,5": ("--rate", "1.5"),
-    "record --host {nobody} -o new --rate 100kHz": ("--rate", "HZ"),
     "record --host {nobody} -o new --fields actual_Q": ("actual_q",),
     "estimate {model} {bag} --workers 0": ("--workers",),
-    "estimate {model} {bag} --workers two": ("--workers", "number"),
     "estimate {model} {bag} --payload 2kg": ("--payload",),
     "evaluate {model} {bag} --payload identify": ("--payload", "KG"),
-    "optimize {model} {bag} --cycle-time 0": ("--cycle-time",),
     "optimize {model} {bag} --tool-speed 250": ("--tool-speed", "M/S"),
-    "optimize {model} {bag} --report r.html --tariff 28ct": ("--tariff", "number"),
     "simulate --robot ur5e --host {own} --mounting wall": ("degrees",),
     "simulate --robot ur5e --host {own} --payload 2kg": ("KG",),
+    "excite --robot ur5e -o t.yaml --payload x": ("KG",),
     "simulate --robot ur5e --controller-version five": ("5.11.1",),
     "simulate --robot ur5e --host {own} --fault lightning": ("lightning",),
-    "excite --robot ur5e -o t.yaml --period 0": ("--period",),
     "excite --execute ur5e --host {nobody} -o new --speed-fraction 50": ("--speed-fraction",),
-    "history summary {store} --from yesterday": ("--from",),
     "history summary {store} --time-zone Berlin": ("Europe/Berlin",),
-    "history sql {store} 'SELEC 1'": ("SELEC",),
     "history sql {store} 'SELECT * FROM second'": ("seconds",),
     "history sql {store} 'DELETE FROM seconds'": ("SELECT",),
     "optimize {model} {bag}": ("cycle",),
@@ -195,7 +134,6 @@ def filled(place: Path, bag: Path, model: Path, fresh_host) -> Iterator[Callable
             "text": place / "text.txt",
             "folder": place / "folder",
             "store": place / "store",
-            "robot": config_file("robots", "ur5e.yaml"),
             "nobody": NOBODY,
             "own": fresh_host(),
             "busy": busy,
@@ -220,21 +158,6 @@ def test_a_mistake_is_one_line_with_a_remedy(
     assert out == "" or "waiting for" in out
     for word in MISTAKES[command]:
         assert word in lines[0]
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "evaluate {model} {bag}",
-        "estimate {bag}",
-        "excite --robot ur5e -o t.yaml",
-        "simulate --robot ur5e --host {own}",
-    ],
-)
-def test_text_in_place_of_a_payload_is_a_usage_error(
-    command: str, filled: Callable[[str], list[str]], capsys: Capture
-) -> None:
-    assert end_of(filled(f"{command} --payload x"), capsys)[0] == 2
 
 
 # Any option of any command, also of those to come, with values that nobody expects.
@@ -269,7 +192,7 @@ def test_numbers_of_options_are_finite_or_refused() -> None:
             assert not isinstance(value, float) or math.isfinite(value), (action.dest, text)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_any_text_is_refused_in_one_line(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -277,7 +200,7 @@ def test_any_text_is_refused_in_one_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").touch()
     free = [each for each in ACTIONS if each[0] not in LONG and each[2].type in (None, Path)]
-    for name, parser, hostile in chance.sample(free, 25):
+    for name, parser, hostile in chance.sample(free, 30):
         words = command_line(name, parser, hostile, chance)
         code, _, err = end_of(words, capsys)
         shown = f"{[word[:80] for word in words]}: {err[-2000:]}"

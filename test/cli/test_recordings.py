@@ -67,21 +67,29 @@ def peer(host):
 
 
 @pytest.fixture
-def record(host):
-    return lambda *arguments: main(
-        ["record", "--host", host, "--robot", "ur5e", "--fields", FIELDS, *arguments]
-    )
+def record(host, capsys):
+    """Exit code, JSON and errors of `ur_energy record`."""
+
+    def run(*arguments):
+        words = ["record", "--host", host, "--robot", "ur5e", "--fields", FIELDS, *arguments]
+        code = main([*map(str, words), "--json"])
+        out, err = capsys.readouterr()
+        return code, json.loads(out.splitlines()[-1]), err
+
+    return run
 
 
-def test_every_sample_of_the_duration_is_recorded(tmp_path, capsys, peer, record):
-    assert record("--duration", "1", "-o", str(tmp_path / "bag"), "--json") == 0
-    out = capsys.readouterr().out
-    result = json.loads(out.splitlines()[-1])
-    assert result["samples"] == 500
-    assert (result["lost"], result["duplicates"], result["gaps"]) == (0, 0, [])
-    assert result["seconds"] > 0
-    assert result["cpu_percent"] > 0
-    telemetry = read_bag(tmp_path / "bag")
+def test_every_sample_of_the_duration_is_recorded(tmp_path, peer, record):
+    bag = tmp_path / "bag"
+    words = ["--duration", "1", "--split-minutes", "0.01", "--rate", "200", "-o", bag]
+    code, result, err = record(*words)
+    assert code == 0
+    assert (result["samples"], result["lost"], result["duplicates"]) == (500, 0, 0)
+    assert result["gaps"] == []
+    assert min(result["seconds"], result["cpu_percent"]) > 0
+    assert "recording at 500 Hz, not 200" in err
+    assert len(list(bag.glob("*.mcap"))) >= 2
+    telemetry = read_bag(bag)
     assert set(telemetry.columns) == {"timestamp", *FIELDS.split(",")}
     ticks = np.rint((telemetry.time - START_TIME) * 500).astype(int)
     assert (np.diff(ticks) == 1).all()
@@ -89,76 +97,56 @@ def test_every_sample_of_the_duration_is_recorded(tmp_path, capsys, peer, record
     assert np.array_equal(telemetry["actual_q"], expected)
 
 
-def gone(peer):
+def gone(peer, bag):
     peer.refuse()
     peer.disconnect()
 
 
-def without_a_field(peer):
+def without_a_field(peer, bag):
     peer.behaviours = [PeerBehaviour(missing=frozenset({"payload"}))]
     peer.disconnect()
 
 
-def with_other_software(peer):
-    peer.behaviours = [PeerBehaviour(version=(5, 12, 0, 1))]
-    peer.disconnect()
+def deleted(peer, bag):
+    (bag / "bag_0.mcap").unlink()
 
 
 @pytest.mark.parametrize(
-    ("leave", "why"),
+    ("fault", "why"),
     [
         (gone, "connection refused"),
         (without_a_field, "no longer offers payload"),
-        (with_other_software, "software changed"),
+        (deleted, "can no longer be read"),
     ],
 )
-def test_a_robot_that_stays_away_is_counted(tmp_path, capsys, peer, record, leave, why):
-    timer = threading.Timer(1.0, leave, [peer])
+def test_what_is_missing_is_counted(tmp_path, capsys, peer, record, fault, why):
+    bag = tmp_path / "bag"
+    timer = threading.Timer(0.8, fault, [peer, bag])
     timer.start()
-    assert record("--duration", "2", "-o", str(tmp_path / "bag"), "--json") == 3
+    code, result, err = record("--duration", "2", "-o", bag)
     timer.join()
-    out, err = capsys.readouterr()
-    result = json.loads(out.splitlines()[-1])
-    telemetry = read_bag(tmp_path / "bag")
-    assert telemetry.time[0] == START_TIME  # the first packet that was sent
-    assert 0 < result["samples"] == len(telemetry) < 1000
+    assert code == 3
+    assert "less was recorded than asked for" in err.splitlines()[-1]
+    telemetry = read_bag(bag)
+    assert result["samples"] == len(telemetry)
     assert result["samples"] + result["lost"] == 1000
+    assert why in result["gaps"][0]["cause"]
+    if fault is deleted:
+        assert result["unreadable"] == result["lost"] > 0
+        return
+    assert telemetry.time[0] == START_TIME  # the first packet that was sent
     assert result["lost_seconds"] == pytest.approx(result["lost"] / 500, abs=0.01)
     (gap,) = result["gaps"]
-    assert why in gap["cause"]
     assert gap["away"] == result["lost_seconds"]
     assert [each.cause for each in telemetry.gaps] == [gap["cause"]]
-    assert "less was recorded than asked for" in err.splitlines()[-1]
-    assert main(["inspect", str(tmp_path / "bag")]) == 0
+    assert main(["inspect", str(bag)]) == 0
     assert f"{result['lost']} lost in 1 gaps" in capsys.readouterr().out
 
 
-def test_a_bag_that_was_deleted_is_not_reported_as_recorded(tmp_path, capsys, peer, record):
-    timer = threading.Timer(1.0, lambda: (tmp_path / "bag" / "bag_0.mcap").unlink())
-    timer.start()
-    assert record("--duration", "3", "-o", str(tmp_path / "bag"), "--json") == 3
-    timer.join()
-    out, err = capsys.readouterr()
-    result = json.loads(out.splitlines()[-1])
-    assert result["samples"] == len(read_bag(tmp_path / "bag"))
-    assert result["samples"] + result["lost"] == 1500
-    assert result["unreadable"] == result["lost"] > 0
-    assert "can no longer be read" in result["gaps"][0]["cause"]
-    assert "cannot be read back" in err.splitlines()[-1]
-
-
-def test_splitting_makes_several_files(tmp_path, capsys, peer, record):
-    words = ["--duration", "2", "--split-minutes", "0.012", "--rate", "200"]
-    assert record(*words, "-o", str(tmp_path / "bag")) == 0
-    assert len(list((tmp_path / "bag").glob("*.mcap"))) >= 2
-    assert len(read_bag(tmp_path / "bag")) == 1000
-    out, err = capsys.readouterr()
-    assert "1000" in out
-    assert "recording at 500 Hz, not 200" in err
-
-
-def start(bag, peer):
-    """`ur_energy record` in a process of its own, once it has written samples."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_finishes_the_bag(tmp_path, peer, number):
+    """SIGTERM comes in an outage, which is counted."""
+    bag, outage = tmp_path / "bag", number == signal.SIGTERM
     command = [sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", peer.host]
     command += ["--robot", "ur5e", "--fields", FIELDS, "-o", str(bag), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -167,33 +155,16 @@ def start(bag, peer):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return process
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupting_finishes_the_bag(tmp_path, peer, number):
-    bag = tmp_path / "bag"
-    process = start(bag, peer)
+    if outage:
+        gone(peer, bag)
+        time.sleep(1.0)  # the outage that is counted
     os.kill(process.pid, number)
-    out, err = process.communicate(timeout=20.0)
-    assert process.returncode == 0, err.decode()
-    result = json.loads(out.decode().splitlines()[-1])
-    assert result["samples"] == len(read_bag(bag)) > 0
-
-
-def test_interrupting_in_an_outage_counts_it(tmp_path, peer):
-    process = start(tmp_path / "bag", peer)
-    peer.refuse()
-    peer.disconnect()
-    time.sleep(1.0)  # the outage that is counted
-    os.kill(process.pid, signal.SIGTERM)
     out, err = process.communicate(timeout=20.0)
     assert process.returncode == 0, err.decode()  # what was asked for
     result = json.loads(out.decode().splitlines()[-1])
-    assert result["samples"] == len(read_bag(tmp_path / "bag")) > 0
-    assert result["lost"] > 400
-    assert result["lost_seconds"] > 0.8
-    assert b"connection refused" in err
+    assert result["samples"] == len(read_bag(bag)) > 0
+    assert (result["lost"] > 400) == (result["lost_seconds"] > 0.8) == outage
+    assert (b"connection refused" in err) == outage
 
 
 def test_requests_that_cannot_be_met_are_refused(tmp_path, capsys, host):
@@ -205,9 +176,6 @@ def test_requests_that_cannot_be_met_are_refused(tmp_path, capsys, host):
     refused([*words, "--robot", "ur99"], capsys, "ur99")
     refused([*words, "--robot", "ur5e", "--rate", "9999"], capsys, "rate")
     assert not bag.exists()
-    bag.mkdir()
-    refused([*words, "--robot", "ur5e"], capsys, "exists already")
-    assert list(bag.iterdir()) == []
 
 
 def contents(folder):
@@ -223,7 +191,6 @@ def test_import_makes_a_bag_and_keeps_the_old_one_until_it_is_whole(tmp_path, ca
     assert (result["robot"], result["samples"], result["rate"]) == ("ur5e", 50, 50.0)
     assert sorted(path.name for path in bag.iterdir()) == ["bag_0.mcap", "metadata.yaml"]
     before = contents(tmp_path)
-    refused(["import", str(csv), *words], capsys, "--overwrite")
     for files in ([bad], [csv, bad]):
         assert main(["import", *map(str, files), *words, "--overwrite"]) == 1
     assert contents(tmp_path) == before
@@ -232,46 +199,33 @@ def test_import_makes_a_bag_and_keeps_the_old_one_until_it_is_whole(tmp_path, ca
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").write_text("words")
     words = ["--robot", "ur5e", "-o", str(tmp_path / "thesis"), "--overwrite"]
-    capsys.readouterr()
-    assert main(["import", str(csv), *words]) == 1
-    assert "is not a bag" in capsys.readouterr().err
+    refused(["import", str(csv), *words], capsys, "is not a bag")
     assert (tmp_path / "thesis" / "chapter1.tex").exists()
 
 
 def test_a_file_without_header_is_imported_with_columns_or_layout(tmp_path, capsys):
     _, *rows = write(tmp_path / "x.csv", table()).read_text().splitlines()
     (tmp_path / "bare.csv").write_text("\n".join(rows) + "\n")
-    arguments = ["import", str(tmp_path / "bare.csv"), "--robot", "ur5e"]
-    assert main([*arguments, "-o", str(tmp_path / "a")]) == 1
-    refused = capsys.readouterr().err
-    assert "no header line: 9 columns" in refused
-    assert "--columns timestamp," in refused
-    columns = ["--columns", "timestamp,actual_q,payload,robot_mode"]
-    assert main([*arguments, "-o", str(tmp_path / "a"), *columns]) == 0
+    arguments = ["import", str(tmp_path / "bare.csv"), "--robot", "ur5e", "-o", str(tmp_path / "a")]
+    refused(arguments, capsys, "no header line: 9 columns", "--columns timestamp,")
+    refused([*arguments, "--layout", "ur_rtde"], capsys, "9 columns")
+    assert main([*arguments, "--columns", "timestamp,actual_q,payload,robot_mode"]) == 0
     assert read_bag(tmp_path / "a")["actual_q"].tobytes() == table()["actual_q"].tobytes()
-    assert main([*arguments, "-o", str(tmp_path / "b"), "--layout", "ur_rtde"]) == 1
-    assert "9 columns" in capsys.readouterr().err
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
     evil = "\x1b[31mred\x1b]0;title\x07"
     path = write(tmp_path / f"x{evil}.csv", table(), extra=(evil,))
-    bag = str(tmp_path / "bag")
-    assert main(["import", str(path), "--robot", "ur5e", "-o", bag]) == 0
-    assert main(["import", str(tmp_path / f"none{evil}"), "--robot", "ur5e", "-o", bag + "2"]) == 1
+    assert main(["import", str(path), "--robot", "ur5e", "-o", str(tmp_path / "bag")]) == 0
     assert main(["inspect", str(tmp_path / f"none{evil}")]) == 1
     out, err = capsys.readouterr()
-    assert "\x1b" not in out + err
-    assert "\x07" not in out + err
+    assert not {"\x1b", "\x07"} & set(out + err)
     assert r"\x1b[31mred" in err
 
 
-@pytest.fixture(scope="module")
-def made() -> Telemetry:
-    return made_up_recording(load_robot("ur5e"), seconds=20, noise=0.5, coulomb=4.0, viscous=3.0)
-
-
-def test_inspect_gives_verdict_and_figures(made, tmp_path, capsys) -> None:
+def test_inspect_gives_verdict_and_figures(tmp_path, capsys) -> None:
+    robot = load_robot("ur5e")
+    made = made_up_recording(robot, seconds=20, noise=0.5, coulomb=4.0, viscous=3.0)
     bag = write_bag(tmp_path / "bag", made)
     out = answer(capsys, "inspect", bag)
     assert out["samples"] == len(made)

@@ -7,119 +7,49 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import ask, note, print_json, print_table, progress
+import numpy as np
+
+from ur_energy_model.cli.output import ask, note, picked, print_json, print_table, progress
 from ur_energy_model.cli.recordings import recording_json
 from ur_energy_model.errors import InputError, MotionRefusedError
-from ur_energy_model.options import number
+from ur_energy_model.experiment.design import Design, design_trajectory, genetic_search
+from ur_energy_model.experiment.design_problem import (
+    DesignProblem,
+    DesignRequest,
+    gaps_among,
+    limits_of,
+    needs_of,
+)
+from ur_energy_model.experiment.execution import (
+    ExecutionPlan,
+    ExecutionResult,
+    MotionSummary,
+    execute,
+)
+from ur_energy_model.experiment.limits import SafetyLimits, TrajectoryVerdict, check
+from ur_energy_model.experiment.motion_process import export_trajectory
+from ur_energy_model.experiment.same_arm import arm_of_plan
+from ur_energy_model.files import check_target, config_file
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.geometry import ArmGeometry, Capsule, Wall
+from ur_energy_model.model.model_file import load_model
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory, save_trajectory
 
 if TYPE_CHECKING:
     import argparse
 
-    from ur_energy_model.experiment.design import Design
-    from ur_energy_model.experiment.design_problem import DesignRequest
-    from ur_energy_model.experiment.execution import (
-        ExecutionPlan,
-        ExecutionResult,
-        MotionSummary,
-    )
-    from ur_energy_model.experiment.limits import SafetyLimits, TrajectoryVerdict
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.geometry import Capsule, Wall
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.setup import Setup
-    from ur_energy_model.trajectory.fourier import FourierTrajectory
 
-_SHORTEST, _LONGEST = 0.1, 1000.0
-"""Periods of trajectories [s]."""
-_FARTHEST = 100.0
-"""Of obstacles and tools, far beyond any arm [m]."""
+_SHORTEST = 0.1
+"""Period of trajectories [s]."""
 TOOL_SPEED = 1.5
 """Speed limit of flange and elbow [m/s]."""
-_NOTES = """\
-The package includes checked trajectories: --execute ur5e runs the UR5e's.
-Walls are given in the base frame: --wall NX NY NZ OFFSET keeps the arm where
-NX x + NY y + NZ z > OFFSET, so --wall -1 0 0 -0.6 is a wall at x = 0.6 m."""
-
-
-def _add_design_options(group: argparse._ArgumentGroup) -> None:
-    """The trajectory to design, and the search for it."""
-    arguments.add_choice(
-        group,
-        "--objective",
-        ("condition", "logdet", "energy"),
-        "condition number of the base regressor, its log-determinant, or the accuracy of the "
-        "energy model's own parameters",
-    )
-    arguments.add_path(
-        group,
-        "--for-gap",
-        "MODEL.yaml",
-        "design for what this learned model lacks only: the joints and speeds that ordinary work "
-        "has not shown (replaces --objective)",
-    )
-    arguments.add_choice(
-        group,
-        "--optimizer",
-        ("gradient", "genetic"),
-        "search method; genetic is that of Raviola et al. 2021, for comparison",
-    )
-    period = f"period of the trajectory [s], {_SHORTEST:g} to {_LONGEST:g}"
-    for flag, default, metavar, text, limits in (
-        ("--harmonics", 5, "N", "harmonics of the Fourier series, 2 to 50", (1, 50)),
-        ("--period", 10.0, "S", period, (0, _LONGEST)),
-        ("--repetitions", 3, "N", "periods per run", (1, 100_000)),
-        ("--seed", 0, "N", "seed of the random starts", arguments.SEEDS),
-        ("--time-limit", 55.0, "S", "maximum time for the search [s]", (0.1, 1e5)),
-        ("--population", 300, "N", "individuals of the genetic search", (2, 100_000)),
-        ("--generations", 5, "N", "generations of the genetic search", (0, 100_000)),
-    ):
-        arguments.add_number(group, flag, default, metavar, text, limits)
-    arguments.add_payload_option(group, "none")
-
-
-# Surroundings of an arm, and how a motion is executed, on every subcommand that moves one.
-
-
-def add_surroundings(group: argparse._ArgumentGroup) -> None:
-    """Obstacles to keep clear of."""
-    text = "minimum distance to obstacles [m]"
-    arguments.add_number(group, "--clearance", 0.03, "M", text, (0, _FARTHEST))
-    text, places = "height of the table above the base [m]", (-_FARTHEST, _FARTHEST)
-    arguments.add_number(group, "--table", 0.0, "M", text, places)
-    group.add_argument(
-        "--wall",
-        type=number(float, *places),
-        nargs=4,
-        action="append",
-        default=[],
-        metavar=("NX", "NY", "NZ", "OFFSET"),
-        help="half-space to stay out of (may be repeated)",
-    )
-    group.add_argument(
-        "--tool",
-        type=number(float, 0, _FARTHEST),
-        nargs=2,
-        metavar=("LENGTH", "RADIUS"),
-        help="size of the tool on the flange [m] (default: no tool)",
-    )
-
-
-def add_execution_options(group: argparse._ArgumentGroup) -> None:
-    """How `--execute` runs a motion."""
-    arguments.add_controller(group, required=False)
-    arguments.add_consent(group)
-    text = "warm-up motion before recording [min]"
-    arguments.add_number(group, "--warm-up", 0.0, "MIN", text, (0, 1440))
 
 
 def check_execution(options: argparse.Namespace, output: str) -> None:
-    """Refuse an incomplete `--execute`, and its options without it.
-
-    Args:
-        options: as parsed.
-        output: metavar of -o.
-    """
+    """Refuse an incomplete `--execute`, and its options without it; `output` stands for -o."""
     if options.execute and (options.host is None or options.output is None):
         options.parser.error(f"--execute needs --host ADDRESS and -o {output}")
     for flag, given in (("--host", options.host), ("--another-arm", options.another_arm)):
@@ -128,19 +58,7 @@ def check_execution(options: argparse.Namespace, output: str) -> None:
 
 
 def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
-    """The request that the options describe.
-
-    Args:
-        options: as parsed.
-        robot: name or file of the arm.
-
-    Raises:
-        InputError: a value out of range.
-    """
-    from ur_energy_model.experiment.design_problem import DesignRequest
-    from ur_energy_model.model.robots import load_robot
-    from ur_energy_model.model.setup import Setup
-
+    """The request that the options describe, for the arm of a name or file."""
     for flag, value in (
         ("--time-limit", options.time_limit),
         ("--tool-speed", options.tool_speed),
@@ -157,34 +75,19 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
         raise InputError("--harmonics", problem, "give 2 or more")
     description = load_robot(robot)
     walls, tool = _obstacles(options, description)
-    payload = arguments.payload_given(options.payload)
     return DesignRequest(
         robot=description,
-        setup=Setup() if payload is None else Setup(payload=payload),
-        harmonics=options.harmonics,
-        period=options.period,
-        repetitions=options.repetitions,
-        objective=options.objective,
+        setup=Setup() if options.payload is None else Setup(payload=options.payload),
         walls=walls,
         tool=tool,
-        clearance=options.clearance,
-        tool_speed=options.tool_speed,
-        seed=options.seed,
+        **picked(options, "harmonics period repetitions objective clearance tool_speed seed"),
     )
 
 
 def surroundings_given(
     options: argparse.Namespace, robot: RobotDescription, setup: Setup
 ) -> SafetyLimits:
-    """The safety limits of an arm among the obstacles that the options describe.
-
-    Raises:
-        InputError: a wall without direction.
-    """
-    from ur_energy_model.experiment.limits import SafetyLimits
-    from ur_energy_model.model.dynamics import ArmDynamics
-    from ur_energy_model.model.geometry import ArmGeometry
-
+    """The safety limits of an arm among the obstacles that the options describe."""
     return SafetyLimits(
         ArmDynamics(robot, setup),
         ArmGeometry(robot, *_obstacles(options, robot)),
@@ -196,15 +99,7 @@ def surroundings_given(
 def _obstacles(
     options: argparse.Namespace, robot: RobotDescription
 ) -> tuple[tuple[Wall, ...], tuple[Capsule, ...]]:
-    """Table and walls, and the tool on the flange.
-
-    Raises:
-        InputError: a wall without direction.
-    """
-    import numpy as np
-
-    from ur_energy_model.model.geometry import Capsule, Wall
-
+    """Table and walls, and the tool on the flange."""
     walls = [Wall("table", np.array([0.0, 0.0, 1.0]), options.table)]
     for index, (*normal, offset) in enumerate(options.wall, 1):
         length = float(np.linalg.norm(normal))
@@ -228,7 +123,6 @@ def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool)
     Raises:
         MotionRefusedError: it was not confirmed or stopped before its end; the bag is kept.
     """
-    from ur_energy_model.experiment.execution import execute
 
     def approve(summary: MotionSummary) -> bool:
         describe(summary)
@@ -275,8 +169,6 @@ def run_and_report(
 
 def describe(summary: MotionSummary) -> None:
     """Describe on stderr what will move, how far and how fast."""
-    import numpy as np
-
     travel, speed = np.rad2deg(summary.travel), np.rad2deg(summary.joint_speed)
     approach = np.rad2deg(np.abs(summary.start - summary.here).max())
     serial = "" if summary.serial is None else f", serial {summary.serial}"
@@ -325,49 +217,6 @@ def _confirmed(summary: MotionSummary) -> bool:
 # What `ur_energy excite` does: design, check, export or execute.
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    action = parser.add_mutually_exclusive_group()
-    for flag, metavar, text in (
-        ("--robot", "NAME", "design a trajectory for this robot (default: that of --for-gap)"),
-        (
-            "--execute",
-            "TRAJECTORY",
-            "run a trajectory (a file, or the included one of a robot) and record it",
-        ),
-        ("--check", "TRAJECTORY", "check a trajectory without moving a robot"),
-        (
-            "--export",
-            "TRAJECTORY",
-            "write a trajectory as URScript (.script) or as a table (.csv)",
-        ),
-    ):
-        arguments.add_text(action, flag, metavar, text)
-    arguments.add_path(parser, "-o --output", "PATH", "trajectory, bag or export to write")
-    _add_design_options(parser.add_argument_group("design"))
-    surroundings = parser.add_argument_group("surroundings")
-    add_surroundings(surroundings)
-    text = "speed limit of flange and elbow [m/s]"
-    arguments.add_number(surroundings, "--tool-speed", TOOL_SPEED, "M/S", text, (0, 100))
-    execution = parser.add_argument_group("execution")
-    add_execution_options(execution)
-    text = "share of the designed speed"
-    arguments.add_number(execution, "--speed-fraction", 1.0, "F", text, (0, 1))
-    arguments.add_json(parser)
-
-
-@arguments.command(
-    "excite",
-    "design and run a trajectory that excites all parameters",
-    "Design a Fourier trajectory that makes the parameters of an arm identifiable, "
-    "check it, export it, or run and record it. Only --execute moves a robot.",
-    "ur_energy excite --robot ur5e -o trajectory.yaml\n"
-    "ur_energy excite --for-gap model.yaml -o gap.yaml\n"
-    "ur_energy excite --check trajectory.yaml\n"
-    "ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3\n"
-    "ur_energy excite --export trajectory.yaml -o trajectory.script",
-    _add_options,
-    notes=_NOTES,
-)
 def run(options: argparse.Namespace) -> None:
     """Design, check, export or execute."""
     check_execution(options, "BAG")
@@ -387,11 +236,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _design(options: argparse.Namespace) -> None:
-    from ur_energy_model.experiment.design import design_trajectory, genetic_search
-    from ur_energy_model.files import check_target
-    from ur_energy_model.model.model_file import load_model
-    from ur_energy_model.trajectory.fourier import save_trajectory
-
     check_target(options.output)
     if options.for_gap is None:
         request = request_of(options, options.robot)
@@ -421,8 +265,6 @@ def _design(options: argparse.Namespace) -> None:
 
 def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRequest:
     """The request for what a learned model lacks; reports what no trajectory can show."""
-    from ur_energy_model.experiment.design_problem import gaps_among, needs_of
-
     if model.robot_name != request.robot.name:
         raise InputError(
             path, f"is of a {model.robot_name}, not a {request.robot.name}", "change --robot"
@@ -437,9 +279,6 @@ def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRe
 
 
 def _check(options: argparse.Namespace) -> None:
-    from ur_energy_model.experiment.design_problem import DesignProblem
-    from ur_energy_model.experiment.limits import check
-
     trajectory = _trajectory(options.check)
     problem = DesignProblem(request_of(options, trajectory.robot))
     verdict = check(trajectory, problem.limits)
@@ -454,9 +293,6 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from ur_energy_model.experiment.motion_process import export_trajectory
-    from ur_energy_model.model.robots import load_robot
-
     trajectory = _trajectory(options.export)
     export_trajectory(options.output, trajectory, load_robot(trajectory.robot).rate)
     if options.json:
@@ -466,10 +302,6 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _execute(options: argparse.Namespace) -> None:
-    from ur_energy_model.experiment.design_problem import limits_of
-    from ur_energy_model.experiment.execution import ExecutionPlan
-    from ur_energy_model.experiment.same_arm import arm_of_plan
-
     if not 0 < options.speed_fraction <= 1:
         options.parser.error("--speed-fraction must be above 0 and at most 1")
     trajectory = _trajectory(options.execute)
@@ -487,9 +319,6 @@ def _execute(options: argparse.Namespace) -> None:
 
 def _trajectory(name: str) -> FourierTrajectory:
     """A trajectory file, or the trajectory that the package includes for a robot."""
-    from ur_energy_model.files import config_file
-    from ur_energy_model.trajectory.fourier import load_trajectory
-
     included = config_file("excitation", f"{name.lower()}.yaml")
     return load_trajectory(included if included.is_file() and not Path(name).is_file() else name)
 

@@ -4,110 +4,56 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.arguments import add_tariff_options, tariff_given
-from ur_energy_model.cli.history import add_store, store_given
-from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress, warn
+import numpy as np
+
+from ur_energy_model.cli.arguments import tariff_given
+from ur_energy_model.cli.history import store_given
+from ur_energy_model.cli.output import (
+    note,
+    picked,
+    print_json,
+    print_line,
+    print_objects,
+    print_table,
+    progress,
+    warn,
+)
+from ur_energy_model.codec import plain
+from ur_energy_model.files import check_target, write_text
+from ur_energy_model.plant.database import (
+    HistoryDatabase,
+    Period,
+    QueryResult,
+    export_csv,
+    shift_starts,
+)
+from ur_energy_model.plant.summary import summarise
+from ur_energy_model.report.tariff import JOULES_PER_KWH
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
 
     import pyarrow
 
-    from ur_energy_model.plant.database import HistoryDatabase, Period, QueryResult
-    from ur_energy_model.report.tariff import Tariff
-
-
-KEYS = ("arm", "hour", "shift", "day", "week", "month", "program", "joint")
-"""What the energy can be summed up by."""
-
-
-def _add_period_options(parser: argparse.ArgumentParser) -> None:
-    """`--from`, `--to`, `--time-zone` and `--arm`."""
-    parser.add_argument(
-        "--from",
-        dest="first",
-        metavar="DATE",
-        help="first day, YYYY-MM-DD, or time, YYYY-MM-DDTHH:MM (default: where the store begins)",
-    )
-    parser.add_argument(
-        "--to",
-        dest="last",
-        metavar="DATE",
-        help="last day, included, or time at which it ends (default: where the store ends)",
-    )
-    parser.add_argument(
-        "--time-zone",
-        default="UTC",
-        metavar="NAME",
-        help="in which days, hours and shifts begin, such as Europe/Berlin (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--arm",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only this arm (may be repeated; default: all)",
-    )
-
 
 def _period_given(options: argparse.Namespace) -> Period:
-    from ur_energy_model.plant.database import Period
-
     return Period.from_text(options.first, options.last, options.time_zone)
 
 
 def _database_given(options: argparse.Namespace) -> HistoryDatabase:
     """The tables of STORE, as far as the options select them."""
-    from ur_energy_model.plant.database import HistoryDatabase
-
     return HistoryDatabase(store_given(options), _period_given(options), arms=tuple(options.arm))
 
 
 # history summary
 
 
-@arguments.command(
-    "history summary",
-    "sum up the energy by arm, calendar, program or joint",
-    "Sum up the energy in a history store by arm, hour, shift, day, week, month, "
-    "program or joint, with the shares of standby, idle and motion, and its cost and CO2.",
-    "ur_energy history summary plant\n"
-    "ur_energy history summary plant --by month --tariff 0.25 --co2 0.38\n"
-    "ur_energy history summary plant --by shift --shifts 06:00,14:00,22:00 "
-    "--time-zone Europe/Berlin\n"
-    "ur_energy history summary plant --by arm --by joint --from 2026-05-01 --to 2026-05-31",
-    add_store,
-    arguments.option(
-        "--by",
-        action="append",
-        choices=KEYS,
-        help="what the rows are (default: arm; may be repeated)",
-    ),
-    _add_period_options,
-    arguments.option(
-        "--shifts",
-        metavar="TIMES",
-        help="when the shifts of a day begin, such as 06:00,14:00,22:00",
-    ),
-    (arguments.add_group, "cost", add_tariff_options),
-    arguments.add_json,
-    notes="""what the figures are:
-  kWh          by the model, at the supply of the arm; --json has J, and what the bus measured
-  standby      the part of the energy that the arm takes at all times, also in motion
-  idle         the energy while no joint moves, standby included
-  motion       the energy while a joint moves, standby included; idle and motion are all of it
-  outside      what no complete cycle contains
-  hours, W     time that the store accounts for, of all arms; mean power""",
-)
-def _summary(options: argparse.Namespace) -> None:
-    from ur_energy_model.plant.database import shift_starts
-    from ur_energy_model.plant.summary import summarise
-
+def summary(options: argparse.Namespace) -> None:
+    """`ur_energy history summary`."""
     tariff, keys = tariff_given(options), tuple(dict.fromkeys(options.by or ["arm"]))
     with _database_given(options) as database:
         shifts = () if options.shifts is None else shift_starts(options.shifts)
@@ -116,34 +62,49 @@ def _summary(options: argparse.Namespace) -> None:
     warn(warnings)
 
     def priced(row: Mapping[str, Any]) -> dict[str, Any]:
-        energy = row["energy"]
-        cost, co2 = (
-            (None, None) if energy is None else (tariff.cost(energy), tariff.emission(energy))
+        joules = row["energy"]
+        priceless = {"cost": None, "co2": None}
+        price = (
+            {"cost": tariff.cost(joules), "co2": tariff.emission(joules)}
+            if joules is not None
+            else {}
         )
-        return {**row, "cost": cost, "co2": co2}
+        return {**row, **priceless, **price}
 
+    rows, total = [priced(row) for row in summary.rows], priced(summary.total)
+    outside = {} if summary.outside_cycles is None else priced(summary.outside_cycles)
     if options.json:
-        content: dict[str, Any] = {
-            "rows": [priced(row) for row in summary.rows],
-            "total": priced(summary.total),
-            "time_zone": options.time_zone,
-            "currency": options.currency,
-        }
-        if summary.outside_cycles is not None:
-            content["outside_cycles"] = priced(summary.outside_cycles)
+        content = {"rows": rows, "total": total, **picked(options, "time_zone currency")}
+        content |= {"outside_cycles": outside} if outside else {}
         print_json({**content, "warnings": list(warnings)})
         return
-    rows = [_cells(row, [_name(row[key]) for key in keys], tariff) for row in summary.rows]
-    blank = [""] * (len(keys) - 1)
-    if summary.outside_cycles is not None:
-        rows.append(_cells(summary.outside_cycles, ["outside", *blank], tariff))
-    rows.append(_cells(summary.total, ["total", *blank], tariff))
-    columns = [*keys, "kWh", "standby %", "idle %", "motion %", "hours"]
-    columns += ["W"] if tariff.price is None and tariff.co2 is None else []
-    columns += [] if tariff.price is None else [tariff.currency]
-    columns += [] if tariff.co2 is None else ["kg CO2"]
+
+    def share(part: str) -> Callable[[Mapping[str, Any]], float | None]:
+        name = f"{part}_energy"
+        return lambda row: (
+            100 * row[name] / row["energy"] if row["energy"] and row[name] is not None else None
+        )
+
+    def over(name: str, divisor: float) -> Callable[[Mapping[str, Any]], float | None]:
+        return lambda row: None if row[name] is None else row[name] / divisor
+
+    columns: dict[str, Any] = {key: key for key in keys}
+    columns |= {"kWh": over("energy", JOULES_PER_KWH)}
+    columns |= {f"{part} %": share(part) for part in ("standby", "idle", "motion")}
+    columns |= {"hours": over("duration", 3600.0)}
+    if tariff.price is None and tariff.co2 is None:
+        columns["W"] = lambda row: (
+            row["energy"] / row["duration"]
+            if row["energy"] is not None and row["duration"]
+            else None
+        )
+    columns |= {} if tariff.price is None else {tariff.currency: "cost"}
+    columns |= {} if tariff.co2 is None else {"kg CO2": "co2"}
+    shown = [{**row, **{key: _name(row[key]) for key in keys}} for row in rows]
+    for first, row in (("outside", outside), ("total", total)):
+        shown += [{**row, **dict.fromkeys(keys, ""), keys[0]: first}] if row else []
     arms = summary.total["arms"]
-    print_table(f"energy of {arms} arm{'' if arms == 1 else 's'}", columns, rows)
+    print_objects(f"energy of {arms} arm{'' if arms == 1 else 's'}", shown, columns)
     if not summary.rows:
         missing, remedy = "energy", "add recordings with history add"
         if arms:
@@ -151,26 +112,6 @@ def _summary(options: argparse.Namespace) -> None:
         of_arms = " of these arms" if options.arm else ""
         note(f"{options.store}: has no {missing}{of_arms} of this time; {remedy}")
     note(f"days and hours are those of {options.time_zone}")
-
-
-def _cells(row: Mapping[str, Any], names: list[str], tariff: Tariff) -> list[Any]:
-    from ur_energy_model.report.tariff import JOULES_PER_KWH
-
-    energy, time = row["energy"], row["duration"]
-    parts = [row[f"{name}_energy"] for name in ("standby", "idle", "motion")]
-    cells = [
-        *names,
-        None if energy is None else energy / JOULES_PER_KWH,
-        *(None if part is None or not energy else 100 * part / energy for part in parts),
-        None if time is None else time / 3600,
-    ]
-    if tariff.price is None and tariff.co2 is None:
-        cells.append(energy / time if energy is not None and time else None)
-    if tariff.price is not None:
-        cells.append(None if energy is None else tariff.cost(energy))
-    if tariff.co2 is not None:
-        cells.append(None if energy is None else tariff.emission(energy))
-    return cells
 
 
 def _name(value: Any) -> str:
@@ -183,23 +124,8 @@ def _name(value: Any) -> str:
 # history report
 
 
-@arguments.command(
-    "history report",
-    "write one HTML page about all arms",
-    "Write one HTML page that needs no network: energy of the fleet by day, hour "
-    "of the week and arm, cycles over time, days on which an arm was unlike itself, and cost "
-    "and CO2.",
-    "ur_energy history report plant -o plant.html --tariff 0.25 --co2 0.38\n"
-    "ur_energy history report plant -o may.html --from 2026-05-01 --to 2026-05-31 "
-    "--time-zone Europe/Berlin",
-    add_store,
-    (arguments.add_output, "FILE.html", "page to write"),
-    _add_period_options,
-    (arguments.add_group, "cost", add_tariff_options),
-    arguments.add_json,
-)
-def _report(options: argparse.Namespace) -> None:
-    from ur_energy_model.files import check_target, write_text
+def report(options: argparse.Namespace) -> None:
+    """`ur_energy history report`."""
     from ur_energy_model.report.page import render
     from ur_energy_model.report.plant import make_plant_report, plant_page
 
@@ -239,17 +165,8 @@ def _report(options: argparse.Namespace) -> None:
 # history health
 
 
-@arguments.command(
-    "history health",
-    "friction, torque constants and standby power over days",
-    "Follow the friction and the torque constant of each joint and the standby "
-    "power of each arm over days, at equal temperature. Changes that are larger than their "
-    "uncertainty are given in words.",
-    "ur_energy history health plant\nur_energy history health s3://plant/history --json",
-    add_store,
-    arguments.add_json,
-)
-def _health(options: argparse.Namespace) -> None:
+def health(options: argparse.Namespace) -> None:
+    """`ur_energy history health`."""
     from ur_energy_model.plant.plant_health import plant_health
 
     store = store_given(options)
@@ -262,22 +179,20 @@ def _health(options: argparse.Namespace) -> None:
         print_json({"arms": entries, "changes": changes, "warnings": list(warnings)})
         return
     for arm in arms:
-        rows = [
-            [
-                "whole arm" if entry["joint"] is None else entry["joint"],
-                entry["what"],
-                f"{entry['value']:.4g}",
-                f"{(entry['interval'][1] - entry['interval'][0]) / 2:.2g}",
-                entry["unit"],
-                "-" if entry["temperature"] is None else f"{entry['temperature']:.0f}",
-                len(entry["days"]),
-            ]
-            for entry in arm.levels
-        ]
-        print_table(
+        print_objects(
             f"{arm.arm} ({arm.robot}): levels now, at equal temperature",
-            ["joint", "what", "level", "± 95 %", "unit", "degC", "days"],
-            rows,
+            arm.levels,
+            {
+                "joint": lambda level: level["joint"] or "whole arm",
+                "what": "what",
+                "level": lambda level: f"{level['value']:.4g}",
+                "± 95 %": lambda level: f"{(level['interval'][1] - level['interval'][0]) / 2:.2g}",
+                "unit": "unit",
+                "degC": lambda level: (
+                    "-" if level["temperature"] is None else f"{level['temperature']:.0f}"
+                ),
+                "days": lambda level: len(level["days"]),
+            },
         )
     for change in changes:
         low, high = change.interval
@@ -292,22 +207,8 @@ def _health(options: argparse.Namespace) -> None:
 # history export
 
 
-@arguments.command(
-    "history export",
-    "write seconds or cycles to a CSV file",
-    "Write the rows of a table to a CSV file, in order of arm and time, with one "
-    "column per joint. Other programs can also read the Parquet files of the store directly.",
-    "ur_energy history export plant -o may.csv --from 2026-05-01 --to 2026-05-31\n"
-    "ur_energy history export plant -o cycles.csv --table cycles --arm 20225500123",
-    add_store,
-    (arguments.add_output, "FILE.csv", "file to write"),
-    (arguments.add_choice, "--table", ("seconds", "cycles"), "what to write"),
-    _add_period_options,
-    arguments.add_json,
-)
-def _export(options: argparse.Namespace) -> None:
-    from ur_energy_model.plant.database import export_csv
-
+def export(options: argparse.Namespace) -> None:
+    """`ur_energy history export`."""
     period, store, arms = _period_given(options), store_given(options), tuple(options.arm)
     with progress("exporting") as report:
         rows, warnings = export_csv(
@@ -329,39 +230,8 @@ WIDEST = 8
 """Columns that a table in the terminal can have; of more, each row is a table."""
 
 
-@arguments.command(
-    "history sql",
-    "query with SQL",
-    "Run one SELECT statement of DuckDB's SQL on a history store and print its result.",
-    'ur_energy history sql plant "SELECT arm, max(peak_power) FROM seconds GROUP BY '
-    'arm"\n'
-    'ur_energy history sql plant "SELECT day, sum(energy) FROM joint_seconds '
-    "WHERE joint = 'elbow_joint' GROUP BY day ORDER BY day\" --json",
-    add_store,
-    arguments.option("sql", metavar="SQL", help="SELECT statement"),
-    _add_period_options,
-    (
-        arguments.add_number,
-        "--limit",
-        100,
-        "N",
-        "rows to print; --json prints all",
-        (1, 1_000_000),
-    ),
-    arguments.add_json,
-    notes="""tables:
-  seconds        one row per arm and second; columns: docs/history.md, or ask
-                 DESCRIBE seconds
-  cycles         one row per program cycle
-  health         one row per minute of work: friction, torque constants, standby
-  joint_seconds  the energies of seconds, one row per joint
-  models         one row per model: hash, serial number, date, path
-Energies are in J, times in s, powers in W. The store is only read; a query
-has no access to files and networks, and at most 2 GB of memory.""",
-)
-def _sql(options: argparse.Namespace) -> None:
-    from ur_energy_model.codec import plain
-
+def sql(options: argparse.Namespace) -> None:
+    """`ur_energy history sql`."""
     with _database_given(options) as database, database.stream(options.sql) as result:
         warn(database.warnings)
         names, rows = result.schema.names, _rows(result)
@@ -396,7 +266,6 @@ def _values(column: pyarrow.Array) -> list[Any]:
 
 
 def _value(scalar: pyarrow.Scalar) -> Any:
-    import numpy as np
     import pyarrow as pa
 
     try:
@@ -419,7 +288,6 @@ def _write_json(
     names: list[str], rows: Iterator[tuple[Any, ...]], warnings: tuple[str, ...]
 ) -> None:
     """One object, written row by row: a result may be larger than memory."""
-    from ur_energy_model.codec import plain
 
     def text(row: tuple[Any, ...]) -> str:
         return json.dumps(plain(dict(zip(names, row, strict=True))), allow_nan=False, default=str)

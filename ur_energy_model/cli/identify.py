@@ -2,126 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli import arguments
+import numpy as np
+
 from ur_energy_model.cli.arguments import (
-    command,
     failed_json,
     for_each_bag,
     is_distributed,
-    is_identified,
-    option,
-    payload_given,
     recorded_robot,
     report_failed,
 )
-from ur_energy_model.cli.output import note, print_json, print_table, progress, warn
+from ur_energy_model.cli.energies import print_metrics
+from ur_energy_model.cli.output import (
+    note,
+    picked,
+    print_json,
+    print_objects,
+    print_table,
+    progress,
+    warn,
+)
+from ur_energy_model.cli.parser import IDENTIFY
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
-from ur_energy_model.options import number
+from ur_energy_model.files import check_target
+from ur_energy_model.identification.assembly import ArmPrior
+from ur_energy_model.identification.payload import IDENTIFIED
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.model.drives import motor_constant
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import coulomb_viscous_fit
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.sessions import friction_curve
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.plant.fleet import Fleet, FleetArm
+from ur_energy_model.plant.identify_arms import (
+    FleetIdentification,
+    fleet_arm,
+    identify_arms,
+    make_folder,
+    read_fleet,
+    save_in,
+)
+from ur_energy_model.ranges import GRAVITY
+from ur_energy_model.report.layout import drive_table
+from ur_energy_model.telemetry.bag.reader import read_info
+from ur_energy_model.telemetry.samples import arm_name
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.identification.assembly import ArmPrior
-    from ur_energy_model.identification.pipeline import Identification, IdentificationOptions
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.model.setup import Payload, Setup
-    from ur_energy_model.plant.fleet import FleetArm
-    from ur_energy_model.plant.identify_arms import FleetIdentification
 
 
-def _friction_laws() -> str:
-    from ur_energy_model.model.friction import LAWS
-
-    laws = {name: law.description for name, law in LAWS.items()}
-    return arguments.definition_list("friction laws", laws)
-
-
-@command(
-    "identify",
-    "identify an arm's model from bags",
-    "Identify the inertia, torque constants, friction and power of an arm from bags, and write "
-    "them to a model file.",
-    "ur_energy identify excitation --validate task -o model.yaml\n"
-    "ur_energy identify --per-arm monday/* -o arms\n"
-    "ur_energy identify short --fleet arms -o new_arm.yaml",
-    (arguments.add_bags, "recordings to fit, all together"),
-    (arguments.add_robot, "the one that the bags name"),
-    arguments.add_validate,
-    (
-        arguments.add_output,
-        "MODEL.yaml",
-        "model file to write; with --per-arm, folder of the models",
-    ),
-    (
-        arguments.add_flag,
-        "--per-arm",
-        "one model per arm (serial number) into the folder OUTPUT; arms of one joint size share "
-        "what the data show that they have in common",
-    ),
-    (
-        arguments.add_path,
-        "--fleet",
-        "FOLDER",
-        "models of other arms to start from (default with --per-arm: those already in the folder "
-        "OUTPUT)",
-    ),
-    (
-        arguments.add_text,
-        "--friction",
-        "LAW",
-        "friction law (listed below), or auto to select one per joint by cross-validation "
-        "(default: %(default)s)",
-        "auto",
-    ),
-    (
-        arguments.add_choice,
-        "--power-model",
-        ("physical", "ecbot", "catalogue"),
-        "physical structure with priors, the 4n+1 free coefficients of EcBot, or the catalogue "
-        "motors that Clochiatti et al. assume for a UR5e",
-    ),
-    (
-        arguments.add_choice,
-        "--link-tensors",
-        ("file", "identify"),
-        "inertia tensors of the links: from the robot file, or identified from target_moment "
-        "where the file has none or wrong ones",
-    ),
-    option(
-        "--gravity",
-        nargs=3,
-        type=number(float, -100, 100),
-        metavar=("X", "Y", "Z"),
-        help="gravity in the base frame [m/s^2], if the mounting is known (default: estimated)",
-    ),
-    (arguments.add_payload_option, "the controller's setting, from target_moment", True),
-    arguments.add_cluster,
-    arguments.add_json,
-    notes=lambda: _friction_laws(),
-)
 def run(options: argparse.Namespace) -> None:
     """Identify, save and print."""
-    from ur_energy_model.cli.energies import print_metrics
-    from ur_energy_model.files import check_target
-    from ur_energy_model.identification.payload import IDENTIFIED
-    from ur_energy_model.identification.pipeline import identify
-    from ur_energy_model.model.model_file import save_model
-    from ur_energy_model.model.robots import load_robot
-
     if options.per_arm:
-        identify_per_arm(options)
+        _identify_per_arm(options)
         return
     check_target(options.output)
     robot = load_robot(options.robot or recorded_robot(options.bags))
-    payload = payload_given(options.payload)
+    payload = None if options.payload == IDENTIFY else options.payload
     bags = len(options.bags) + len(options.validate)
     with progress("identifying") as report, ExitStack() as opened:
         each = None
@@ -130,12 +76,12 @@ def run(options: argparse.Namespace) -> None:
         wanted = replace(
             _options_given(options),
             setup=_given_setup(options, robot, payload),
-            payload=IDENTIFIED if is_identified(options.payload) else payload,
+            payload=IDENTIFIED if options.payload == IDENTIFY else payload,
         )
         work = partial(identify, validate=options.validate, progress=report, each=each)
         result = work(options.bags, robot, wanted)
         if options.fleet is not None:
-            prior = prior_from_fleet(options.fleet, options.bags[0], result.model)
+            prior = _prior_from_fleet(options.fleet, options.bags[0], result.model)
             if prior is not None:
                 result = work(options.bags, robot, replace(wanted, prior=prior))
     save_model(result.model, options.output)
@@ -155,8 +101,6 @@ def run(options: argparse.Namespace) -> None:
 
 def _options_given(options: argparse.Namespace) -> IdentificationOptions:
     """What is the same for one arm and for many."""
-    from ur_energy_model.identification.pipeline import IdentificationOptions
-
     return IdentificationOptions(
         friction=options.friction,
         power_model=options.power_model,
@@ -172,11 +116,6 @@ def _given_setup(
     Raises:
         InputError: a vector that cannot be gravity.
     """
-    import numpy as np
-
-    from ur_energy_model.model.setup import Payload, Setup
-    from ur_energy_model.ranges import GRAVITY
-
     if options.gravity is None and payload is None:
         return None
     gravity = options.gravity or [0.0, 0.0, -robot.controller_gravity]
@@ -191,24 +130,18 @@ def _given_setup(
 
 
 def _print(result: Identification) -> None:
-    from ur_energy_model.energy.meter import CONFIDENCE
-    from ur_energy_model.report.layout import drive_table
-
     model = result.model
-    print_table(
+    print_objects(
         f"{model.robot_name}: identified constants (joint side inertia, motor side the rest)",
-        ["joint", "inertia", "k_t", "± 95 %", "friction law", "source of k_t"],
-        [
-            [
-                joint.name,
-                joint.reflected_inertia,
-                joint.torque_constant,
-                CONFIDENCE * joint.std["torque_constant"],
-                joint.friction.law.name,
-                joint.source["torque_constant"],
-            ]
-            for joint in model.joints
-        ],
+        model.joints,
+        {
+            "joint": "name",
+            "inertia": "reflected_inertia",
+            "k_t": "torque_constant",
+            "± 95 %": lambda joint: CONFIDENCE * joint.std["torque_constant"],
+            "friction law": lambda joint: joint.friction.law.name,
+            "source of k_t": lambda joint: joint.source["torque_constant"],
+        },
     )
     print_table(*drive_table(model))
     for joint in model.joints:
@@ -244,20 +177,20 @@ _CURVE_SPEEDS = (0.1, 0.25, 0.5, 1.0)
 def identification_json(result: Identification) -> Mapping[str, Any]:
     """`ur_energy identify --json`."""
     model = result.model
-    payload, tensors = model.setup.payload, model.link_tensors
+    setup, tensors, sessions = model.setup, model.link_tensors, model.sessions
     return {
         "robot": model.robot,
         "setup": {
-            "gravity": model.setup.gravity,
-            "payload_mass": payload.mass,
-            "payload_center_of_mass": payload.center_of_mass,
+            "gravity": setup.gravity,
+            "payload_mass": setup.payload.mass,
+            "payload_center_of_mass": setup.payload.center_of_mass,
         },
         "setup_source": model.setup_source,
         "joints": [_joint_json(result, j) for j in range(model.dof)],
         "sessions": {
-            "count": model.sessions.count,
-            "friction_std": model.sessions.friction_of(model.dof),
-            "standby_std": model.sessions.standby,
+            "count": sessions.count,
+            "friction_std": sessions.friction_of(model.dof),
+            "standby_std": sessions.standby,
         },
         "link_tensors": None
         if tensors is None
@@ -270,48 +203,30 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
         "fits": model.fit,
         "validation": model.validation,
         "payload_checks": [
-            {
-                "bag": entry.source,
-                "model_mass": entry.controller_mass,
-                "mass": entry.mass,
-                "std": entry.std,
-                "contradicts": entry.contradicts,
-            }
-            for entry in result.payload_checks
+            picked(each, "bag=source model_mass=controller_mass mass std contradicts")
+            for each in result.payload_checks
         ],
-        "warnings": list(result.warnings),
-        "notes": list(result.notes),
+        **picked(result, "warnings notes"),
     }
 
 
 def _joint_json(result: Identification, j: int) -> dict[str, Any]:
     """A joint; friction over speed has deviations for the fitted sessions and for any session."""
-    import numpy as np
-
-    from ur_energy_model.model.drives import motor_constant
-    from ur_energy_model.model.friction import coulomb_viscous_fit
-    from ur_energy_model.model.sessions import friction_curve
-
     model, fit, robot = result.model, result.joints[j], result.robot
     joint, fastest = model.joints[j], float(robot.max_velocity[j])
     friction = joint.friction
     direct, reverse = friction.coulomb
     spread = float(model.sessions.friction_of(model.dof)[j])
     k_t, resistance = robot.torque_constant[j], robot.winding_resistance[j]
+    constants = "torque_constant reflected_inertia winding_resistance back_emf_constant"
     return {
-        "name": joint.name,
-        "reflected_inertia": joint.reflected_inertia,
-        "torque_constant": joint.torque_constant,
+        **picked(joint, f"name {constants} friction_reason std source"),
         "viscous": friction.parameters.get("viscous"),
         "coulomb_direct": direct,
         "coulomb_reverse": reverse,
         "friction_law": friction.law.name,
         "friction_parameters": friction.parameters,
         "straight_line": coulomb_viscous_fit(friction, joint.gear_ratio, fastest),
-        "friction_reason": joint.friction_reason,
-        "friction_comparison": fit.comparison,
-        "winding_resistance": joint.winding_resistance,
-        "back_emf_constant": joint.back_emf_constant,
         "motor_constant": motor_constant(joint.torque_constant, joint.winding_resistance),
         "robot_file": {
             "reflected_inertia": robot.reflected_inertia[j],
@@ -319,11 +234,12 @@ def _joint_json(result: Identification, j: int) -> dict[str, Any]:
             "winding_resistance": resistance,
             "motor_constant": motor_constant(k_t, resistance),
         },
-        "std": joint.std,
-        "source": joint.source,
-        "friction_std_this_session": fit.friction_std,
+        **picked(
+            fit,
+            "friction_comparison=comparison friction_std_this_session=friction_std "
+            "friction_session_scales=session_scales",
+        ),
         "friction_session_std": spread,
-        "friction_session_scales": fit.session_scales,
         "friction_curve": vars(friction_curve(joint, spread, np.array([*_CURVE_SPEEDS, fastest]))),
     }
 
@@ -332,12 +248,8 @@ def _bus_json(result: Identification) -> dict[str, Any]:
     bus = result.model.bus
     factors = result.power.factors.items()
     return {
-        "kind": bus.kind,
-        "standby": bus.standby,
+        **picked(bus, "kind standby driver residual mode_power"),
         "standby_std": bus.std.get("standby"),
-        "driver": bus.driver,
-        "residual": bus.residual,
-        "mode_power": bus.mode_power,
         "factors": {name: {"value": value, "std": std} for name, (value, std) in factors},
         "comparison": result.power.comparison,
         "reason": bus.reason,
@@ -350,23 +262,8 @@ _SINGLE = ("gravity", "payload", "validate")
 """Options that state something of one arm."""
 
 
-def prior_from_fleet(folder: Path, bag: Path, model: EnergyModel) -> ArmPrior | None:
-    """Prior of an arm from the models of a folder, and its own first one.
-
-    Args:
-        folder: of the models.
-        bag: recording of the arm.
-        model: identified without the others: it shows whether the arm is like them.
-
-    Raises:
-        InputError: no such folder.
-        UrEnergyError: the bag cannot be read.
-    """
-    from ur_energy_model.plant.fleet import Fleet
-    from ur_energy_model.plant.identify_arms import fleet_arm
-    from ur_energy_model.telemetry.bag.reader import read_info
-    from ur_energy_model.telemetry.samples import arm_name
-
+def _prior_from_fleet(folder: Path, bag: Path, model: EnergyModel) -> ArmPrior | None:
+    """Prior of an arm from the models of a folder and its own first one, from a bag of it."""
     own = fleet_arm(arm_name(read_info(bag)), model)
     others = [arm for arm in _read(folder) if arm.name != own.name]
     prior = Fleet([*others, own]).prior(own.robot, own.name)
@@ -375,10 +272,8 @@ def prior_from_fleet(folder: Path, bag: Path, model: EnergyModel) -> ArmPrior | 
     return prior
 
 
-def identify_per_arm(options: argparse.Namespace) -> None:
+def _identify_per_arm(options: argparse.Namespace) -> None:
     """Identify the arms of all bags, save and print."""
-    from ur_energy_model.plant.identify_arms import identify_arms, make_folder, save_in
-
     given = [f"--{name}" for name in _SINGLE if getattr(options, name)]
     if given:
         raise InputError(given[0], "states something of one arm", "leave it out with --per-arm")
@@ -409,8 +304,6 @@ def identify_per_arm(options: argparse.Namespace) -> None:
 
 
 def _read(folder: Path) -> list[FleetArm]:
-    from ur_energy_model.plant.identify_arms import read_fleet
-
     arms, problems = read_fleet(folder)
     warn(problems)
     return arms
@@ -424,8 +317,7 @@ def _fleet_json(result: FleetIdentification, files: dict[str, Path]) -> dict[str
                 "arm": arm.name,
                 "model": files[arm.name],
                 "robot": arm.model.robot_name,
-                "bags": arm.bags,
-                "warnings": arm.warnings,
+                **picked(arm, "bags warnings"),
                 "joints": {
                     joint.name: {
                         **{name: joint.constants[name] for name in constants},
@@ -443,8 +335,6 @@ def _fleet_json(result: FleetIdentification, files: dict[str, Path]) -> dict[str
 
 
 def _print_fleet(result: FleetIdentification) -> None:
-    from ur_energy_model.energy.meter import CONFIDENCE
-
     def origin(source: str) -> str:
         if "fleet" in source:
             return "fleet"
@@ -469,19 +359,16 @@ def _print_fleet(result: FleetIdentification) -> None:
             for joint in arm.model.joints
         ],
     )
-    print_table(
+    print_objects(
         f"what arms of the fleet ({len(result.fleet.arms)}) have in common",
-        ["constant", "joints", "spread [%]", "95 % below", "arms"],
-        [
-            [
-                shared.what.replace("_", " "),
-                _in_words(shared.joints),
-                f"{100 * shared.spread:.1f}",
-                f"{100 * shared.spread_limit:.1f}",
-                shared.arms,
-            ]
-            for shared in result.fleet.shared()
-        ],
+        result.fleet.shared(),
+        {
+            "constant": lambda shared: shared.what.replace("_", " "),
+            "joints": lambda shared: _in_words(shared.joints),
+            "spread [%]": lambda shared: f"{100 * shared.spread:.1f}",
+            "95 % below": lambda shared: f"{100 * shared.spread_limit:.1f}",
+            "arms": "arms",
+        },
     )
 
 

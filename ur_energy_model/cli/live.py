@@ -6,25 +6,35 @@ import errno
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.arguments import chosen_model, command
+from ur_energy_model.cli.arguments import chosen_model
 from ur_energy_model.cli.output import note, on_stop_signal
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveOptions
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
-from ur_energy_model.options import add_options, given
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.options import given
+from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks, server_address
+from ur_energy_model.sinks.terminal import (
+    Lines,
+    Screen,
+    json_line,
+    last_json_line,
+    last_text_line,
+    text_line,
+)
+from ur_energy_model.telemetry.bag.reader import BagSource
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.rtde.source import RtdeSource
+from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.source import TelemetrySource
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.sinks.live_arm import LiveArm
-    from ur_energy_model.sinks.terminal import Lines, Screen
-    from ur_energy_model.telemetry.samples import RecordingInfo
-    from ur_energy_model.telemetry.source import TelemetrySource
 
 
 def check_ports(stated: SinkOptions) -> None:
@@ -55,60 +65,8 @@ LONGEST_BATCH = 0.05
 """Longest time span of packets that are decoded together [s]."""
 
 
-@command(
-    "live",
-    "show live power and energy of an arm; feed Foxglove, Prometheus, MQTT, OPC UA",
-    "Show power and energy of an arm while it works: each joint, the whole arm beside the measured "
-    "bus, standby, cycles and losses of the connection. In a terminal it fills the screen; "
-    "elsewhere it prints one line a second, and one a minute while no samples come. Without "
-    "--model it uses the generic model of the arm's type, whose intervals are wider. ROS is not "
-    "needed.",
-    "ur_energy live --host 192.168.0.10 --model model.yaml\n"
-    "ur_energy live --host 192.168.0.10 --prometheus 127.0.0.1:9464 --foxglove \\\n"
-    "    --state-file energy.json\n"
-    "ur_energy live --bag monday --json",
-    lambda parser: arguments.add_all(
-        parser.add_mutually_exclusive_group(required=True),
-        arguments.add_controller,
-        (arguments.add_path, "--bag", "BAG", "play a recording at the speed it was made"),
-    ),
-    (arguments.add_path, "--model", "MODEL.yaml", "identified model (default: generic)"),
-    (
-        arguments.add_text,
-        "--robot",
-        "NAME",
-        "name of the robot, such as ur5e (default: from controller, model or bag)",
-    ),
-    arguments.add_same_arm,
-    (
-        arguments.add_path,
-        "--state-file",
-        "FILE",
-        "file that keeps the counters over restarts (default: they begin at zero)",
-    ),
-    (
-        arguments.add_number,
-        "--duration",
-        None,
-        "S",
-        "stop after S seconds (default: when the user quits)",
-        (0.1, 1e9),
-    ),
-    (arguments.add_flag, "--json", "print one JSON object a second, each on a line"),
-    (
-        arguments.add_group,
-        "where else the energies go (each may be repeated)",
-        (add_options, SinkOptions),
-    ),
-    notes="q or Ctrl-C quits. The robot is only read, never commanded. Servers listen on this\n"
-    "machine only unless --allow-network is given.",
-)
 def run(options: argparse.Namespace) -> None:
     """Show the arm until the user quits."""
-    from ur_energy_model.energy.live import LiveOptions
-    from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
-    from ur_energy_model.telemetry.clock import HOST_CLOCK
-
     stated = given(SinkOptions, options)
     check_ports(stated)
     arm = LiveArm(
@@ -153,11 +111,6 @@ def _model(options: argparse.Namespace) -> Callable[[RecordingInfo], tuple[Energ
 
 
 def _source(options: argparse.Namespace, batch_seconds: float) -> Callable[[], TelemetrySource]:
-    from ur_energy_model.energy.live import LIVE_FIELDS
-    from ur_energy_model.model.robots import load_robot
-    from ur_energy_model.telemetry.bag.reader import BagSource
-    from ur_energy_model.telemetry.rtde.source import RtdeSource
-
     if options.bag is not None:
         return lambda: BagSource(
             options.bag, fields=LIVE_FIELDS, real_time=True, batch_seconds=batch_seconds
@@ -171,14 +124,11 @@ def _source(options: argparse.Namespace, batch_seconds: float) -> Callable[[], T
 def _viewer(options: argparse.Namespace, arm: LiveArm, stop: threading.Event) -> Screen | Lines:
     from rich.console import Console
 
-    from ur_energy_model.sinks.terminal import Lines, json_line, text_line
-
     if options.json:
         return Lines(arm.state, stop, json_line, note)
     console = Console(highlight=False)
     if not console.is_terminal or console.is_dumb_terminal:
         return Lines(arm.state, stop, text_line, note, patience=WAITING)
-    from ur_energy_model.sinks.terminal import Screen
 
     return Screen(console, arm.state, stop)
 
@@ -209,8 +159,6 @@ def _end(options: argparse.Namespace, arm: LiveArm) -> None:
     Raises:
         UrEnergyError: the source cannot be used, or sent nothing for as long as was asked for.
     """
-    from ur_energy_model.sinks.terminal import last_json_line, last_text_line
-
     if arm.reader.failure is not None:
         raise arm.reader.failure
     state = arm.state("end")

@@ -6,126 +6,38 @@ import argparse
 import importlib
 import os
 import sys
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from ur_energy_model import __version__
-from ur_energy_model.cli.arguments import BAG_SUFFIXES, REGISTERED
-from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import, printable
+from ur_energy_model.cli.commands import COMMANDS, GROUPS
+from ur_energy_model.cli.parser import BAG_SUFFIXES, Parser
+from ur_energy_model.cli.parser import USAGE as USAGE
+from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 # With many small matrices, linear algebra threads only wait for each other (ten times slower on a
 # busy machine). Must be set before numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-DONE, REFUSED, USAGE = 0, 1, 2
-
-GROUPS: dict[str, tuple[str, ...]] = {
-    "everyday": (
-        "demo", "record", "live", "inspect", "identify", "learn", "evaluate", "estimate", "predict",
-        "optimize", "payload", "report", "import", "recover", "completion",
-    ),
-    "plant, many arms over months": ("history", "layouts"),
-    "research": ("base-parameters", "excite", "protocol", "simulate"),
-}  # fmt: skip
-"""Subcommands, as the help lists them."""
-COMMANDS: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
-_CHAPTERS: dict[str, tuple[str, ...]] = {
-    "recordings": ("record", "import", "recover", "inspect"),
-    "energies": ("estimate", "evaluate", "predict", "report"),
-    "parameters": ("learn", "payload", "base-parameters"),
-    "desk": ("demo", "simulate", "layouts", "completion"),
-}
-"""Modules with several subcommands; others have the name of theirs."""
-_FEW = 9
-"""Fewer words than these are listed."""
-_SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), ("host",)) | dict.fromkeys(
-    ("time", "duration"), ("duration", "period", "cycle-time")
-)
-"""Names that other programs or commands have for options."""
+DONE, REFUSED = 0, 1
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose messages, which quote the command line, cannot control the terminal.
-
-    Options may stand between positional arguments, also if one of these is optional.
-    """
-
-    _mixing = False
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        optional = any(a.nargs == "?" and not a.option_strings for a in self._actions)
-        if self._mixing or not optional:
-            return super().parse_known_args(args, namespace)
-        self._mixing = True  # argparse calls this method again, for options and the rest
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._mixing = False
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        super()._print_message(printable(message), file)
-
-    def error(self, message: str) -> NoReturn:
-        """One line on stderr, and the exit code of a usage error."""
-        text = message.replace("unrecognized arguments", "not understood")
-        self.exit(USAGE, one_line(f"{self.prog}: {text}; see {self.prog} --help") + "\n")
-
-    def format_help(self) -> str:
-        """The help, with the notes of the subcommand at its end."""
-        notes = self.get_default("notes")
-        text = notes() if callable(notes) else notes
-        return f"{super().format_help()}\n{text}\n" if text else super().format_help()
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is None or value in action.choices:
-            return
-        known = tuple(map(str, action.choices))
-        if isinstance(action, _Subparsers):
-            text = f"there is no command {value!r}{_suggestion(value, known)}"
-            raise argparse.ArgumentError(None, text)
-        raise argparse.ArgumentError(action, f"there is no {value!r}{_suggestion(value, known)}")
-
-    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        """The value of an argument; a refusal names what it is, with its unit."""
-        try:
-            return super()._get_value(action, arg_string)
-        except argparse.ArgumentError as error:
-            if isinstance(action.metavar, str):
-                error.message = f"{error.message} ({action.metavar})"
-            raise
-
-    def check_options(self, arguments: Sequence[str]) -> None:
-        """Refuse the first option that does not exist, before anything that is missing."""
-        parser: argparse.ArgumentParser = self
-        for word in arguments:
-            option = word.partition("=")[0]
-            nested = next((a for a in parser._actions if isinstance(a, _Subparsers)), None)
-            if nested is not None and word in nested.choices:
-                parser = nested.choices[word]
-            elif word == "--":
-                return
-            elif option.startswith("--") and " " not in option:
-                known = parser._option_string_actions
-                if not any(each.startswith(option) for each in known):
-                    longer = tuple(each[2:] for each in known if each.startswith("--"))
-                    meant = (each for each in _SYNONYMS.get(option[2:], ()) if each in longer)
-                    word = next(meant, option[2:])
-                    text = f"there is no {option}{_suggestion(word, longer, '--')}"
-                    parser.error(text)
+_ALL = tuple(name for names in GROUPS.values() for name in names)
 
 
-class _GroupedParser(_Parser):
+class _GroupedParser(Parser):
     """The parser of all subcommands, which its help lists by `GROUPS`."""
 
     def format_help(self) -> str:
         """Usage, description, subcommands and options."""
-        (subparsers,) = (action for action in self._actions if isinstance(action, _Subparsers))
+        (subparsers,) = (
+            action for action in self._actions if isinstance(action, argparse._SubParsersAction)
+        )
         commands = {action.dest: action for action in subparsers._choices_actions}
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
@@ -141,10 +53,7 @@ class _GroupedParser(_Parser):
         return formatter.format_help()
 
 
-_Subparsers = argparse._SubParsersAction
-
-
-def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+def build_parser(commands: Iterable[str] = _ALL) -> argparse.ArgumentParser:
     """The parser of the command line with these subcommands."""
     parser = _GroupedParser(
         prog="ur_energy",
@@ -154,28 +63,27 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"ur_energy {__version__}")
     subparsers: Any = parser.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, parser_class=_Parser
+        dest="command", metavar="COMMAND", required=True, parser_class=Parser
     )
-    chapters = {name: chapter for chapter, names in _CHAPTERS.items() for name in names}
     for command in commands:
-        importlib.import_module(f"ur_energy_model.cli.{chapters.get(command, command)}")
-        REGISTERED[command](subparsers)
+        subparser = COMMANDS[command].add_to(subparsers)
+        nested = [each for each in COMMANDS.values() if each.name.startswith(f"{command} ")]
+        if nested:
+            below = subparser.add_subparsers(
+                dest=f"{command}_command",
+                metavar="COMMAND",
+                required=True,
+                help="(see COMMAND --help)",
+            )
+            for each in nested:
+                each.add_to(below)
     return parser
 
 
-def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
-    """The known word that is meant, and all if they are few."""
-    near = get_close_matches(word.lower(), known, 1)
-    text = f": did you mean {before}{near[0]}?" if near else ""
-    few = not before and len(known) < _FEW
-    return f"{text}{':' if not near else ''} use one of {', '.join(known)}" if few else text
-
-
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line; only the module of its subcommand is imported."""
-    command = arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
-    parser = build_parser(command)
-    assert isinstance(parser, _Parser)
+    """The command line; the parser is that of its subcommand alone."""
+    parser = build_parser(arguments[:1] if arguments and arguments[0] in _ALL else _ALL)
+    assert isinstance(parser, Parser)
     parser.check_options(arguments)
     options: argparse.Namespace
     options, rest = parser.parse_known_args(arguments)
@@ -253,7 +161,8 @@ def _outcome(options: argparse.Namespace) -> int:
     try:
         _check_kinds(options)
         with optional_import():
-            options.run(options)
+            module, _, function = options.run.rpartition(".")
+            getattr(importlib.import_module(f"ur_energy_model.cli.{module}"), function)(options)
         sys.stdout.flush()
         return DONE
     except UrEnergyError as error:

@@ -4,160 +4,46 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.excite import (
-    add_execution_options,
-    add_surroundings,
-    check_execution,
-    run_recorded,
-    surroundings_given,
+import numpy as np
+
+from ur_energy_model.cli.arguments import tariff_given
+from ur_energy_model.cli.excite import check_execution, run_recorded, surroundings_given
+from ur_energy_model.cli.output import (
+    WIDTH,
+    note,
+    picked,
+    print_json,
+    print_line,
+    print_table,
+    progress,
 )
-from ur_energy_model.cli.output import WIDTH, note, print_json, print_line, print_table, progress
+from ur_energy_model.experiment.cycle_exports import export_cycle
+from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, require_predicted
+from ur_energy_model.experiment.execution import ExecutionPlan
+from ur_energy_model.experiment.same_arm import arm_of_recording
+from ur_energy_model.files import check_target, write_text
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.model_file import load_model
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.optimization.cycle import OptimizationOptions
+from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
+from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ur_energy_model.model.energy_model import EnergyModel
-    from ur_energy_model.model.robots import RobotDescription
     from ur_energy_model.optimization.before_after import Comparison, Production
-    from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 
-CYCLES = 6
-"""Cycles of each kind that --execute runs."""
 PROOF = "proof"
 """Recording of the run, in the folder of -o."""
-LONGEST_CYCLE = 3600.0
-"""Longest cycle time that is accepted [s]."""
 
 
-def _add_cycle_options(parser: argparse.ArgumentParser) -> None:
-    """What the new cycle may be."""
-    cycle = "duration of the new cycle in seconds (default: that of the recorded one)"
-    speed = "largest speed of tool flange and elbow (default: 1.5; that of the recording where the "
-    factor = "largest factor on recorded speeds and accelerations, at least 1 (default: the limits "
-    off = "let the arm switch off in waits longer than this, in seconds"
-    for flag, metavar, text, limits in (
-        ("--cycle-time", "S", cycle, (1e-3, LONGEST_CYCLE)),
-        ("--power-off-after", "S", off, (1e-3, LONGEST_CYCLE)),
-        ("--jerk", "RAD/S^3", "largest jerk of the joints (default: no limit)", (1.0, 1e6)),
-        ("--tool-speed", "M/S", speed + "cycle time needs it)", (0.01, 20.0)),
-        (
-            "--max-speedup",
-            "FACTOR",
-            factor + "of the robot; moves that become faster are listed)",
-            (1.0, 1000.0),
-        ),
-    ):
-        arguments.add_number(parser, flag, None, metavar, text, limits)
-    text = "waits up to this long must stay, in seconds (gripper, sensor); longer ones are slack"
-    arguments.add_number(parser, "--keep-dwell", 0.5, "S", text, (0.0, LONGEST_CYCLE))
-    text = "also compute the least energy over the cycle time, up to twice the recorded one"
-    arguments.add_flag(parser, "--pareto", text)
-    parser.add_argument(
-        "--keep",
-        type=_step_numbers,
-        default=(),
-        metavar="MOVE[,MOVE]",
-        help="moves (or waits) that stay exactly as recorded: their step numbers in the sheet",
-    )
-    parser.add_argument(
-        "--keep-slow",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="keep moves that are deliberately slow, as near a part (default: on)",
-    )
-    arguments.add_flag(
-        parser,
-        "--recorded-limits",
-        "stay within the speeds, accelerations and torques of the recording, instead of those of "
-        "the robot",
-    )
-
-
-def _add_comparison(group: argparse._ActionsContainer) -> None:
-    """Proof from ordinary production."""
-    for name, when in (("--before", "before"), ("--after", "after")):
-        group.add_argument(
-            name,
-            nargs="+",
-            type=Path,
-            default=[],
-            metavar="BAG",
-            help=f"recordings of ordinary production {when} the program was changed",
-        )
-    text = "take the cycles of a history store instead, before and after --changed"
-    arguments.add_text(group, "--history", "STORE", text)
-    text = "when the program was changed, YYYY-MM-DD[THH:MM] in UTC"
-    arguments.add_text(group, "--changed", "DATE", text)
-    arguments.add_text(group, "--arm", "NAME", "of which arm of the store")
-
-
-def _step_numbers(text: str) -> tuple[int, ...]:
-    """Numbers of steps, such as 3,5."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of step numbers such as 3,5")
-    return tuple(int(part) for part in parts)
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    for name, metavar, text in (
-        ("model", "MODEL.yaml", "identified model"),
-        ("bag", "BAG", "recording of the running program (a rosbag2 directory)"),
-    ):
-        parser.add_argument(name, type=Path, nargs="?", metavar=metavar, help=text)
-    _add_cycle_options(parser)
-    arguments.add_path(
-        parser,
-        "-o --output",
-        "FOLDER",
-        "write the sheet (pendant.csv), a URScript program, servoJ set points, a ROS trajectory, "
-        "a CSV for `predict` and the figures to this folder",
-    )
-    arguments.add_path(parser, "--report", "FILE.html", "write a page that opens offline")
-    arguments.add_tariff_options(parser.add_argument_group("cost, for --report"))
-    proof = parser.add_argument_group("proof on the arm")
-    arguments.add_flag(
-        proof,
-        "--execute",
-        "run the cycle as recorded and as typed from the sheet in turns, and measure the saving "
-        "at the bus; the recording goes to the folder of -o",
-    )
-    add_execution_options(proof)
-    text = "cycles of each kind; even numbers cancel drift"
-    arguments.add_number(proof, "--cycles", CYCLES, "N", text, (1, 1000))
-    add_surroundings(parser.add_argument_group("surroundings, for --execute"))
-    _add_comparison(parser.add_argument_group("saving of a changed program, without a model"))
-    arguments.add_json(parser)
-
-
-@arguments.command(
-    "optimize",
-    "find the cheapest way to do a recorded cycle in the same time",
-    "Find the repeated cycle in a recording and the time law of every move that "
-    "takes the least energy at the supply: same paths, same cycle time, same or shorter "
-    "waits. Moves slow down where waiting is left over, and trade time with each other.",
-    "ur_energy optimize model.yaml bags/cell\n"
-    "ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json\n"
-    "ur_energy optimize model.yaml bags/cell --keep 3,5 --max-speedup 1.5\n"
-    "ur_energy optimize model.yaml bags/cell -o cheaper --report cheaper.html --tariff 0.28\n"
-    "ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101\n"
-    "ur_energy optimize --before bags/monday --after bags/tuesday bags/wednesday\n"
-    "ur_energy optimize --history plant --changed 2026-05-12",
-    _add_options,
-)
 def run(options: argparse.Namespace) -> None:
     """Optimize, prove on the arm, write files and page, and print."""
-    from ur_energy_model.experiment.cycle_exports import export_cycle
-    from ur_energy_model.files import check_target, write_text
-    from ur_energy_model.model.model_file import load_model
-    from ur_energy_model.optimization.cycle import OptimizationOptions
-    from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
-
     if options.before or options.after or options.history or options.changed:
         _compare_production(options)
         return
@@ -169,17 +55,11 @@ def run(options: argparse.Namespace) -> None:
     if options.output is not None:
         check_target(options.output / "pendant.csv")
     model = load_model(options.model)
+    names = "cycle_time keep_dwell jerk tool_speed recorded_limits power_off_after keep_slow"
     wanted = OptimizationOptions(
-        cycle_time=options.cycle_time,
-        keep_dwell=options.keep_dwell,
-        jerk=options.jerk,
-        tool_speed=options.tool_speed,
-        recorded_limits=options.recorded_limits,
+        **picked(options, f"{names} max_speedup"),
         pareto=options.pareto or options.report is not None,
-        power_off_after=options.power_off_after,
         keep=options.keep,
-        keep_slow=options.keep_slow,
-        max_speedup=options.max_speedup,
     )
     with progress("optimizing the cycle") as report:
         optimized = optimize_cycle(model, options.bag, wanted, progress=report)
@@ -195,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
         from ur_energy_model.report.page import render
 
         model = in_session_of(model, options.bag)
-        tariff = arguments.tariff_given(options)
+        tariff = tariff_given(options)
         made = make_optimization_report(model, optimized, tariff=tariff)
         write_text(options.report, render(optimization_page(made)))
         note(f"page written to {options.report}; open it in a browser")
@@ -212,11 +92,6 @@ def _measured(
     options: argparse.Namespace,
 ) -> MeasuredSaving:
     """Run the cycle as recorded and as typed in turns and measure the saving."""
-    from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, require_predicted
-    from ur_energy_model.experiment.execution import ExecutionPlan
-    from ur_energy_model.experiment.same_arm import arm_of_recording
-    from ur_energy_model.model.setup import Setup
-
     cycle, proof = optimized.cycle, Proof.of(optimized, robot, options.cycles)
     carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
     setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
@@ -242,8 +117,6 @@ def _measured(
 
 def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
     """The result; with `pareto`, also the least energy over the cycle time."""
-    from ur_energy_model.model.robots import load_robot
-
     cycle, sheet = optimized.cycle, optimized.sheet
     if optimized.ceiling is not None:
         _print_text(optimized.ceiling.text())
@@ -390,8 +263,6 @@ def _compare_production(options: argparse.Namespace) -> None:
 def _print_comparison(
     comparison: Comparison, before: Sequence[Production], after: Sequence[Production]
 ) -> None:
-    import numpy as np
-
     print_table(
         "Cycles of ordinary production, measured at the bus",
         ["", "recordings", "cycles", "cycle [s]", "energy [J]", "scatter [J]", "at rest [W]"],

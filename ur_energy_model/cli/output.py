@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,12 @@ def print_json(value: Any) -> None:
     from ur_energy_model.codec import plain
 
     print(json.dumps(plain(value), allow_nan=False))
+
+
+def picked(source: object, names: str, **further: Any) -> dict[str, Any]:
+    """Attributes of an object for JSON: "samples told=controller" has `controller` as "told"."""
+    pairs = (name.rpartition("=") for name in names.split())
+    return {key or name: getattr(source, name) for key, _, name in pairs} | further
 
 
 def print_line(text: str) -> None:
@@ -89,6 +96,20 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
         table.add_row(*row)
     _make_narrow(console, table)
     console.print(table)
+
+
+def print_objects(
+    title: str, objects: Iterable[Any], columns: Mapping[str, str | Callable[[Any], Any]]
+) -> None:
+    """Print a row for each object: by heading, a key or attribute of it, or a function of it."""
+
+    def cell(each: Any, column: str | Callable[[Any], Any]) -> Any:
+        if callable(column):
+            return column(each)
+        return each[column] if isinstance(each, Mapping) else getattr(each, column)
+
+    rows = [[cell(each, column) for column in columns.values()] for each in objects]
+    print_table(title, tuple(columns), rows)
 
 
 def _make_narrow(console: Console, table: Table) -> None:

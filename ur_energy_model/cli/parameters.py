@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.arguments import command, option
-from ur_energy_model.cli.output import note, print_json, print_table, progress, warn
+import numpy as np
+
+from ur_energy_model.cli.arguments import recorded_robot
+from ur_energy_model.cli.output import (
+    note,
+    picked,
+    print_json,
+    print_objects,
+    print_table,
+    progress,
+    warn,
+)
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.telemetry_checks import check_joints
 from ur_energy_model.errors import InputError, WrongRobotError
+from ur_energy_model.files import check_target
+from ur_energy_model.model.generic import is_generic
+from ur_energy_model.model.model_file import load_model, save_model
+from ur_energy_model.model.robots import RobotDescription, load_robot
 
 if TYPE_CHECKING:
     import argparse
@@ -15,45 +30,14 @@ if TYPE_CHECKING:
     from ur_energy_model.identification.base_parameter_bags import BagBaseParameters
     from ur_energy_model.identification.payload import PayloadEstimate
     from ur_energy_model.learning.learner import Learner, LearningHistory
-    from ur_energy_model.model.robots import RobotDescription
 
 # `ur_energy learn`: a model that improves over recordings, as the estimator would learn live.
 
 
-@command(
-    "learn",
-    "learn an arm's model from recordings of its ordinary work",
-    "Go through recordings as the estimator would live: fit the model again as data accumulate, "
-    "and take it over only where it predicts the following minutes better. Writes the last model, "
-    "and prints the history of attempts and the changes of the arm.",
-    "ur_energy learn monday tuesday --robot ur5e -o model.yaml\n"
-    "ur_energy learn wednesday --robot ur5e --model model.yaml -o model.yaml --json",
-    (arguments.add_bags, "recordings in order of time"),
-    (arguments.add_robot, "the one that the model or the bags name"),
-    (
-        arguments.add_path,
-        "--model",
-        "MODEL.yaml",
-        "model to start from (default: the generic model of the arm)",
-    ),
-    (arguments.add_output, "MODEL.yaml", "model file to write; an existing one is kept beside it"),
-    (
-        arguments.add_path,
-        "--figure",
-        "FILE",
-        "picture of errors, intervals and versions over time, PNG or SVG (default: beside the "
-        "output)",
-    ),
-    arguments.add_json,
-)
 def learn(options: argparse.Namespace) -> None:
     """Learn, save and print."""
-    from ur_energy_model.energy.telemetry_checks import check_joints
-    from ur_energy_model.files import check_target
     from ur_energy_model.learning import learner as learning
     from ur_energy_model.learning.state import save_learned
-    from ur_energy_model.model.model_file import load_model
-    from ur_energy_model.model.robots import load_robot
 
     figure = options.figure or options.output.with_suffix(".png")
     if figure.suffix not in (".png", ".svg"):
@@ -63,7 +47,7 @@ def learn(options: argparse.Namespace) -> None:
     if options.robot is None and options.model is not None:
         robot = load_model(options.model).description()
     else:
-        robot = load_robot(options.robot or arguments.recorded_robot(options.bags))
+        robot = load_robot(options.robot or recorded_robot(options.bags))
     first = learning.first_model(robot) if options.model is None else load_model(options.model)
     check_joints(first, robot)
     learner = learning.Learner(robot, first)
@@ -87,19 +71,16 @@ def learn(options: argparse.Namespace) -> None:
 def _print_history(history: LearningHistory, learner: Learner) -> None:
     if not history.attempts:
         note("too little motion to learn from: the first model is tried after 20 s of work")
-    print_table(
+    print_objects(
         f"{learner.robot.name}: attempts to improve the model",
-        ["time [s]", "version", "error at the supply [%]", "worst joint ± [%]", "result"],
-        [
-            [
-                f"{attempt.time:.0f}",
-                attempt.version,
-                attempt.supply_energy_error_percent,
-                max(attempt.joint_energy_interval_percent),
-                ("taken over: " if attempt.accepted else "kept: ") + attempt.reason,
-            ]
-            for attempt in history.attempts
-        ],
+        history.attempts,
+        {
+            "time [s]": lambda each: f"{each.time:.0f}",
+            "version": "version",
+            "error at the supply [%]": "supply_energy_error_percent",
+            "worst joint ± [%]": lambda each: max(each.joint_energy_interval_percent),
+            "result": lambda each: ("taken over: " if each.accepted else "kept: ") + each.reason,
+        },
     )
     for change in history.changes:
         note(change.words)
@@ -112,48 +93,9 @@ def _print_history(history: LearningHistory, learner: Learner) -> None:
 # `ur_energy payload`: the payload that an arm carries, from its motor currents.
 
 
-@command(
-    "payload",
-    "identify the payload from motor currents",
-    "Identify the mass and the centre of mass (flange frame, m) of the payload in a bag from the "
-    "motor currents, independent of the controller's payload setting. With a known payload, "
-    "calibrate the drives instead, preferably together with a recording of the empty arm; the "
-    "calibrated model then identifies other payloads more accurately.",
-    "ur_energy payload model.yaml loaded_motion\n"
-    "ur_energy payload model.yaml loaded_motion --empty empty_motion\n"
-    "ur_energy payload model.yaml loaded_motion --known-payload 2.805 \\\n"
-    "    --empty empty_motion -o calibrated.yaml",
-    arguments.add_model,
-    (arguments.add_bag, "recording with the payload"),
-    (
-        arguments.add_number,
-        "--known-payload",
-        None,
-        "KG",
-        "actual mass, to calibrate with",
-        (-1000, 1000),
-    ),
-    (
-        arguments.add_path,
-        "--empty",
-        "BAG",
-        "recording of the same arm with an empty flange; the payload is the difference",
-    ),
-    (
-        arguments.add_path,
-        "-o --output",
-        "MODEL.yaml",
-        "calibrated model to write (needs --known-payload)",
-    ),
-    (arguments.add_robot, "the one named in the model"),
-    arguments.add_json,
-)
 def payload(options: argparse.Namespace) -> None:
     """Identify the payload and print it."""
     from ur_energy_model.identification.payload import identify_payload, with_torque_constants
-    from ur_energy_model.model.generic import is_generic
-    from ur_energy_model.model.model_file import load_model, save_model
-    from ur_energy_model.model.robots import load_robot
 
     calibrated = options.known_payload is not None
     if options.output is not None and not calibrated:
@@ -195,25 +137,18 @@ def payload(options: argparse.Namespace) -> None:
             "mass": found.shown_mass,  # a calibration has no uncertainty of its known mass
             "std": None if calibrated else found.mass_std,
             "interval": None if calibrated else found.interval,
-            "shown_mass": found.shown_mass,
-            "center_of_mass": found.payload.center_of_mass,
-            "center_of_mass_std": found.center_std,
-            "told_mass": found.controller_mass,
-            "gravity": found.gravity,
-            "gravity_source": found.gravity_source,
-            "torque_rms": found.torque_rms,
-            "misfit": found.misfit,
-            "samples": found.samples,
+            **picked(
+                found,
+                "shown_mass center_of_mass_std=center_std told_mass=controller_mass gravity "
+                "gravity_source torque_rms misfit samples",
+                center_of_mass=found.payload.center_of_mass,
+            ),
             **({} if constants is None else {"torque_constants": constants}),
         }
     )
 
 
 def _print_payload(found: PayloadEstimate, constants: list[dict[str, Any]] | None) -> None:
-    import numpy as np
-
-    from ur_energy_model.energy.meter import CONFIDENCE
-
     half = CONFIDENCE * found.mass_std if constants is None else None
     center = zip("xyz", found.payload.center_of_mass, found.center_std, strict=True)
     rows = [
@@ -237,43 +172,11 @@ def _print_payload(found: PayloadEstimate, constants: list[dict[str, Any]] | Non
 # `ur_energy base-parameters`: rank, regrouping and values of an arm's base parameters.
 
 
-@command(
-    "base-parameters",
-    "identify an arm's base parameters",
-    "Identify the base parameters of an arm: rank, regrouping, weighted least squares with "
-    "standard deviations, and the nearest physically consistent parameters. Torque is measured "
-    "current times torque constant and gear ratio; --from target_moment uses the controller's "
-    "torque instead (without friction), --from measured_torque the joint torque that an arm "
-    "measures itself (actual_current_as_torque), for arms without known torque constants. Units: "
-    "kg, m, N m; friction on the joint side.",
-    "ur_energy base-parameters excitation --robot ur5e --validate other_motion",
-    (arguments.add_bags, "recordings to fit, all together"),
-    (arguments.add_robot, "the one that the bags name"),
-    arguments.add_validate,
-    option(
-        "--from",
-        dest="torque",
-        choices=("current", "target_moment", "measured_torque"),
-        default="current",
-        help="source of the torque (default: %(default)s)",
-    ),
-    (
-        arguments.add_path,
-        "--model",
-        "MODEL.yaml",
-        "use the torque constants of this model (default: those of the robot file)",
-    ),
-    arguments.add_json,
-)
 def base_parameters(options: argparse.Namespace) -> None:
     """Identify and print."""
-    import numpy as np
-
     from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
-    from ur_energy_model.model.model_file import load_model
-    from ur_energy_model.model.robots import load_robot
 
-    robot = load_robot(options.robot or arguments.recorded_robot(options.bags))
+    robot = load_robot(options.robot or recorded_robot(options.bags))
     constants = None
     if options.model is not None:
         model = load_model(options.model)
@@ -331,22 +234,17 @@ def _base_parameters_json(result: BagBaseParameters) -> dict[str, Any]:
     columns = (regrouping.expressions, found.values, found.std, found.ordinary)
     return {
         "rank": regrouping.rank,
-        "condition_number": found.condition_number,
         "parameters": [
             {"expression": text, "value": value, "std": std, "ordinary": ordinary}
             for text, value, std, ordinary in zip(*columns, strict=True)
         ],
-        "normalised_error": result.normalised_error,
         "normalised_error_on": "cross-validation" if verification is None else "validation",
-        "published_error": result.published_error,
-        "torque_from": found.torque_source,
-        "gravity": result.gravity,
-        "gravity_source": result.gravity_source,
-        "samples": found.samples,
-        "self_verification": {"rms": found.torque_rms, "r2": found.torque_r2},
+        **picked(result, "normalised_error published_error gravity gravity_source"),
+        **picked(found, "condition_number torque_from=torque_source samples"),
+        "self_verification": picked(found, "rms=torque_rms r2=torque_r2"),
         "general_verification": None
         if verification is None
-        else {"rms": verification.torque_rms, "r2": verification.torque_r2},
+        else picked(verification, "rms=torque_rms r2=torque_r2"),
         "physically_consistent": {
             "parameters": dict(zip(regrouping.names, found.consistent, strict=True)),
             "rms": found.consistent_rms,

@@ -5,71 +5,21 @@ from __future__ import annotations
 import socket
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli import arguments
-from ur_energy_model.cli.output import ask, note, print_json, print_table, progress, warn
+from ur_energy_model.cli.output import ask, note, picked, print_json, print_table, progress, warn
 from ur_energy_model.errors import ControllerError, InputError
+from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
+from ur_energy_model.experiment.same_arm import arm_of_plan
+from ur_energy_model.model.robots import available_robots, load_robot
+from ur_energy_model.papers.protocol import Mount, Outcome, ProtocolRun, cell
+from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
-
-    from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
-    from ur_energy_model.papers.protocol import Mount, Outcome
-
-_PROTOCOLS = {
-    "s0": "test motions A and B through random points: torque, current, energy (Robotica 2024)",
-    "s1": "exciting trajectory, base parameters, validation (RAAD 2021)",
-    "s2": "sinusoids, power model with all terms free (EcBot)",
-    "s3": "pick and place of the UR5 of the slides, drive model, PD control (Battistini et al.)",
-    "s4": "self and general verification, known payload (Machines 2024)",
-    "all": "every protocol on simulated arms, and a page of published beside obtained",
-}
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("protocol", choices=tuple(_PROTOCOLS), help="experiment (listed below)")
-    arguments.add_controller(parser, required=False)
-    arguments.add_flag(
-        parser,
-        "--simulated",
-        "simulate the arm here, faster than real time, instead of moving one at --host",
-    )
-    text = "new folder for all results; 'all' continues in its own"
-    arguments.add_output(parser, "DIR", text)
-    arguments.add_robot(parser, "the one that the controller reports, or the paper's")
-    arguments.add_consent(parser)
-    for flag, text in (
-        (
-            "--campaign",
-            "s1: cold run, half an hour of warm-up, warm run, and friction in both states",
-        ),
-        (
-            "--paper-settings",
-            "s1, s4: limits and genetic algorithm of the paper for the exciting trajectory",
-        ),
-        ("--quick", "shorter motions and searches, for a first look"),
-    ):
-        arguments.add_flag(parser, flag, text)
-    arguments.add_number(parser, "--seed", 0, "N", "seed of the random choices", arguments.SEEDS)
-    text = "time to design each trajectory [s]"
-    arguments.add_number(parser, "--design-time", 25.0, "S", text, (0, 1e5))
-    arguments.add_json(parser)
-
-
-@arguments.command(
-    "protocol",
-    "repeat the experiment of a paper and compare the results",
-    "Design, run, record, identify and evaluate as in a paper, and compare the "
-    "results with the published ones. This moves the robot.",
-    "ur_energy protocol s1 --host 192.168.56.101 -o cell_3_s1\n"
-    "ur_energy protocol s1 --simulated --campaign -o try_s1  (a simulated arm, without a "
-    "controller)\n"
-    "ur_energy protocol all --simulated -o papers             (all of them, and one page)",
-    _add_options,
-    notes=arguments.definition_list("experiments", _PROTOCOLS),
-)
 def run(options: argparse.Namespace) -> None:
     """Run a protocol."""
     if options.simulated == (options.host is not None):
@@ -133,11 +83,7 @@ def _run_all(options: argparse.Namespace) -> None:
 def _run_on_robot(options: argparse.Namespace) -> Outcome:
     """One protocol on a robot, or on a simulated controller."""
     from ur_energy_model.cli.excite import run_recorded
-    from ur_energy_model.experiment.same_arm import arm_of_plan
-    from ur_energy_model.model.robots import available_robots, load_robot
-    from ur_energy_model.papers.protocol import ProtocolRun
     from ur_energy_model.papers.stages import run_protocol
-    from ur_energy_model.telemetry.rtde.source import RtdeSource
 
     with RtdeSource(options.host, fields=("timestamp",)) as source:
         info = source.info
@@ -160,20 +106,14 @@ def _run_on_robot(options: argparse.Namespace) -> Outcome:
             run=execute,
             mount=_mount(options.host, simulated=info.simulated, assume_yes=options.yes),
             progress=bar,
-            seed=options.seed,
-            design_seconds=options.design_time,
             simulated=info.simulated,
-            paper_settings=options.paper_settings,
-            quick=options.quick,
-            campaign=options.campaign,
+            **picked(options, "seed design_seconds=design_time paper_settings quick campaign"),
         )
         return run_protocol(options.protocol, session)
 
 
 def _report(outcome: Outcome, folder: Path, *, as_json: bool) -> None:
     """Print an outcome."""
-    from ur_energy_model.papers.protocol import cell
-
     if as_json:
         print_json(outcome.as_dict())
         return

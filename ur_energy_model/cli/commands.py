@@ -1,0 +1,726 @@
+"""The subcommands of `ur_energy`: what each is for, and its options as the help describes them.
+
+What a command does is in the other modules of this folder, which are imported when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ur_energy_model.cli.parser import (
+    Command,
+    add_payload,
+    definition_list,
+    payload_of,
+    read_commands,
+)
+from ur_energy_model.errors import InputError
+from ur_energy_model.options import add_options, host_address
+
+if TYPE_CHECKING:
+    from ur_energy_model.model.setup import Payload
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "everyday": (
+        "demo", "record", "live", "inspect", "identify", "learn", "evaluate", "estimate", "predict",
+        "optimize", "payload", "report", "import", "recover", "completion",
+    ),
+    "plant, many arms over months": ("history", "layouts"),
+    "research": ("base-parameters", "excite", "protocol", "simulate"),
+}  # fmt: skip
+"""Subcommands, as the help lists them."""
+_TEXT = r"""
+== @json
+--json  print one JSON object on stdout and nothing else
+
+== @model
+model MODEL.yaml  identified model
+
+== @model-or-robot
+model [MODEL.yaml]  identified model (default: the generic one of --robot)
+--robot NAME  name of the robot, such as ur5e (default: the one of the model, or of the bag)
+
+== @robot
+--robot NAME  name of the robot, such as ur5e, or its YAML file (default: ...)
+
+== @bag
+bag BAG  recording (a rosbag2 directory)
+
+== @bags
+bags BAG...  ... (rosbag2 directories)
+
+== @same-arm
+--same-arm  the model is of this very arm, whatever the serial numbers are, as after an exchange of
+    its control box
+
+== @validate
+--validate BAG*  held-out recording: predicted, not fitted (may be repeated)
+
+== @host
+--host ADDRESS  address of the robot controller
+
+== @consent
+--yes  move the robot without asking
+--another-arm  run although serial number, mounting, payload, tool or pose are not those that the
+    motion was recorded with or planned for (never on another model)
+
+== @execution
+@host
+@consent
+--warm-up MIN =0.0 0:1440  warm-up motion before recording [min]
+
+== @surroundings
+--clearance M =0.03 0:100  minimum distance to obstacles [m]
+--table M =0.0 -100:100  height of the table above the base [m]
+--wall NX NY NZ OFFSET* -100:100  half-space to stay out of (may be repeated)
+--tool LENGTH RADIUS 0:100  size of the tool on the flange [m] (default: no tool)
+
+== @tariff
+--tariff PRICE -1e6:1e6  price per kWh (default: no cost)
+--currency NAME =EUR  of the price
+--co2 KG 0:1e6  kg of CO2 per kWh (default: no emission)
+--supply-efficiency SHARE =1.0  share of the wall power that reaches the robot bus
+
+== @cluster
+--scheduler ADDRESS  work on the bags on a running Dask cluster, such as tcp://10.0.0.5:8786
+    (default: on the cores of this machine)
+--workers N 1:1024  number of processes of this machine (default: as many as save time)
+
+== @store
+store STORE  folder of the history store, or s3://BUCKET/PREFIX
+
+== @period
+--from first DATE  first day, YYYY-MM-DD, or time, YYYY-MM-DDTHH:MM (default: where the store
+    begins)
+--to last DATE  last day, included, or time at which it ends (default: where the store ends)
+--time-zone NAME =UTC  in which days, hours and shifts begin, such as Europe/Berlin
+--arm NAME*  only this arm (may be repeated; default: all)
+
+== @history
+--model MODEL.yaml  identified model of the arm (default: the generic one of its type)
+--robot NAME  type of the arm, such as ur5e (default: the one of the model, or of each bag)
+--arm NAME  name of the arm in the store (default: serial number in the bag, or else the type)
+@same-arm
+--cycle-trigger auto|none|program|digital_output|int_register  what starts a cycle; auto: program
+    start, digital output or repeated motion, whichever shows cycles
+--cycle-output N =0 0:63  digital output of --cycle-trigger digital_output
+
+== record (recordings.record): record a robot's telemetry into a bag
+Record the telemetry of a robot (RTDE, port 30004) into a rosbag2 directory without losing a sample.
+Connection losses are bridged and recorded as gaps.
+$ ur_energy record --host 192.168.0.10 --duration 60 -o monday
+--host ADDRESS!  address of the robot controller
+@robot the one that the controller names
+-o --output BAG!  directory to create
+--fields NAME,...  RTDE fields to record (default: all that energy models need)
+--duration S 0.001:1e9  stop after S seconds (default: on Ctrl-C)
+--rate HZ 0.001:1e9  samples per second (default: every cycle of the controller)
+--split-minutes M 0.001:1e9  start a new file every M minutes
+--split-mb M 0.001:1e9  start a new file every M megabytes
+--wait S =0.0 0.001:1e9  retry the connection for up to S seconds (default: try once)
+@json
+notes:
+Ctrl-C finishes the bag. The robot is only read, never commanded. Exit code 3:
+less is in the bag than was asked for, because the robot was away at the end,
+the disk was full, or files of the bag were deleted or changed; what is missing
+is counted as lost.
+
+== import (recordings.import_csv): turn CSV recordings into a bag
+Turn CSV recordings of RTDE data into a bag. Values are separated by commas, semicolons, tabs or
+blanks; files may be gzipped. Columns have RTDE field names (actual_q_0 ...), as written by
+ur_rtde's recorder and Universal Robots' Python client; a unit in brackets may follow. Files without
+a header line need --columns or --layout. Rows that cannot be samples of this arm are reported and
+left out; a file with more than 1 % of them is refused. See docs/recording.md.
+$ ur_energy import pick_place.csv.gz --robot ur5e -o pick_place
+$ ur_energy import log.txt --robot ur5e -o log \
+    --columns timestamp,actual_q,actual_qd,-
+csv CSV...  recordings, in order of time
+@robot none: CSV files do not name the arm
+-o --output BAG!  directory to create
+--columns NAMES  column names, separated by commas, for files without a header line: actual_q or
+    actual_q[6] names six columns, '-' skips one and '-[3]' three
+--layout LAYOUT  column order of a known kind of file (listed below)
+--overwrite  replace an existing bag
+@json
+
+== recover (recordings.recover): repair an interrupted or damaged bag
+Rebuild the index and metadata.yaml of a bag that is damaged or whose recording was killed.
+Everything intact is kept; what is lost is reported.
+$ ur_energy recover night_shift
+bag BAG  recording to repair in place (a rosbag2 directory)
+@json
+
+== inspect (recordings.inspect): assess the quality of a recording
+Assess a recording: rate, gaps, excitation, speed and torque of each joint, condition number, frozen
+or clipped channels, freedrive, temperatures, simulated data. The exit code is 0 even if the verdict
+is bad; identify refuses such a bag.
+$ ur_energy inspect night_shift
+@bag
+@robot the one named in the bag; needed for the condition number
+@json
+
+== estimate (energies.estimate): compute the energy of recordings, per joint and in total
+Compute the mechanical and electrical energy and the efficiency of recordings, per joint and in
+total, with the model of the arm or, without MODEL.yaml, with the generic model of its type, whose
+intervals are wider.
+$ ur_energy estimate task --robot ur5e
+$ ur_energy estimate model.yaml task --csv power.csv
+$ ur_energy estimate model.yaml task --bag task_energy
+$ ur_energy estimate model.yaml monday/* --json
+@model-or-robot
+@bags recordings
+--csv FILE  also write the powers over time to this file (of a single recording)
+--bag energy_bag OUT  also write the topics that the estimator node would publish to this bag, for
+    the layouts of PlotJuggler and Foxglove (of a single recording)
+--rate HZ =50.0  messages per second of --bag, 1 to 500
+--overwrite  replace an existing bag OUT
+@payload the model's
+@same-arm
+@cluster
+@json
+
+== evaluate (energies.evaluate): compare a model with recordings
+Compare the torque, current and power of a model with recordings.
+$ ur_energy evaluate model.yaml task --json
+@model
+@bags recordings to compare with
+--no-anchor  use the model's standby power and friction, without adapting them to the recording's
+    standstill and first seconds of motion
+@payload the controller's setting, from target_moment
+@same-arm
+@cluster
+@json
+
+== predict (energies.predict): predict the energy of a trajectory before the robot moves
+Predict the energy of a planned trajectory, per joint and in total. The CSV file has a header line
+with the columns time [s], q_0 ... [rad] and, where known, qd_0 ... and qdd_0 ... Measured positions
+(actual_q_0 ...) are smoothed first, with a warning.
+$ ur_energy predict model.yaml trajectory.csv
+$ ur_energy predict trajectory.csv --robot ur5e
+@model-or-robot
+trajectory TRAJECTORY.csv  planned motion of the joints
+@payload the model's
+--session BAG  recording of the same day, to take standby power (from standstill) and friction (from
+    the first seconds of motion) from; without it the interval is wider, to cover their spread
+    between sessions
+@json
+
+== report (energies.report): write an HTML report of a model and recordings
+Write one HTML file that opens offline in any browser: a verdict in plain words, measured and
+modelled torque, current, power and energy, the identified parameters with their intervals, and the
+energy of a shift with its cost.
+$ ur_energy report model.yaml my_bag another_bag -o report.html
+$ ur_energy report my_bag --robot ur5e -o report.html
+$ ur_energy report model.yaml monday_shift -o shift.html \
+    --tariff 0.28 --co2 0.38
+@model-or-robot
+@bags recordings of the arm
+-o --output REPORT.html!  report to write
+--figures FOLDER  also write the figures to this folder
+--format png|svg*  file format of --figures (default: png; may be repeated)
+@payload the model's
+@same-arm
+energy of a shift:
+@tariff
+--cycle auto|none|program|digital_output|int_register  what starts a cycle: program start, edge of a
+    digital output, or change of output_int_register_0; auto: program start, digital output or
+    repeated motion, whichever shows cycles
+--cycle-output N =0  number of the digital output for --cycle digital_output
+@end
+@json
+
+== live (live.run): show live power and energy of an arm; feed Foxglove, Prometheus, MQTT, OPC UA
+Show power and energy of an arm while it works: each joint, the whole arm beside the measured bus,
+standby, cycles and losses of the connection. In a terminal it fills the screen; elsewhere it prints
+one line a second, and one a minute while no samples come. Without --model it uses the generic model
+of the arm's type, whose intervals are wider. ROS is not needed.
+$ ur_energy live --host 192.168.0.10 --model model.yaml
+$ ur_energy live --host 192.168.0.10 --prometheus 127.0.0.1:9464 --foxglove \
+    --state-file energy.json
+$ ur_energy live --bag monday --json
+@exactly one of
+@host
+--bag BAG  play a recording at the speed it was made
+@end
+--model MODEL.yaml  identified model (default: generic)
+--robot NAME  name of the robot, such as ur5e (default: from controller, model or bag)
+@same-arm
+--state-file FILE  file that keeps the counters over restarts (default: they begin at zero)
+--duration S 0.1:1e9  stop after S seconds (default: when the user quits)
+--json  print one JSON object a second, each on a line
+where else the energies go (each may be repeated):
+@sinks
+notes:
+q or Ctrl-C quits. The robot is only read, never commanded. Servers listen on this
+machine only unless --allow-network is given.
+
+== optimize (optimize.run): find the cheapest way to do a recorded cycle in the same time
+Find the repeated cycle in a recording and the time law of every move that takes the least energy at
+the supply: same paths, same cycle time, same or shorter waits. Moves slow down where waiting is
+left over, and trade time with each other.
+$ ur_energy optimize model.yaml bags/cell
+$ ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json
+$ ur_energy optimize model.yaml bags/cell --keep 3,5 --max-speedup 1.5
+$ ur_energy optimize model.yaml bags/cell -o cheaper --report cheaper.html --tariff 0.28
+$ ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101
+$ ur_energy optimize --before bags/monday --after bags/tuesday bags/wednesday
+$ ur_energy optimize --history plant --changed 2026-05-12
+model [MODEL.yaml]  identified model
+bag [BAG]  recording of the running program (a rosbag2 directory)
+--cycle-time S 0.001:3600  duration of the new cycle in seconds (default: that of the recorded one)
+--power-off-after S 0.001:3600  let the arm switch off in waits longer than this, in seconds
+--jerk RAD/S^3 1:1e6  largest jerk of the joints (default: no limit)
+--tool-speed M/S 0.01:20  largest speed of tool flange and elbow (default: 1.5; that of the
+    recording where the cycle time needs it)
+--max-speedup FACTOR 1:1000  largest factor on recorded speeds and accelerations, at least 1
+    (default: the limits of the robot; moves that become faster are listed)
+--keep-dwell S =0.5 0:3600  waits up to this long must stay, in seconds (gripper, sensor); longer
+    ones are slack
+--pareto  also compute the least energy over the cycle time, up to twice the recorded one
+--keep MOVE[,MOVE] =()  moves (or waits) that stay exactly as recorded: their step numbers in the
+    sheet
+--[no-]keep-slow  keep moves that are deliberately slow, as near a part (default: on)
+--recorded-limits  stay within the speeds, accelerations and torques of the recording, instead of
+    those of the robot
+-o --output FOLDER  write the sheet (pendant.csv), a URScript program, servoJ set points, a ROS
+    trajectory, a CSV for `predict` and the figures to this folder
+--report FILE.html  write a page that opens offline
+cost, for --report:
+@tariff
+proof on the arm:
+--execute  run the cycle as recorded and as typed from the sheet in turns, and measure the saving at
+    the bus; the recording goes to the folder of -o
+@execution
+--cycles N =6 1:1000  cycles of each kind; even numbers cancel drift
+surroundings, for --execute:
+@surroundings
+saving of a changed program, without a model:
+--before BAG...  recordings of ordinary production before the program was changed
+--after BAG...  recordings of ordinary production after the program was changed
+--history STORE  take the cycles of a history store instead, before and after --changed
+--changed DATE  when the program was changed, YYYY-MM-DD[THH:MM] in UTC
+--arm NAME  of which arm of the store
+@end
+@json
+
+== identify (identify.run): identify an arm's model from bags
+Identify the inertia, torque constants, friction and power of an arm from bags, and write them to a
+model file.
+$ ur_energy identify excitation --validate task -o model.yaml
+$ ur_energy identify --per-arm monday/* -o arms
+$ ur_energy identify short --fleet arms -o new_arm.yaml
+@bags recordings to fit, all together
+@robot the one that the bags name
+@validate
+-o --output MODEL.yaml!  model file to write; with --per-arm, folder of the models
+--per-arm  one model per arm (serial number) into the folder OUTPUT; arms of one joint size share
+    what the data show that they have in common
+--fleet FOLDER  models of other arms to start from (default with --per-arm: those already in the
+    folder OUTPUT)
+--friction LAW =auto  friction law (listed below), or auto to select one per joint by
+    cross-validation
+--power-model physical|ecbot|catalogue  physical structure with priors, the 4n+1 free coefficients
+    of EcBot, or the catalogue motors that Clochiatti et al. assume for a UR5e
+--link-tensors file|identify  inertia tensors of the links: from the robot file, or identified from
+    target_moment where the file has none or wrong ones
+--gravity X Y Z -100:100  gravity in the base frame [m/s^2], if the mounting is known (default:
+    estimated)
+@payload-or-identify the controller's setting, from target_moment
+@cluster
+@json
+
+== learn (parameters.learn): learn an arm's model from recordings of its ordinary work
+Go through recordings as the estimator would live: fit the model again as data accumulate, and take
+it over only where it predicts the following minutes better. Writes the last model, and prints the
+history of attempts and the changes of the arm.
+$ ur_energy learn monday tuesday --robot ur5e -o model.yaml
+$ ur_energy learn wednesday --robot ur5e --model model.yaml -o model.yaml --json
+@bags recordings in order of time
+@robot the one that the model or the bags name
+--model MODEL.yaml  model to start from (default: the generic model of the arm)
+-o --output MODEL.yaml!  model file to write; an existing one is kept beside it
+--figure FILE  picture of errors, intervals and versions over time, PNG or SVG (default: beside the
+    output)
+@json
+
+== payload (parameters.payload): identify the payload from motor currents
+Identify the mass and the centre of mass (flange frame, m) of the payload in a bag from the motor
+currents, independent of the controller's payload setting. With a known payload, calibrate the
+drives instead, preferably together with a recording of the empty arm; the calibrated model then
+identifies other payloads more accurately.
+$ ur_energy payload model.yaml loaded_motion
+$ ur_energy payload model.yaml loaded_motion --empty empty_motion
+$ ur_energy payload model.yaml loaded_motion --known-payload 2.805 \
+    --empty empty_motion -o calibrated.yaml
+@model
+bag BAG  recording with the payload (a rosbag2 directory)
+--known-payload KG -1000:1000  actual mass, to calibrate with
+--empty BAG  recording of the same arm with an empty flange; the payload is the difference
+-o --output MODEL.yaml  calibrated model to write (needs --known-payload)
+@robot the one named in the model
+@json
+
+== base-parameters (parameters.base_parameters): identify an arm's base parameters
+Identify the base parameters of an arm: rank, regrouping, weighted least squares with standard
+deviations, and the nearest physically consistent parameters. Torque is measured current times
+torque constant and gear ratio; --from target_moment uses the controller's torque instead (without
+friction), --from measured_torque the joint torque that an arm measures itself
+(actual_current_as_torque), for arms without known torque constants. Units: kg, m, N m; friction on
+the joint side.
+$ ur_energy base-parameters excitation --robot ur5e --validate other_motion
+@bags recordings to fit, all together
+@robot the one that the bags name
+@validate
+--from torque current|target_moment|measured_torque  source of the torque
+--model MODEL.yaml  use the torque constants of this model (default: those of the robot file)
+@json
+
+== excite (excite.run): design and run a trajectory that excites all parameters
+Design a Fourier trajectory that makes the parameters of an arm identifiable, check it, export it,
+or run and record it. Only --execute moves a robot.
+$ ur_energy excite --robot ur5e -o trajectory.yaml
+$ ur_energy excite --for-gap model.yaml -o gap.yaml
+$ ur_energy excite --check trajectory.yaml
+$ ur_energy excite --execute trajectory.yaml --host 192.168.56.101 -o cell_3
+$ ur_energy excite --export trajectory.yaml -o trajectory.script
+@one of
+--robot NAME  design a trajectory for this robot (default: that of --for-gap)
+--execute TRAJECTORY  run a trajectory (a file, or the included one of a robot) and record it
+--check TRAJECTORY  check a trajectory without moving a robot
+--export TRAJECTORY  write a trajectory as URScript (.script) or as a table (.csv)
+@end
+-o --output PATH  trajectory, bag or export to write
+design:
+--objective condition|logdet|energy  condition number of the base regressor, its log-determinant, or
+    the accuracy of the energy model's own parameters
+--for-gap MODEL.yaml  design for what this learned model lacks only: the joints and speeds that
+    ordinary work has not shown (replaces --objective)
+--optimizer gradient|genetic  search method; genetic is that of Raviola et al. 2021, for comparison
+--harmonics N =5 1:50  harmonics of the Fourier series, 2 to 50
+--period S =10.0 0:1000  period of the trajectory [s], 0.1 to 1000
+--repetitions N =3 1:100000  periods per run
+--seed N =0 0:4294967295  seed of the random starts
+--time-limit S =55.0 0.1:1e5  maximum time for the search [s]
+--population N =300 2:100000  individuals of the genetic search
+--generations N =5 0:100000  generations of the genetic search
+@payload none
+surroundings:
+@surroundings
+--tool-speed M/S =1.5 0:100  speed limit of flange and elbow [m/s]
+execution:
+@execution
+--speed-fraction F =1.0 0:1  share of the designed speed
+@end
+@json
+notes:
+The package includes checked trajectories: --execute ur5e runs the UR5e's.
+Walls are given in the base frame: --wall NX NY NZ OFFSET keeps the arm where
+NX x + NY y + NZ z > OFFSET, so --wall -1 0 0 -0.6 is a wall at x = 0.6 m.
+
+== protocol (protocol.run): repeat the experiment of a paper and compare the results
+Design, run, record, identify and evaluate as in a paper, and compare the results with the published
+ones. This moves the robot.
+$ ur_energy protocol s1 --host 192.168.56.101 -o cell_3_s1
+$ ur_energy protocol s1 --simulated --campaign -o try_s1  (a simulated arm, without a controller)
+$ ur_energy protocol all --simulated -o papers             (all of them, and one page)
+protocol s0|s1|s2|s3|s4|all  experiment (listed below)
+@host
+--simulated  simulate the arm here, faster than real time, instead of moving one at --host
+-o --output DIR!  new folder for all results; 'all' continues in its own
+@robot the one that the controller reports, or the paper's
+@consent
+--campaign  s1: cold run, half an hour of warm-up, warm run, and friction in both states
+--paper-settings  s1, s4: limits and genetic algorithm of the paper for the exciting trajectory
+--quick  shorter motions and searches, for a first look
+--seed N =0 0:4294967295  seed of the random choices
+--design-time S =25.0 0:1e5  time to design each trajectory [s]
+@json
+
+== demo (desk.demo): run the complete workflow with a simulated arm
+Record a simulated arm on trajectory A, identify its model, run trajectory B with logger and live
+estimator, and print the tables of the paper beside the simulated truth.
+$ ur_energy demo -o demo_output
+-o --output FOLDER =demo_output  folder for all results
+--robot NAME =ur5e  robot to simulate
+--host ADDRESS =127.0.0.2  loopback address of the simulated arm
+--seconds S =40.0  length of each trajectory
+--seed N 0:4294967295  number of the simulated arm (default: another one each time)
+
+== simulate (desk.simulate): run a simulated arm for RTDE clients
+Run a simulated UR controller with a moving arm in real time.
+$ ur_energy simulate --robot ur5e --host 127.0.0.2 --truth truth.json
+$ ur_energy simulate --robot ur10 --host 127.0.0.3 --motion hold \
+    --fault voltage_dip@10:30
+--robot NAME!  name of the robot, such as ur5e, or its YAML file
+--host ADDRESS =127.0.0.1  loopback address to listen on
+--allow-network  allow a --host that other machines can reach
+--motion NAME|FILE =trajectory_a  trajectory_a, trajectory_b, hold, sinusoids, pick_and_place,
+    warm_up or a trajectory file
+--duration S 0:1e9  end after S seconds (default: on Ctrl-C)
+--seed N =0 0:4294967295  number of the arm of its type, and seed of its noise
+--session N =0 -1000000:1000000  number of the arm's session: standby power, friction and
+    temperatures differ between sessions; 0 is the arm without these differences
+--ambient C =25.0 -40:80  ambient temperature [degC]
+--speed X =1.0 0:1e3  speed relative to real time
+--controller-version X.Y.Z  software version to report, which also determines the RTDE fields
+    (default: a recent one of the robot's generation)
+--payload KG[,X,Y,Z]  payload set in the controller, with its centre of mass [m] (default: none)
+--carried KG[,X,Y,Z]  payload that the arm actually carries (default: as set in the controller)
+--mounting TILT[,ROTATION]  orientation of the base in degrees; 90 is a wall (default: upright)
+--controller feedforward|pd  type of the joint controller
+--drive-set typical|s3  gears: typical of the arm's type, or those of the UR5 model of Battistini et
+    al.
+--fault SPEC*  fault to simulate (listed below; may be repeated)
+--truth FILE  write the ground truth (JSON) here at the end
+
+== layouts (desk.layouts): write layouts of PlotJuggler, Foxglove, rviz and Grafana for an arm
+Write layouts of PlotJuggler (live topics and bags), Foxglove and rviz for the energy topics of an
+arm, with the namespace and the tf_prefix of its nodes, and a dashboard of Grafana with a
+configuration of Prometheus. Those without namespace and prefix are in the package's config folder.
+$ ur_energy layouts --namespace cell1 --tf-prefix left_ -o layouts
+--namespace NAME =  namespace of the nodes (default: none)
+--tf-prefix PREFIX =  parameter tf_prefix of the nodes (default: none)
+@robot ur5e
+-o --output DIR!  folder for the files
+--overwrite  replace existing files
+@json
+
+== completion (desk.completion): print a completion script for bash, zsh or fish
+Print a script that completes subcommands, options, their values and file names in a shell. Needs
+the Python package shtab.
+$ ur_energy completion bash > ~/.local/share/bash-completion/completions/ur_energy
+$ ur_energy completion zsh > ~/.zfunc/_ur_energy       # a folder of your $fpath
+$ ur_energy completion fish > ~/.config/fish/completions/ur_energy.fish
+shell bash|zsh|fish  shell to complete in
+
+== history: store and query the energy of many arms over months
+Store the energy of many arms per second and per cycle in a folder of Parquet files, and query it.
+$ ur_energy history add plant monday tuesday --model arm.yaml
+$ ur_energy history watch plant recordings --model arm.yaml
+$ ur_energy history summary plant --by day --tariff 0.25
+$ ur_energy history report plant -o plant.html
+
+== history add (history.add): add the energy of recordings to a history store
+Compute the energy of recordings per second and per cycle, and add it to a history store. A bag that
+the store has already is skipped; time of an arm that the store has from another recording is left
+out. Interrupted, it can be repeated.
+$ ur_energy history add plant task_1 task_2 --model arm.yaml
+$ ur_energy history add s3://energy/plant bags/* --model arm.yaml
+@store
+@bags recordings
+@history
+@cluster
+@json
+
+== history watch (history.watch): add recordings to a history store as they appear in a folder
+Look for bags in a folder again and again, and add those that are complete to a history store; of a
+bag that is being recorded, the files that are complete. Ends with Ctrl-C.
+$ ur_energy history watch plant recordings --model arm.yaml
+$ ur_energy history watch s3://energy/plant recordings --model arm.yaml --interval 60
+@store
+folder FOLDER  folder of bags, or one bag
+@history
+--interval S =10.0 0.01:1e5  time between two readings of the folder [s]
+--once  add what is complete now, and end (for cron)
+--json  print one JSON object per line when bags were added
+
+== history summary (history_questions.summary): sum up the energy by arm, calendar, program or joint
+Sum up the energy in a history store by arm, hour, shift, day, week, month, program or joint, with
+the shares of standby, idle and motion, and its cost and CO2.
+$ ur_energy history summary plant
+$ ur_energy history summary plant --by month --tariff 0.25 --co2 0.38
+$ ur_energy history summary plant --by shift --shifts 06:00,14:00,22:00 \
+    --time-zone Europe/Berlin
+$ ur_energy history summary plant --by arm --by joint --from 2026-05-01 --to 2026-05-31
+@store
+--by arm|hour|shift|day|week|month|program|joint*  what the rows are (default: arm; may be repeated)
+@period
+--shifts TIMES  when the shifts of a day begin, such as 06:00,14:00,22:00
+cost:
+@tariff
+@end
+@json
+notes:
+what the figures are:
+  kWh          by the model, at the supply of the arm; --json has J, and what the bus measured
+  standby      the part of the energy that the arm takes at all times, also in motion
+  idle         the energy while no joint moves, standby included
+  motion       the energy while a joint moves, standby included; idle and motion are all of it
+  outside      what no complete cycle contains
+  hours, W     time that the store accounts for, of all arms; mean power
+
+== history report (history_questions.report): write one HTML page about all arms
+Write one HTML page that needs no network: energy of the fleet by day, hour of the week and arm,
+cycles over time, days on which an arm was unlike itself, and cost and CO2.
+$ ur_energy history report plant -o plant.html --tariff 0.25 --co2 0.38
+$ ur_energy history report plant -o may.html --from 2026-05-01 --to 2026-05-31 \
+    --time-zone Europe/Berlin
+@store
+-o --output FILE.html!  page to write
+@period
+cost:
+@tariff
+@end
+@json
+
+== history health (history_questions.health): friction, torque constants and standby power over days
+Follow the friction and the torque constant of each joint and the standby power of each arm over
+days, at equal temperature. Changes that are larger than their uncertainty are given in words.
+$ ur_energy history health plant
+$ ur_energy history health s3://plant/history --json
+@store
+@json
+
+== history export (history_questions.export): write seconds or cycles to a CSV file
+Write the rows of a table to a CSV file, in order of arm and time, with one column per joint. Other
+programs can also read the Parquet files of the store directly.
+$ ur_energy history export plant -o may.csv --from 2026-05-01 --to 2026-05-31
+$ ur_energy history export plant -o cycles.csv --table cycles --arm 20225500123
+@store
+-o --output FILE.csv!  file to write
+--table seconds|cycles  what to write
+@period
+@json
+
+== history sql (history_questions.sql): query with SQL
+Run one SELECT statement of DuckDB's SQL on a history store and print its result.
+$ ur_energy history sql plant "SELECT arm, max(peak_power) FROM seconds GROUP BY arm"
+$ ur_energy history sql plant "SELECT day, sum(energy) FROM joint_seconds \
+    WHERE joint = 'elbow_joint' GROUP BY day ORDER BY day" --json
+@store
+sql SQL  SELECT statement
+@period
+--limit N =100 1:1000000  rows to print; --json prints all
+@json
+notes:
+tables:
+  seconds        one row per arm and second; columns: docs/history.md, or ask
+                 DESCRIBE seconds
+  cycles         one row per program cycle
+  health         one row per minute of work: friction, torque constants, standby
+  joint_seconds  the energies of seconds, one row per joint
+  models         one row per model: hash, serial number, date, path
+Energies are in J, times in s, powers in W. The store is only read; a query
+has no access to files and networks, and at most 2 GB of memory.
+
+== history compact (history.compact): write one file per arm and day in place of many
+Write one file per arm and day in place of those of many recordings, and remove files that were
+replaced more than a day ago. No row changes. history add does it by itself where a day has many
+files.
+$ ur_energy history compact plant
+@store
+@json
+"""
+
+_EXPERIMENTS = {
+    "s0": "test motions A and B through random points: torque, current, energy (Robotica 2024)",
+    "s1": "exciting trajectory, base parameters, validation (RAAD 2021)",
+    "s2": "sinusoids, power model with all terms free (EcBot)",
+    "s3": "pick and place of the UR5 of the slides, drive model, PD control (Battistini et al.)",
+    "s4": "self and general verification, known payload (Machines 2024)",
+    "all": "every protocol on simulated arms, and a page of published beside obtained",
+}
+
+
+def _field_names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise argparse.ArgumentTypeError("needs at least one field name")
+    return names
+
+
+def _version(text: str) -> tuple[int, ...]:
+    parts = text.split(".")
+    if not 2 <= len(parts) <= 4 or not all(part.isdecimal() for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a version such as 5.11.1")
+    return tuple(map(int, parts))
+
+
+def _simulated_payload(text: str) -> Payload:
+    try:
+        return payload_of([text])
+    except InputError as error:
+        raise argparse.ArgumentTypeError(f"{error.problem}; {error.remedy}") from None
+
+
+def _mounting(text: str) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) not in (1, 2) or not all(map(math.isfinite, numbers)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not TILT or TILT,ROTATION in degrees")
+    return (*numbers, 0.0)[:2]
+
+
+def _step_numbers(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of step numbers such as 3,5")
+    return tuple(map(int, parts))
+
+
+def _friction_laws() -> str:
+    from ur_energy_model.model.friction import LAWS
+
+    return definition_list("friction laws", {name: law.description for name, law in LAWS.items()})
+
+
+def _csv_layouts() -> str:
+    from ur_energy_model.telemetry.csv.columns import LAYOUTS
+
+    return definition_list("layouts", {name: layout.source for name, layout in LAYOUTS.items()})
+
+
+def _faults() -> str:
+    from ur_energy_model.simulation.faults import FAULTS
+
+    effects = {
+        kind.name: f"{kind.effect} (:{kind.argument}, {kind.default} by default)"
+        if kind.argument
+        else kind.effect
+        for kind in FAULTS.values()
+    }
+    return f"""\
+The simulation is ready when it prints `ready ADDRESS:30004`; Ctrl-C ends it.
+RTDE is on port 30004, the dashboard on 29999, scripts and state on 30001 to
+30003. Port 29998 takes faults at run time, one per line, such as
+`fault stalled_stream@0+2`.
+
+Faults are written NAME[@T[+D]][:ARGUMENT], T seconds after the start for D
+seconds.
+
+{definition_list("faults", effects)}"""
+
+
+def _add_sinks(parser: argparse._ActionsContainer, _: str) -> None:
+    from ur_energy_model.sinks.options import SinkOptions
+
+    add_options(parser, SinkOptions)
+
+
+COMMANDS: dict[str, Command] = read_commands(
+    _TEXT,
+    kinds={
+        "ADDRESS": host_address,
+        "NAME,...": _field_names,
+        "X.Y.Z": _version,
+        "KG[,X,Y,Z]": _simulated_payload,
+        "TILT[,ROTATION]": _mounting,
+        "MOVE[,MOVE]": _step_numbers,
+    },
+    adders={
+        "payload": add_payload,
+        "payload-or-identify": partial(add_payload, identifiable=True),
+        "sinks": _add_sinks,
+    },
+    notes={
+        "identify": _friction_laws,
+        "import": _csv_layouts,
+        "simulate": _faults,
+        "protocol": lambda: definition_list("experiments", _EXPERIMENTS),
+    },
+)
