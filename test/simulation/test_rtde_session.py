@@ -9,7 +9,7 @@ from ur_energy_model.errors import ProtocolError
 from ur_energy_model.simulation.commands import SpeedSlider
 from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.faults import Faults
-from ur_energy_model.simulation.rtde_session import Packer, RtdeSession
+from ur_energy_model.simulation.rtde_session import RtdeSession
 from ur_energy_model.telemetry.fields import FIELDS, ValueKind
 from ur_energy_model.telemetry.rtde.protocol import (
     Frame,
@@ -28,10 +28,9 @@ from ur_energy_model.telemetry.rtde.protocol import (
 class Client:
     """Sends one packet at a time and splits the replies."""
 
-    def __init__(self, box: ControlBox, *, packer: Packer | None = None, version: int = 2) -> None:
+    def __init__(self, box: ControlBox, *, version: int = 2) -> None:
         self.box = box
-        self.packer = Packer() if packer is None else packer
-        self.session = RtdeSession(box, self.packer, Faults())
+        self.session = RtdeSession(box, Faults())
         self.version = version
         if version == 2:
             assert self.flag(PacketType.REQUEST_PROTOCOL_VERSION, bytes([0, 2]))
@@ -66,7 +65,6 @@ class Client:
 
     def tick(self) -> bytes:
         self.box.step()
-        self.packer.next_tick()
         return self.session.data_package()
 
 
@@ -224,16 +222,14 @@ def test_signals_set_by_input(client: Client) -> None:
 
 
 def test_equal_recipes_are_packed_once_a_tick(box: ControlBox) -> None:
-    packer = Packer()
-    first, second = Client(box, packer=packer), Client(box, packer=packer)
+    first, second = Client(box), Client(box)
     for client in (first, second):
         client.outputs("timestamp", "actual_q")
         client.flag(PacketType.START)
     box.step()
-    packer.next_tick()
     package = first.session.data_package()
     assert second.session.data_package() is package
-    packer.next_tick()
+    box.step()
     assert first.session.data_package() is not package
 
 

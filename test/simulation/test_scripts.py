@@ -167,7 +167,7 @@ def test_a_program_replaces_another_and_clients_see_a_stop_between(session, box,
 
 
 def test_of_an_arm_that_is_off_only_plain_calls_run(session, box) -> None:
-    box.power_off()
+    box.command(cmd.PowerCommand.OFF)
     session.receive(LOOP.format(0).encode())
     assert box.program_state == ProgramState.STOPPED
     assert "not running" in box.messages[-1].text
@@ -279,7 +279,7 @@ def test_what_ends_and_what_pauses_the_program(box, arm) -> None:
     assert box.program_state == ProgramState.PAUSED
     assert box.values["safety_status_bits"] == 1 << 2 | 1 << 10
     assert not box.play()
-    box.unlock()
+    box.command(cmd.SafetyCommand.UNLOCK)
     assert box.play()
     loop.write(0)
     loop.write(35, [10.0])  # the watchdog: 50 cycles
@@ -370,7 +370,7 @@ def test_hostile_scripts_end_with_a_message_at_most(moving_box: ControlBox) -> N
             timed(box.step)
         check(box)
         assert all(len(message.text) <= MESSAGE_LENGTH for message in box.messages)
-        box.unlock()
+        box.command(cmd.SafetyCommand.UNLOCK)
     session.receive(b"set_tcp(p[0,0,0,0,0,0])\nset_payload(0)\nset_digital_out(3, True)\n")
     box.step()
     assert box.values["actual_digital_output_bits"] >> 3 & 1, "the next script runs"
@@ -394,4 +394,4 @@ def test_scripts_and_registers_of_a_fuzzer(moving_box: ControlBox, seed: int) ->
             timed(box.step)
         check(box)
         if draw.random() < 0.3:
-            box.unlock()
+            box.command(cmd.SafetyCommand.UNLOCK)

@@ -22,7 +22,7 @@ from ur_energy_model.simulation.client_interfaces import (
     state_message,
     version_message,
 )
-from ur_energy_model.simulation.commands import SafetyCommand
+from ur_energy_model.simulation.commands import PowerCommand, SafetyCommand
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
 from ur_energy_model.simulation.simulated_controller import (
     PRIMARY_PORT,
@@ -282,8 +282,7 @@ def test_answers_match_what_clients_expect(box: ControlBox) -> None:
         (answer,) = ask(dashboard, command)
         assert re.fullmatch(pattern, answer), command
         assert dashboard.finished == (command == "quit")
-        box.power_on()
-        box.release_brakes()
+        box.command(PowerCommand.RELEASE_BRAKES)
         box.loaded_program = "hold.urp"
     assert dashboard.greeting() == b"Connected: Universal Robots Dashboard Server\n"
 

@@ -16,8 +16,11 @@ from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.commands import (
     FARTHEST,
     HEAVIEST,
+    Command,
+    PowerCommand,
     ProgramState,
     RobotMode,
+    SafetyCommand,
     SafetyMode,
     is_possible,
 )
@@ -33,7 +36,6 @@ from ur_energy_model.simulation.urscript import (
     calls_of,
     program_name,
 )
-from ur_energy_model.typing import Array
 
 # Encoding of the packets of the primary, secondary and real-time interfaces.
 #
@@ -47,8 +49,7 @@ VERSION_MESSAGE = 3
 FROM_CONTROLLER = -2
 TOOL_RUNNING = 253
 TOOL_SPEED_LIMIT = 1.0
-_JOINT = struct.Struct(">dddffffB")
-_HEADER = struct.Struct(">iB")
+_JOINT, _HEADER = struct.Struct(">dddffffB"), struct.Struct(">iB")
 _CALIBRATED = 1
 
 
@@ -62,33 +63,36 @@ def _doubles(*values: Any) -> bytes:
 
 def version_message(box: ControlBox) -> bytes:
     """First message to a client of the primary or secondary interface."""
-    major, minor, bugfix, build = box.version
     name, date = b"URControl", b"simulated"
-    body = struct.pack(">QbB", _microseconds(box.values), FROM_CONTROLLER, VERSION_MESSAGE)
-    body += bytes([len(name)]) + name + struct.pack(">BBii", major, minor, bugfix, build) + date
+    body = struct.pack(">QbB", _microseconds(box), FROM_CONTROLLER, VERSION_MESSAGE)
+    body += bytes([len(name)]) + name + struct.pack(">BBii", *box.version) + date
     return _framed(ROBOT_MESSAGE, body)
 
 
 def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
     """State of the robot as sent ten times per second on both interfaces.
 
-    Args:
-        box: control box.
-        configuration: include kinematics and limits, as in the first message to a client.
+    With `configuration` it includes kinematics and limits, as in the first message to a client.
     """
-    parts = [
-        _framed(MODE_DATA, _mode_data(box)),
-        _framed(JOINT_DATA, _joint_data(box.values)),
-        _framed(CARTESIAN_INFO, _doubles(box.values["actual_TCP_pose"], box.tcp_offset)),
-        _framed(MASTERBOARD_DATA, _masterboard_data(box)),
-        _framed(
-            TOOL_DATA, struct.pack(">bbddfBffB", 0, 0, 0.0, 0.0, 0.0, 0, 0.0, 25.0, TOOL_RUNNING)
-        ),
-    ]
+    robot = box.arm.robot
+    tool = struct.pack(">bbddfBffB", 0, 0, 0.0, 0.0, 0.0, 0, 0.0, 25.0, TOOL_RUNNING)
+    parts = {
+        MODE_DATA: _mode_data(box),
+        JOINT_DATA: _joint_data(box.values),
+        CARTESIAN_INFO: _doubles(box.values["actual_TCP_pose"], box.tcp_offset),
+        MASTERBOARD_DATA: _masterboard_data(box),
+        TOOL_DATA: tool,
+    }
     if configuration:
-        parts.append(_framed(KINEMATICS_INFO, _kinematics_info(box)))
-        parts.append(_framed(CONFIGURATION_DATA, _configuration_data(box)))
-    return _framed(ROBOT_STATE, b"".join(parts))
+        limits = np.column_stack([-robot.max_position, robot.max_position])
+        motion = np.column_stack([robot.max_velocity, robot.max_acceleration])
+        checksums = struct.pack(">6I", *range(6))
+        geometry = _doubles(robot.theta, robot.a, robot.d, robot.alpha)
+        parts[KINEMATICS_INFO] = checksums + geometry + struct.pack(">I", _CALIBRATED)
+        defaults = [1.05, 1.4, 0.25, 1.2, TOOL_SPEED_LIMIT]
+        geometry = _doubles(robot.a, robot.d, robot.alpha, robot.theta)
+        parts[CONFIGURATION_DATA] = _doubles(limits, motion, defaults) + geometry + bytes(16)
+    return _framed(ROBOT_STATE, b"".join(_framed(kind, body) for kind, body in parts.items()))
 
 
 _REALTIME: tuple[str | int, ...] = (
@@ -120,102 +124,56 @@ def realtime_packet(box: ControlBox) -> bytes:
     return struct.pack(">i", size) + body[: size - 4]
 
 
-def _microseconds(values: Mapping[str, Any]) -> int:
-    return int(np.clip(np.nan_to_num(1e6 * float(values["timestamp"])), 0.0, 2.0**63))
+def _microseconds(box: ControlBox) -> int:
+    return int(np.clip(np.nan_to_num(1e6 * float(box.values["timestamp"])), 0.0, 2.0**63))
 
 
-def _single(value: float) -> float:
-    """A value as single precision can hold it; larger ones, of injected faults, are infinite."""
+def _singles(value: Any) -> list[float]:
+    """Values as single precision can hold them; larger ones, of injected faults, are infinite."""
     with np.errstate(over="ignore"):
-        return float(np.float32(value))
+        return [float(each) for each in np.atleast_1d(value).astype(np.float32)]
 
 
 def _mode_data(box: ControlBox) -> bytes:
-    mode, safety = box.arm.robot_mode, box.arm.safety_mode
-    state = box.program_state
-    body = struct.pack(
-        ">Q7?BBddd",
-        _microseconds(box.values),
+    mode, state, value = box.arm.robot_mode, box.program_state, box.values
+    flags = (
         True,
         True,
         mode >= RobotMode.POWER_ON,
         False,
-        safety == SafetyMode.PROTECTIVE_STOP,
+        box.arm.safety_mode == SafetyMode.PROTECTIVE_STOP,
         state == ProgramState.PLAYING,
         state == ProgramState.PAUSED,
-        max(mode, 0),
-        0,
-        box.values["target_speed_fraction"],
-        box.values["speed_scaling"],
-        1.0,
     )
+    speeds = value["target_speed_fraction"], value["speed_scaling"], 1.0
+    body = struct.pack(">Q7?BBddd", _microseconds(box), *flags, max(mode, 0), 0, *speeds)
     return body + b"\0" if box.version >= (3, 5) else body
 
 
 def _joint_data(values: Mapping[str, Any]) -> bytes:
-    columns = zip(
-        values["actual_q"],
-        values["target_q"],
-        values["actual_qd"],
-        map(_single, values["actual_current"]),
-        map(_single, values["actual_joint_voltage"]),
-        map(_single, values["joint_temperatures"]),
-        np.zeros(6),
-        np.asarray(values["joint_mode"], dtype=int).tolist(),
-        strict=True,
-    )
-    return b"".join(_JOINT.pack(*joint) for joint in columns)
+    doubles = [values[name] for name in ("actual_q", "target_q", "actual_qd")]
+    singles = ("actual_current", "actual_joint_voltage", "joint_temperatures")
+    modes = np.asarray(values["joint_mode"], dtype=int).tolist()
+    columns = [*doubles, *(_singles(values[name]) for name in singles), [0.0] * 6, modes]
+    return b"".join(_JOINT.pack(*joint) for joint in zip(*columns, strict=True))
 
 
 def _masterboard_data(box: ControlBox) -> bytes:
     value = box.values
-    return struct.pack(
-        ">iiBBddbbddffffBBBIBBB",
-        int(value["actual_digital_input_bits"]),
-        int(value["actual_digital_output_bits"]),
-        0,
-        0,
-        value["standard_analog_input0"],
-        value["standard_analog_input1"],
-        0,
-        0,
-        value["standard_analog_output0"],
-        value["standard_analog_output1"],
-        30.0,
-        _single(value["actual_robot_voltage"]),
-        _single(value["actual_robot_current"]),
-        _single(value["io_current"]),
-        box.arm.safety_mode,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
+    digital = (int(value[f"actual_digital_{kind}_bits"]) for kind in ("input", "output"))
+    inputs, outputs = (
+        [value[f"standard_analog_{kind}{i}"] for i in (0, 1)] for kind in ("input", "output")
     )
+    names = ("actual_robot_voltage", "actual_robot_current", "io_current")
+    supply = _singles([value[name] for name in names])
+    body = struct.pack(">iiBBddbbddffff", *digital, 0, 0, *inputs, 0, 0, *outputs, 30.0, *supply)
+    return body + struct.pack(">BBBIBBB", box.arm.safety_mode, 0, 0, 0, 0, 0, 0)
 
 
-def _six(*columns: Array) -> bytes:
-    """The first six values of each column."""
-    return _doubles(*(np.resize(np.asarray(each, dtype=float)[:6], 6) for each in columns))
-
-
-def _kinematics_info(box: ControlBox) -> bytes:
-    robot, checksums = box.arm.robot, struct.pack(">6I", *range(6))
-    parameters = _six(robot.theta, robot.a, robot.d, robot.alpha)
-    return checksums + parameters + struct.pack(">I", _CALIBRATED)
-
-
-def _configuration_data(box: ControlBox) -> bytes:
-    robot = box.arm.robot
-    limits = np.column_stack([-robot.max_position, robot.max_position])
-    motion = np.column_stack([robot.max_velocity, robot.max_acceleration])
-    defaults = [1.05, 1.4, 0.25, 1.2, TOOL_SPEED_LIMIT]
-    return (
-        _doubles(limits, motion, defaults)
-        + _six(robot.a, robot.d, robot.alpha, robot.theta)
-        + struct.pack(">4i", 0, 0, 0, 0)
-    )
+# Sessions of clients, and the dashboard server of e-Series and CB3 controllers.
+#
+# Source: Universal Robots' description of the dashboard server, and the answers that public
+# clients expect.
 
 
 class ScriptSession(ClientSession):
@@ -227,22 +185,19 @@ class ScriptSession(ClientSession):
 
     def receive(self, data: bytes) -> bytes:
         """Start the completed programs; scripts get no answer."""
+        box = self._box
         for text in self._reader.feed(data):
-            self._start(text)
+            name = program_name(text)
+            try:
+                if name == UrRtdeScript.name:
+                    box.run(UrRtdeScript(box, text))
+                elif (calls := calls_of(text)) is not None:
+                    box.run(UrScriptProgram(box, name, calls))
+                else:
+                    raise ScriptError(f"{name} needs a URScript interpreter and was not run")
+            except ScriptError as error:
+                box.send_message(str(error), level=1)
         return b""
-
-    def _start(self, text: str) -> None:
-        name, box = program_name(text), self._box
-        try:
-            if name == UrRtdeScript.name:
-                box.run(UrRtdeScript(box, text))
-                return
-            calls = calls_of(text)
-            if calls is None:
-                raise ScriptError(f"{name} needs a URScript interpreter and was not run")
-            box.run(UrScriptProgram(box, name, calls))
-        except ScriptError as error:
-            box.send_message(str(error), level=1)
 
 
 class StateSession(ScriptSession):
@@ -253,27 +208,15 @@ class StateSession(ScriptSession):
         return version_message(self._box) + state_message(self._box, configuration=True)
 
 
-# Dashboard server of e-Series and CB3 controllers.
-#
-# Source: Universal Robots' description of the dashboard server, and the answers that public
-# clients expect.
-
 BUILD_DATE = "simulated controller of ur_energy_model"
 USER_ROLES = ("PROGRAMMER", "OPERATOR", "NONE", "LOCKED", "RESTRICTED")
 
 
 class DashboardSession(LineSession):
-    """One client of the dashboard server.
-
-    Attributes:
-        box: the control box.
-        operational_mode, user_role: as set by the client.
-    """
+    """One client of the dashboard server, with the mode and role that it sets."""
 
     def __init__(self, box: ControlBox) -> None:
-        self.box = box
-        self.operational_mode = "NONE"
-        self.user_role = "NONE"
+        self.box, self.operational_mode, self.user_role = box, "NONE", "NONE"
 
     def greeting(self) -> bytes:
         """First line, as on real controllers."""
@@ -284,127 +227,109 @@ class DashboardSession(LineSession):
         for pattern, reply in _COMMANDS:
             match = pattern.fullmatch(line)
             if match is not None:
-                return reply(self, match[1] if match.groups() else "")
+                argument = (match[1] or "") if match.groups() else ""
+                return reply.format(argument) if isinstance(reply, str) else reply(self, argument)
         return f'could not understand: "{line}"'
 
+    def load(self, name: str) -> str:
+        """Load another program."""
+        if not name.endswith(".urp"):
+            return f"File not found: {name}"
+        self.box.stop()
+        self.box.loaded_program = name
+        return f"Loading program: {name}"
 
-Reply = Callable[[DashboardSession, str], str]
-"""Executes a command with its argument and returns the answer."""
+    def stop(self) -> str:
+        """Stop the program."""
+        self.box.stop()
+        return "Stopped"
 
+    def power(self, answer: str, *commands: Command) -> str:
+        """Command power and safety of the arm; the program ends where it is switched off."""
+        for command in commands:
+            if command is PowerCommand.OFF:
+                self.box.stop()
+            self.box.command(command)
+        return answer
 
-def _value(value: Callable[[ControlBox], str]) -> Reply:
-    """A value of the control box."""
-    return lambda session, argument: value(session.box)
+    def version(self) -> str:
+        """Software version, as the teach pendant shows it."""
+        return f"URSoftware {'.'.join(map(str, self.box.version))} ({BUILD_DATE})"
 
+    def safety(self) -> str:
+        """Name of the safety mode."""
+        return SafetyMode(self.box.arm.safety_mode).name
 
-def _action(
-    action: Callable[[ControlBox], object], answer: str, failure: str | None = None
-) -> Reply:
-    """An action; its answer, with {} for the argument, or that of one that returned False."""
+    def set_mode(self, mode: str) -> str:
+        """Set the operational mode."""
+        self.operational_mode = mode.upper()
+        return f"Operational mode {mode.upper()} is set"
 
-    def reply(session: DashboardSession, argument: str) -> str:
-        done = action(session.box)
-        return failure if failure is not None and not done else answer.format(argument)
+    def clear_mode(self) -> str:
+        """Clear the operational mode."""
+        self.operational_mode = "NONE"
+        return "No longer controlling the operational mode. Current operational mode: 'NONE'."
 
-    return reply
+    def set_role(self, role: str) -> str:
+        """Set the user role."""
+        if role.upper() not in USER_ROLES:
+            return f"Failed setting user role: {role}"
+        self.user_role = role.upper()
+        return f"Setting user role: {role}"
 
-
-def _constant(answer: str) -> Reply:
-    """A constant answer; {} stands for the argument."""
-    return lambda session, argument: answer.format(argument)
-
-
-def _load(session: DashboardSession, name: str) -> str:
-    if not name.endswith(".urp"):
-        return f"File not found: {name}"
-    session.box.stop()
-    session.box.loaded_program = name
-    return f"Loading program: {name}"
-
-
-def _restart_safety(box: ControlBox) -> None:
-    box.unlock()
-    box.power_off()
-
-
-def _polyscope_version(box: ControlBox) -> str:
-    major, minor, bugfix, build = box.version
-    return f"URSoftware {major}.{minor}.{bugfix}.{build} ({BUILD_DATE})"
-
-
-def _set_operational_mode(session: DashboardSession, mode: str) -> str:
-    session.operational_mode = mode.upper()
-    return f"Operational mode {mode.upper()} is set"
-
-
-def _clear_operational_mode(session: DashboardSession, argument: str) -> str:
-    session.operational_mode = "NONE"
-    return "No longer controlling the operational mode. Current operational mode: 'NONE'."
+    def quit(self) -> str:
+        """End the session."""
+        self.finished = True
+        return "Disconnected"
 
 
-def _set_user_role(session: DashboardSession, role: str) -> str:
-    if role.upper() not in USER_ROLES:
-        return f"Failed setting user role: {role}"
-    session.user_role = role.upper()
-    return f"Setting user role: {role}"
-
-
-def _quit(session: DashboardSession, argument: str) -> str:
-    session.finished = True
-    return "Disconnected"
-
-
-def _playing(box: ControlBox) -> str:
-    return str(box.program_state == ProgramState.PLAYING).lower()
-
-
-def _safety(box: ControlBox) -> str:
-    return SafetyMode(box.arm.safety_mode).name
-
-
-_REPLIES: dict[str, Reply] = {
-    r"load installation (.+)": _constant("Loading installation: {}"),
-    r"load (.+)": _load,
-    r"play": _action(ControlBox.play, "Starting program", "Failed to execute: play"),
-    r"stop": _action(ControlBox.stop, "Stopped"),
-    r"pause": _action(ControlBox.pause, "Pausing program", "Failed to execute: pause"),
-    r"running": _value(lambda box: f"Program running: {_playing(box)}"),
-    r"programState": _value(
-        lambda box: f"{box.program_state.name} {PurePosixPath(box.loaded_program).name}"
+_OFF, _UNLOCK = PowerCommand.OFF, SafetyCommand.UNLOCK
+_REPLIES: dict[str, Callable[[DashboardSession, str], str] | str] = {
+    r"load installation (.+)": "Loading installation: {}",
+    r"load (.+)": DashboardSession.load,
+    r"play": lambda at, _: "Starting program" if at.box.play() else "Failed to execute: play",
+    r"stop": lambda at, _: at.stop(),
+    r"pause": lambda at, _: "Pausing program" if at.box.pause() else "Failed to execute: pause",
+    r"running": lambda at, _: (
+        f"Program running: {str(at.box.program_state == ProgramState.PLAYING).lower()}"
     ),
-    r"get loaded program": _value(
-        lambda box: f"Loaded program: {box.uploaded_program or box.loaded_program}"
+    r"programState": lambda at, _: (
+        f"{at.box.program_state.name} {PurePosixPath(at.box.loaded_program).name}"
     ),
-    r"isProgramSaved": _value(lambda box: f"true {box.loaded_program}"),
-    r"power on": _action(ControlBox.power_on, "Powering on"),
-    r"power off": _action(ControlBox.power_off, "Powering off"),
-    r"brake release": _action(ControlBox.release_brakes, "Brake releasing"),
-    r"unlock protective stop": _action(ControlBox.unlock, "Protective stop releasing"),
-    r"restart safety": _action(_restart_safety, "Restarting safety"),
-    r"robotmode": _value(lambda box: f"Robotmode: {RobotMode(box.arm.robot_mode).name}"),
-    r"safetymode": _value(lambda box: f"Safetymode: {_safety(box)}"),
-    r"safetystatus": _value(lambda box: f"Safetystatus: {_safety(box)}"),
-    r"PolyscopeVersion": _value(_polyscope_version),
-    r"version": _value(lambda box: ".".join(map(str, box.version))),
-    r"get serial number": _value(lambda box: box.identity.serial),
-    r"get robot model": _value(lambda box: box.identity.model),
-    r"is in remote control": _constant("true"),
-    r"set operational mode (manual|automatic)": _set_operational_mode,
-    r"get operational mode": lambda session, argument: session.operational_mode,
-    r"clear operational mode": _clear_operational_mode,
-    r"setUserRole (\w+)": _set_user_role,
-    r"getUserRole": lambda session, argument: session.user_role,
-    r"popup (.*)": _constant("showing popup"),
-    r"close popup": _constant("closing popup"),
-    r"close safety popup": _constant("closing safety popup"),
-    r"addToLog(?: (.*))?": _constant("Added log message"),
-    r"saveLog": _constant("Log saved to disk"),
-    r"generate flight report.*": _constant("Flight Report generated with id: 0"),
-    r"generate support file.*": _constant("Completed successfully: no file, simulated"),
-    r"quit": _quit,
-    r"shutdown": _action(ControlBox.power_off, "Shutting down"),
+    r"get loaded program": lambda at, _: (
+        f"Loaded program: {at.box.uploaded_program or at.box.loaded_program}"
+    ),
+    r"isProgramSaved": lambda at, _: f"true {at.box.loaded_program}",
+    r"power on": lambda at, _: at.power("Powering on", PowerCommand.ON),
+    r"power off": lambda at, _: at.power("Powering off", _OFF),
+    r"brake release": lambda at, _: at.power("Brake releasing", PowerCommand.RELEASE_BRAKES),
+    r"unlock protective stop": lambda at, _: at.power("Protective stop releasing", _UNLOCK),
+    r"restart safety": lambda at, _: at.power("Restarting safety", _UNLOCK, _OFF),
+    r"robotmode": lambda at, _: f"Robotmode: {RobotMode(at.box.arm.robot_mode).name}",
+    r"safetymode": lambda at, _: f"Safetymode: {at.safety()}",
+    r"safetystatus": lambda at, _: f"Safetystatus: {at.safety()}",
+    r"PolyscopeVersion": lambda at, _: at.version(),
+    r"version": lambda at, _: ".".join(map(str, at.box.version)),
+    r"get serial number": lambda at, _: at.box.identity.serial,
+    r"get robot model": lambda at, _: at.box.identity.model,
+    r"is in remote control": "true",
+    r"set operational mode (manual|automatic)": DashboardSession.set_mode,
+    r"get operational mode": lambda at, _: at.operational_mode,
+    r"clear operational mode": lambda at, _: at.clear_mode(),
+    r"setUserRole (\w+)": DashboardSession.set_role,
+    r"getUserRole": lambda at, _: at.user_role,
+    r"popup (.*)": "showing popup",
+    r"close popup": "closing popup",
+    r"close safety popup": "closing safety popup",
+    r"addToLog(?: (.*))?": "Added log message",
+    r"saveLog": "Log saved to disk",
+    r"generate flight report.*": "Flight Report generated with id: 0",
+    r"generate support file.*": "Completed successfully: no file, simulated",
+    r"quit": lambda at, _: at.quit(),
+    r"shutdown": lambda at, _: at.power("Shutting down", _OFF),
 }
-"""Replies by pattern of the command, in order of priority."""
+"""Answers, or functions of session and argument that give them, by pattern of the command, in order
+of priority; {} stands for the argument."""
 _COMMANDS = tuple(
     (re.compile(pattern, re.IGNORECASE), reply) for pattern, reply in _REPLIES.items()
 )
@@ -416,10 +341,8 @@ GREETING = (
     "carry KG[,X,Y,Z] | friction JOINT FACTOR | gravity X,Y,Z | quit\n"
 )
 
-_LEAST_FACTOR, _LARGEST_FACTOR = 0.1, 10.0
-"""Factors on the friction of a joint."""
-_LARGEST_GRAVITY = 20.0
-"""Of the mounting [m/s^2]."""
+_LEAST_FACTOR, _LARGEST_FACTOR, _LARGEST_GRAVITY = 0.1, 10.0, 20.0
+"""Factors on the friction of a joint, and gravity of the mounting [m/s^2]."""
 
 
 class ControlPortSession(LineSession):

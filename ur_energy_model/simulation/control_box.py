@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,10 +27,8 @@ from ur_energy_model.simulation.parameters import constants
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.telemetry.fields import FIELDS, INPUTS, WIDTH
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
-from ur_energy_model.telemetry.rtde.protocol import TextMessage
+from ur_energy_model.telemetry.rtde.protocol import Recipe, TextMessage
 from ur_energy_model.typing import Array
-
-# Values of RTDE fields: those of the control box, and those of the arm.
 
 
 class RtdeValues(dict[str, Any]):
@@ -46,8 +43,7 @@ class RtdeValues(dict[str, Any]):
 
     def __init__(self, arm: SimulatedArm) -> None:
         super().__init__()
-        self._arm = arm
-        self.tcp_offset = np.zeros(6)
+        self._arm, self.tcp_offset = arm, np.zeros(6)
 
     def __missing__(self, name: str) -> Any:
         derive = _DERIVED.get(name)
@@ -75,14 +71,11 @@ _DERIVED: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "joint_position_deviation_ratio": _deviation_ratio,
 }
 
-# Identity that a simulated controller reports.
-
 Version = tuple[int, int, int, int]
 """Software version: major, minor, bugfix, build."""
 
 
-@dataclass(frozen=True)
-class SimulatedIdentity:
+class SimulatedIdentity(NamedTuple):
     """Identity that a simulated controller reports.
 
     Attributes:
@@ -128,31 +121,28 @@ class ControlBox:
 
     Attributes:
         arm: the simulated arm.
-        identity: reported identity.
+        identity: reported identity; `version` is that of the software.
         rate: controller cycles per second.
         values: value of every RTDE field by name in the current cycle, inputs included.
         input_owners: client that has set up each RTDE input in use.
         messages: text messages not yet sent to the clients.
+        packages: RTDE data packages of this cycle.
         loaded_program: file name of the program that `play` starts.
         cycle: controller cycles since the start.
         inputs_received: input packages since the start.
     """
 
     def __init__(self, arm: SimulatedArm, identity: SimulatedIdentity) -> None:
-        self.arm, self.identity = arm, identity
+        self.arm, self.identity, self.version = arm, identity, identity.version
         self.rate = arm.robot.rate
         self.input_owners: dict[str, Hashable] = {}
         self.messages: deque[TextMessage] = deque(maxlen=100)
+        self.packages: dict[Recipe, bytes] = {}
         self.loaded_program = f"{identity.motion}.urp"
-        self.cycle = 0
-        self.inputs_received = 0
+        self.cycle = self.inputs_received = self._digital_outputs = 0
         self._program: Program | None = None
-        self._program_paused = False
-        self._program_begin = 0
-        """Cycle in which the program begins."""
-        self._line_goal: tuple[Array, float, float] | None = None
-        self._planner: LinePlanner | None = None
-        self._digital_outputs = 0
+        self._program_paused, self._program_begin = False, 0  # the cycle in which it begins
+        self._line: Iterator[None] | None = None  # a requested straight move
         self.values = RtdeValues(arm)
         self.values.update((name, 0) for name in FIELDS if name.startswith(OWN_FIELDS))
         self.values.update(
@@ -188,9 +178,7 @@ class ControlBox:
     def joint_positions(self, pose: Array, near: Array | None = None) -> Array:
         """Joint positions [n] that bring the tool centre point to a pose [6].
 
-        Args:
-            pose: m and rad.
-            near: start of the solver [n], rad; the commanded position if None.
+        The solver starts at `near` [n], rad, or at the commanded position.
 
         Raises:
             ScriptError: the arm cannot reach the pose.
@@ -201,17 +189,18 @@ class ControlBox:
             raise ScriptError("the arm cannot reach the pose: inverse kinematics has no solution")
         return q
 
-    @property
-    def version(self) -> Version:
-        """Software version and build."""
-        return self.identity.version
-
     def step(self) -> None:
         """One controller cycle: program, arm, values."""
         self.cycle += 1
+        self.packages.clear()
         if self.program_state is ProgramState.PLAYING and self._program is not None:
             try:
-                if not self._plan_line() and not self._program.step():
+                if self._line is not None:
+                    for _ in self._line:
+                        break
+                    else:
+                        self._line = None
+                elif not self._program.step():
                     self.stop()
             except (ScriptError, MotionRefusedError) as error:
                 self.send_message(str(error), level=0)
@@ -220,12 +209,7 @@ class ControlBox:
         self._refresh()
 
     def move_straight(self, pose: Array, speed: float, acceleration: float) -> None:
-        """Move the tool centre point along a line to a pose [6]; the program waits.
-
-        Args:
-            pose: position and rotation vector, m and rad.
-            speed: m/s.
-            acceleration: m/s^2.
+        """Move the tool centre point along a line to a pose [6] in m/s, m/s^2; the program waits.
 
         Raises:
             ScriptError: not a pose of this world, or a value is not positive.
@@ -233,32 +217,18 @@ class ControlBox:
         pose = checked_pose(pose)
         if not (speed > 0.0 and acceleration > 0.0):
             raise ScriptError("a straight move needs positive speed and acceleration")
-        speed, acceleration = np.clip([speed, acceleration], *TOOL_SPEEDS).tolist()
-        self._line_goal, self._planner = (pose, speed, acceleration), None
-        self._send(cmd.StopJ(STOP_DECELERATION))
+        self._line = self._follow_line(pose, *np.clip([speed, acceleration], *TOOL_SPEEDS).tolist())
+        self.command(cmd.StopJ(STOP_DECELERATION))
 
-    def _plan_line(self) -> bool:
-        """Continue planning a requested straight move; returns whether there is one."""
-        if self._line_goal is None:
-            return False
-        if self.arm.busy:  # wait until it is at rest
-            return True
-        if self._planner is None:
-            pose, speed, acceleration = self._line_goal
-            self._planner = LinePlanner(
-                self.kinematics,
-                self.target_q,
-                pose,
-                self.tcp_offset,
-                speed,
-                acceleration,
-                self.arm.robot.max_velocity,
-            )
-        line = self._planner.advance()
-        if line is not None:
-            self._line_goal = None
-            self.arm.command(cmd.Follow(line))
-        return True
+    def _follow_line(self, pose: Array, speed: float, acceleration: float) -> Iterator[None]:
+        """Plan a straight move in the cycles after the arm has come to rest, and start it."""
+        while self.arm.busy:
+            yield
+        start, tool, fastest = self.target_q, self.tcp_offset, self.arm.robot.max_velocity
+        planner = LinePlanner(self.kinematics, start, pose, tool, speed, acceleration, fastest)
+        while (line := planner.advance()) is None:
+            yield
+        self.arm.command(cmd.Follow(line))
 
     def replace_values(self, values: Mapping[str, Any]) -> None:
         """Report these values instead of the arm's until the next cycle."""
@@ -272,8 +242,7 @@ class ControlBox:
         safety, mode = self.arm.safety_mode, self.arm.robot_mode
         if self._program is not None and safety == SafetyMode.PROTECTIVE_STOP:
             self._program_paused = True
-        state = self.program_state
-        values = self.values
+        state, values = self.program_state, self.values
         values["tcp_offset"] = self.tcp_offset
         values["runtime_state"] = int(state)
         values["robot_status_bits"] = (mode >= RobotMode.POWER_ON) | (
@@ -323,20 +292,20 @@ class ControlBox:
 
     def stop(self) -> None:
         """Stop the program and bring the arm to rest."""
-        self._line_goal = None
+        self._line = None
         if self._program is not None:
             self._program = None
             self.values["script_control_line"] = 0
-            self._send(cmd.StopJ(STOP_DECELERATION))
+            self.command(cmd.StopJ(STOP_DECELERATION))
         elif self.arm.program_state != ProgramState.STOPPED:
-            self._send(cmd.ProgramCommand.STOP)
+            self.command(cmd.ProgramCommand.STOP)
 
     def play(self) -> bool:
         """Start or resume the program; returns whether that was possible."""
         if not self.ready:
             return False
         if self._program is None:
-            return self._send(cmd.ProgramCommand.PLAY)
+            return self.command(cmd.ProgramCommand.PLAY)
         self._program_paused = False
         return True
 
@@ -344,14 +313,12 @@ class ControlBox:
         """Pause the program; returns whether one was playing."""
         if self.program_state != ProgramState.PLAYING:
             return False
-        if self._program is not None:
-            self._program_paused = True
-            self._send(cmd.StopJ(STOP_DECELERATION))
-        else:
-            self._send(cmd.ProgramCommand.PAUSE)
-        return True
+        if self._program is None:
+            return self.command(cmd.ProgramCommand.PAUSE)
+        self._program_paused = True
+        return self.command(cmd.StopJ(STOP_DECELERATION))
 
-    def _send(self, command: cmd.Command) -> bool:
+    def command(self, command: cmd.Command) -> bool:
         """Command the arm for a client; returns whether it accepted."""
         try:
             self.arm.command(command)
@@ -360,28 +327,6 @@ class ControlBox:
             return False
         return True
 
-    # Power and safety
-
-    def power_on(self) -> None:
-        """Switch the arm on with brakes engaged."""
-        if self.arm.robot_mode < RobotMode.IDLE:
-            self._send(cmd.PowerCommand.ON)
-
-    def power_off(self) -> None:
-        """Stop and switch the arm off."""
-        self.stop()
-        self._send(cmd.PowerCommand.OFF)
-
-    def release_brakes(self) -> None:
-        """Switch on if necessary, and release the brakes."""
-        self._send(cmd.PowerCommand.RELEASE_BRAKES)
-
-    def unlock(self) -> None:
-        """Release a protective stop."""
-        self._send(cmd.SafetyCommand.UNLOCK)
-
-    # Inputs
-
     def write_inputs(self, inputs: Mapping[str, Any]) -> None:
         """Apply the values of one input package."""
         self.inputs_received += 1
@@ -389,7 +334,7 @@ class ControlBox:
         # A mask without its field has no effect, nor has a value that is not finite.
         fraction = inputs.get("speed_slider_fraction", math.nan)
         if inputs.get("speed_slider_mask") and math.isfinite(fraction):
-            self._send(cmd.SpeedSlider(float(np.clip(fraction, 0.0, 1.0))))
+            self.command(cmd.SpeedSlider(float(np.clip(fraction, 0.0, 1.0))))
         for group, shift in (("standard", 0), ("configurable", 8), ("tool", 16)):
             mask = inputs.get(f"{group}_digital_output_mask")
             if mask:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,21 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-@dataclass(frozen=True)
-class FaultKind:
-    """A kind of fault.
-
-    Attributes:
-        name: name in commands and options.
-        effect: behaviour of the controller while it is active.
-        argument: meaning of the argument, "" if there is none.
-        default: default argument.
-        duration: default duration [s].
-    """
+class FaultKind(NamedTuple):
+    """A kind of fault: its effect while it is active, and argument and duration [s] by default."""
 
     name: str
     effect: str
     argument: str = ""
+    """Its meaning; "" if there is none."""
     default: str = ""
     duration: float = math.inf
 
@@ -66,26 +58,16 @@ FAULTS: dict[str, FaultKind] = {kind.name: kind for kind in _TABLE}
 
 OWN_FIELDS = ("output_", "standard_analog", "analog_io", "actual_digital", "io_current", "tool_")
 """Prefixes of fields of the control box, not of the arm, which no fault replaces."""
-LARGEST, MOST_FAULTS = 1e6, 1000
-"""Largest argument of a fault, and most pending and active faults."""
-_LARGEST = {"late_ticks": 10_000.0}
-"""Largest argument of faults that have another limit."""
+LARGEST, MOST_FAULTS = {"late_ticks": 1e4}, 1000
+"""Largest argument of a fault, 1e6 for others, and most pending and active faults."""
 _REAL = ("DOUBLE", "VECTOR3D", "VECTOR6D")
 _SPELLING = re.compile(
     r"(?P<name>\w+)(?:@(?P<start>[\d.]+)(?:\+(?P<duration>[\d.]+|inf))?)?(?::(?P<argument>.+))?"
 )
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A requested fault.
-
-    Attributes:
-        kind: kind of fault.
-        start: start [s] after the controller became ready.
-        duration: duration [s]; 0 for a single event.
-        argument: see `FaultKind.argument`.
-    """
+class Fault(NamedTuple):
+    """A fault `start` s after the controller became ready, for `duration` s (0: once)."""
 
     kind: FaultKind
     start: float
@@ -103,11 +85,7 @@ class Fault:
 
 
 def parse_fault(text: str, now: float = 0.0) -> Fault:
-    """Parse `NAME[@T[+D]][:ARGUMENT]`.
-
-    Args:
-        text: the fault.
-        now: time that T is relative to [s].
+    """Parse `NAME[@T[+D]][:ARGUMENT]`, T relative to `now` [s].
 
     Raises:
         InputError: unknown name or invalid argument.
@@ -123,7 +101,14 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
     argument = match["argument"] or kind.default
     if kind.argument == "joint" and argument in list("012345"):  # as up to version 0.1
         argument = JOINT_NAMES[int(argument)]
-    _check_argument(text, kind, argument)
+    if argument and not kind.argument:
+        raise InputError(f"fault {text!r}", "takes no argument", f"write {kind.name}")
+    if not _usable(kind, argument):
+        raise InputError(
+            f"fault {text!r}",
+            f"has argument {argument!r}, expected: {kind.argument}",
+            f"for example, write {kind.name}:{kind.default}",
+        )
     try:
         start = float(match["start"] or 0.0)
         duration = kind.duration if match["duration"] is None else float(match["duration"])
@@ -136,52 +121,31 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
     return Fault(kind, now + start, duration, argument)
 
 
-def _check_argument(text: str, kind: FaultKind, argument: str) -> None:
-    if argument and not kind.argument:
-        raise InputError(f"fault {text!r}", "takes no argument", f"write {kind.name}")
+def _usable(kind: FaultKind, argument: str) -> bool:
     if kind.argument == "field":
-        usable = (
-            argument in FIELDS
-            and FIELDS[argument].kind in _REAL
-            and not argument.startswith(OWN_FIELDS)
-        )
-    elif kind.argument == "joint":
-        usable = argument in JOINT_NAMES
-    else:
-        try:
-            number = float(argument) if kind.argument else 0.0
-        except ValueError:
-            number = math.nan
-        usable = 0 <= number <= _LARGEST.get(kind.name, LARGEST)
-    if not usable:
-        raise InputError(
-            f"fault {text!r}",
-            f"has argument {argument!r}, expected: {kind.argument}",
-            f"for example, write {kind.name}:{kind.default}",
-        )
+        real = argument in FIELDS and FIELDS[argument].kind in _REAL
+        return real and not argument.startswith(OWN_FIELDS)
+    if kind.argument in ("joint", ""):
+        return argument in JOINT_NAMES or not kind.argument
+    try:
+        return 0 <= float(argument) <= LARGEST.get(kind.name, 1e6)
+    except ValueError:
+        return False
 
 
 @dataclass
 class Faults:
-    """Requested faults of one controller.
-
-    Attributes:
-        faults: pending and active faults.
-        now: time since the controller became ready [s]; updated by the server every tick.
-    """
+    """Requested faults of one controller, pending and active."""
 
     faults: list[Fault] = field(default_factory=list)
     now: float = 0.0
+    """Time since the controller became ready [s]; updated by the server every tick."""
     _held: dict[Fault, float] = field(default_factory=dict)
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Faults:
-        """Parse several faults.
-
-        Raises:
-            InputError: see `parse_fault`.
-        """
+        """Parse several faults; raises InputError as `parse_fault`."""
         return cls([parse_fault(text) for text in texts])
 
     def inject(self, text: str) -> Fault:
@@ -205,8 +169,6 @@ class Faults:
 
     def active(self, name: str) -> Fault | None:
         """The active fault of this name, or None."""
-        if not self.faults:
-            return None
         for fault in self.faults:
             if fault.kind.name == name and fault.start <= self.now < fault.start + fault.duration:
                 return fault

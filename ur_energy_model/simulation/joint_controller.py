@@ -8,7 +8,7 @@ compensation, tuned in the frequency domain on the linear drive (Battistini et a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pinocchio as pin
@@ -21,31 +21,21 @@ from ur_energy_model.simulation.parameters import ArmParameters, constants
 from ur_energy_model.simulation.plant import ServoGains, gear_twist, solid_links
 from ur_energy_model.typing import Array
 
-# Linear model of one drive: rotor and link, connected by the elastic gear.
-#
-# Battistini, Samori, Subini, "Modeling and simulation of an UR5 Robot Manipulator", PD tuning:
-# small speeds and twists, no static friction, the links a constant inertia. Four states: position
-# and speed of rotor and link. Everything on the joint side, rotor angle and torque over and times
-# the gear ratio; `published_form` gives the motor-side transfer function of the slides.
-
 
 @dataclass(frozen=True)
 class LinearDrive:
-    """Constants of one drive, joint side.
+    """Linear model of one drive: rotor and link, connected by the elastic gear; joint side.
 
-    Attributes:
-        rotor_inertia: motor and wave generator, kg m^2.
-        rotor_damping: N m s/rad.
-        link_inertia: flex spline and links, kg m^2.
-        link_damping: N m s/rad.
-        stiffness: of the gear, N m/rad.
+    Battistini, Samori, Subini, "Modeling and simulation of an UR5 Robot Manipulator", PD tuning:
+    small speeds and twists, no static friction, the links a constant inertia. Inertia in kg m^2,
+    damping in N m s/rad, stiffness in N m/rad.
     """
 
-    rotor_inertia: float
+    rotor_inertia: float  # motor and wave generator
     rotor_damping: float
-    link_inertia: float
+    link_inertia: float  # flex spline and links
     link_damping: float
-    stiffness: float
+    stiffness: float  # of the gear
 
     @property
     def state_space(self) -> tuple[Array, Array]:
@@ -119,32 +109,25 @@ _POSITIONS = 200
 """Random positions over which the link inertia of the PD tuning is averaged."""
 
 
-@dataclass(frozen=True)
-class Targets:
-    """Targets of one cycle, arrays [n].
+class Targets(NamedTuple):
+    """Targets of one cycle, arrays [n]."""
 
-    Attributes:
-        q, qd, qdd: rad, rad/s, rad/s^2.
-        moment: inverse dynamics with rotors, without friction, joint side, N m.
-        current: A.
-    """
-
-    q: Array
-    qd: Array
-    qdd: Array
-    moment: Array
-    current: Array
+    q: Array  # rad
+    qd: Array  # rad/s
+    qdd: Array  # rad/s^2
+    moment: Array  # inverse dynamics with rotors, without friction, joint side, N m
+    current: Array  # A
 
 
 class JointController:
-    """Feed-forward and servo of all joints.
+    """Feed-forward and servo of all joints of an arm.
 
-    Args:
-        robot: n joints.
-        parameters: of the arm; the controller uses the torque constants, the nominal reflected
-            inertia and its own friction estimate.
-        setup: mounting and payload as configured.
-        kind: "feedforward" or "pd".
+    The controller uses the torque constants, the nominal reflected inertia and its own friction
+    estimate of the parameters, and mounting and payload as configured.
+
+    Attributes:
+        gains: of the servo.
+        trim: correction of the rotor reference for the gear twist [n], rad.
 
     Raises:
         InputError: unknown kind.
@@ -157,17 +140,18 @@ class JointController:
             raise InputError(
                 kind, "is not a controller", f"use {' or '.join(get_args(ControllerKind))}"
             )
-        servo = constants()["servo"]
-        self.kind = kind
-        self._robot, self._parameters = robot, parameters
+        servo, pd = constants()["servo"], kind == "pd"
+        self.kind, self._robot, self._parameters = kind, robot, parameters
         self.set_setup(setup)
-        self.gains = (
-            tuned_pd(robot, parameters) if kind == "pd" else _feedback(parameters.reflected_inertia)
-        )
-        self._integral = float(servo["integral"]) if kind == "feedforward" else 0.0
+        if pd:
+            self.gains = tuned_pd(robot, parameters)
+        else:  # beside the feed-forward
+            omega = 2 * np.pi * float(servo["bandwidth"])
+            inertia = (1.0 + _LINK_SHARE) * parameters.reflected_inertia
+            self.gains = ServoGains(omega**2 * inertia, 2 * servo["damping"] * omega * inertia)
+        self._integral = 0.0 if pd else float(servo["integral"])
         self._deadband = float(servo["deadband"])
         self.trim = np.zeros(robot.dof)
-        """Correction of the rotor reference for the gear twist [n], rad."""
 
     def set_setup(self, setup: Setup) -> None:
         """Use another mounting or payload."""
@@ -206,16 +190,14 @@ def linear_drives(robot: RobotDescription, parameters: ArmParameters) -> tuple[L
     model, data = dynamics.model, dynamics.data
     positions = np.random.default_rng(0).uniform(-np.pi, np.pi, (_POSITIONS, robot.dof))
     links = np.mean([np.diag(pin.crba(model, data, q)) for q in positions], axis=0)
-    return tuple(
-        LinearDrive(*map(float, (rotor, viscous, link, 0.0, stiffness)))
-        for rotor, viscous, link, stiffness in zip(
-            parameters.reflected_inertia,
-            parameters.controller_viscous,
-            links,
-            parameters.stiffness[:, 0],
-            strict=True,
-        )
-    )
+    columns = [
+        parameters.reflected_inertia,
+        parameters.controller_viscous,
+        links,
+        np.zeros(robot.dof),
+        parameters.stiffness[:, 0],
+    ]
+    return tuple(LinearDrive(*map(float, row)) for row in np.transpose(columns))
 
 
 def tuned_pd(robot: RobotDescription, parameters: ArmParameters) -> ServoGains:
@@ -226,11 +208,3 @@ def tuned_pd(robot: RobotDescription, parameters: ArmParameters) -> ServoGains:
     gains = [pd_gains(drive, crossover, margin) for drive in linear_drives(robot, parameters)]
     stiffness, damping = np.array(gains).T
     return ServoGains(stiffness, damping)
-
-
-def _feedback(reflected_inertia: Array) -> ServoGains:
-    """Gains of the feedback beside the feed-forward [n]."""
-    servo = constants()["servo"]
-    omega = 2 * np.pi * float(servo["bandwidth"])
-    inertia = (1.0 + _LINK_SHARE) * reflected_inertia
-    return ServoGains(omega**2 * inertia, 2 * servo["damping"] * omega * inertia)

@@ -93,25 +93,20 @@ class ArmKinematics:
         return bool((np.abs(q) <= self._limits).all())
 
 
-# Programs that clients upload to the simulated controller.
-
-
 class ScriptError(UrEnergyError):
     """Stops the running program; the message is sent to the clients."""
 
 
 class Program(Protocol):
-    """An uploaded program."""
+    """A program that a client has uploaded.
 
-    @property
-    def name(self) -> str:
-        """Name given by the client."""
-        ...
+    Attributes:
+        name: given by the client.
+        needs_arm: whether it can start only while the arm is able to move.
+    """
 
-    @property
-    def needs_arm(self) -> bool:
-        """Whether it can start only while the arm is able to move."""
-        ...
+    name: str
+    needs_arm: bool
 
     def step(self) -> bool:
         """Run one controller cycle; returns False when the program has ended.
@@ -123,10 +118,8 @@ class Program(Protocol):
         ...
 
 
-# Straight-line moves of the tool centre point as joint trajectories.
-
 SPACING, TURN = 0.01, 0.1
-"""Largest distance and angle between two solved points of the path [m, rad]."""
+"""Largest distance and angle between two solved points of a straight line [m, rad]."""
 FEWEST_POINTS, MOST_POINTS = 6, 60
 
 
@@ -172,14 +165,9 @@ class StraightLine:
 class LinePlanner:
     """Solves a straight line point by point, one per call, to keep controller cycles short.
 
-    Args:
-        kinematics: of the arm.
-        q: joint positions at the start [n], rad.
-        pose: goal of the tool centre point [6].
-        tool: tool centre point in the flange frame [6].
-        speed: of the tool centre point [m/s], or rad/s if it only turns.
-        acceleration: m/s^2, or rad/s^2.
-        max_speed: joint speed limits [n], rad/s.
+    From joint positions q [n] to a pose [6] of the tool centre point, `tool` [6] in the flange
+    frame, with its speed and acceleration (m/s and m/s^2, or rad/s and rad/s^2 if it only turns)
+    and the joint speed limits [n], rad/s.
     """
 
     def __init__(
@@ -220,16 +208,9 @@ class LinePlanner:
         self._path.append(q)
         if len(self._path) <= self._points:
             return None
-        return StraightLine(
-            np.array(self._path),
-            max(self._length, 1e-6),
-            self._speed,
-            self._acceleration,
-            self._max_speed,
-        )
+        limits = self._speed, self._acceleration, self._max_speed
+        return StraightLine(np.array(self._path), max(self._length, 1e-6), *limits)
 
-
-# Bounds of the poses that a simulated controller computes with.
 
 FARTHEST, MOST_TURN = 100.0, 1000.0
 """Largest coordinate [m] and component of a rotation vector [rad]; far beyond every arm."""

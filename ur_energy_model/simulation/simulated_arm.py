@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -256,7 +255,7 @@ class SimulatedArm:
         self._supervisor.rest_at(q)
         self._set_targets(q, np.zeros_like(q), np.zeros_like(q))
         if self.robot_mode is not RobotMode.RUNNING:
-            self._targets = replace(self._targets, current=np.zeros_like(q))
+            self._targets = self._targets._replace(current=np.zeros_like(q))
 
     def _measure(self) -> None:
         """Update the outputs: sensors, and what the controller reports about itself."""

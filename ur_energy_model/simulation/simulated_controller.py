@@ -28,7 +28,7 @@ from ur_energy_model.simulation.client_interfaces import (
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
 from ur_energy_model.simulation.faults import Faults
 from ur_energy_model.simulation.joint_controller import ControllerKind
-from ur_energy_model.simulation.rtde_session import Packer, RtdeSession
+from ur_energy_model.simulation.rtde_session import RtdeSession
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.tcp_server import TcpServer
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
@@ -40,13 +40,9 @@ _BINS: list[float] = [0.0, *np.geomspace(1e-6, 10.0, 281).tolist()]
 
 
 class Ticker:
-    """Deadlines at start + k * period, and how late they were served.
+    """Deadlines at start + k * period [s], and how late they were served.
 
     Deadlines do not move when one is served late, so no tick is dropped and the mean rate is exact.
-
-    Args:
-        period: of the deadlines [s].
-        clock: monotonic time [s].
 
     Attributes:
         ticks: number of served deadlines.
@@ -132,20 +128,15 @@ class SimulatedController:
         speed: float = 1.0,
         report: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.host = host
-        self._report = report
-        self.faults = Faults() if faults is None else faults
+        self.host, self._report, self.faults = host, report, faults or Faults()
         self.box = ControlBox(arm, identity)
-        self._period = 1.0 / (self.box.rate * speed)
-        self.ticker = Ticker(self._period)
-        self._packer = Packer()
+        self.ticker = Ticker(1.0 / (self.box.rate * speed))
         self._to_skip = 0
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._server = TcpServer()
         sessions = {
-            RTDE_PORT: lambda: RtdeSession(self.box, self._packer, self.faults),
+            RTDE_PORT: lambda: RtdeSession(self.box, self.faults),
             DASHBOARD_PORT: lambda: DashboardSession(self.box),
             PRIMARY_PORT: lambda: StateSession(self.box),
             SECONDARY_PORT: lambda: StateSession(self.box),
@@ -165,21 +156,21 @@ class SimulatedController:
         return len(self._server.connections)
 
     def run(self, duration: float | None = None, ready: Callable[[], None] | None = None) -> None:
-        """Serve until `stop` is called or the duration has passed.
+        """Serve until `stop` is called or `duration` s of controller time have passed.
 
-        Args:
-            duration: controller time to serve [s]; None for ever.
-            ready: called when clients can connect.
+        `ready` is called when clients can connect.
         """
         gc.collect()
         gc.freeze()  # keeps long-lived objects out of collections during ticks
         if ready is not None:
             ready()
         end = None if duration is None else round(duration * self.box.rate)
-        self.ticker = Ticker(self._period)
+        self.ticker = Ticker(self.ticker.period)
         try:
             while not self._stop.is_set() and self.box.cycle != end:
-                self._serve_until_due()
+                self._server.serve(max(0.0, self.ticker.remaining()))
+                while (remaining := self.ticker.remaining()) > 0.0:
+                    self._server.serve(remaining)
                 self.ticker.serve()
                 self._tick()
         finally:
@@ -190,88 +181,59 @@ class SimulatedController:
         """Make `run` return; may be called from a signal handler or another thread."""
         self._stop.set()
 
-    def _serve_until_due(self) -> None:
-        """Serve clients until the next tick is due, at least once."""
-        remaining = self.ticker.remaining()
-        while True:
-            self._server.serve(max(0.0, remaining))
-            remaining = self.ticker.remaining()
-            if remaining <= 0.0:
-                return
-
     def _tick(self) -> None:
         """Run one controller cycle and send its packages."""
-        self.faults.now = self.box.cycle / self.box.rate
-        if fault := self.faults.take_due("late_ticks"):
+        faults = self.faults
+        faults.now = self.box.cycle / self.box.rate
+        if fault := faults.take_due("late_ticks"):
             time.sleep(fault.number / 1000.0)
         self.box.step()
-        if self.faults.faults:
-            self.box.replace_values(self.faults.replaced_values(self.box.values))
-        self._send_data_packages()
-        self._stream()
-        self._server.sweep()
-
-    def _send_data_packages(self) -> None:
-        faults = self.faults
-        clients = [
-            (connection, connection.session)
-            for connection in self._server.connections
-            if isinstance(connection.session, RtdeSession)
-        ]
-        if faults.take_due("closed_socket"):
-            for connection, _ in clients:
-                connection.close()
+        if faults.faults:
+            self.box.replace_values(faults.replaced_values(self.box.values))
         messages = [*self.box.messages]
         self.box.messages.clear()
         for message in messages:
             self._report(printable(message.text))
-        if faults.active("half_open"):
-            return
-        for message in messages:
-            for connection, session in clients:
-                connection.send(session.message(message))
         if fault := faults.take_due("skipped_packets"):
             self._to_skip = int(fault.number)
         silent = self._to_skip > 0 or faults.active("stalled_stream") is not None
         self._to_skip = max(0, self._to_skip - 1)
-        self._packer.next_tick()
-        for connection, session in clients:
-            package = session.data_package()
-            if not silent:
-                connection.send(package)
-
-    def _stream(self) -> None:
-        """Stream the state; clients that do not read, such as ur_rtde, miss packets."""
+        closed, mute = faults.take_due("closed_socket"), faults.active("half_open")
         state_due = self.box.cycle % max(1, round(self.box.rate / STATE_RATE)) == 0
         state = packet = b""
         for connection in self._server.connections:
             session = connection.session
-            if not isinstance(session, ScriptSession) or connection.congested:
-                continue
-            if not isinstance(session, StateSession):
-                packet = packet or realtime_packet(self.box)
-                connection.send(packet)
-            elif state_due:
+            if isinstance(session, RtdeSession):
+                if closed:
+                    connection.close()
+                if not mute:
+                    for message in messages:
+                        connection.send(session.message(message))
+                    package = session.data_package()
+                    connection.send(b"" if silent else package)
+            # Clients that do not read the state, such as ur_rtde, miss packets.
+            elif isinstance(session, StateSession) and state_due and not connection.congested:
                 state = state or state_message(self.box)
                 connection.send(state)
-
-    # Background thread, for tests and nodes
+            elif type(session) is ScriptSession and not connection.congested:
+                packet = packet or realtime_packet(self.box)
+                connection.send(packet)
+        self._server.sweep()
 
     def __enter__(self) -> Self:
-        """Serve in a background thread until the end of the block."""
+        """Serve in a background thread until the end of the block, for tests and nodes."""
         started = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run_in_thread, args=(started,), name="simulated controller", daemon=True
-        )
+
+        def serve() -> None:
+            try:
+                self.run(ready=started.set)
+            except BaseException as error:
+                self._failure = error
+
+        self._thread = threading.Thread(target=serve, name="simulated controller", daemon=True)
         self._thread.start()
         started.wait()
         return self
-
-    def _run_in_thread(self, started: threading.Event) -> None:
-        try:
-            self.run(ready=started.set)
-        except BaseException as error:
-            self._failure = error
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Stop serving.
@@ -280,18 +242,14 @@ class SimulatedController:
             BaseException: failure of the background thread.
         """
         self.stop()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
         if self._failure is not None and error is None:
             raise self._failure
 
 
-# Options of a simulated controller, and how it is built from them.
-
-
 @dataclass(frozen=True)
 class Simulation:
-    """Options of a simulated controller.
+    """Options of a simulated controller; those of the arm are described in `ArmOptions`.
 
     Attributes:
         robot: name of a robot model, or a robot YAML file.
@@ -299,16 +257,12 @@ class Simulation:
         motion: name of a motion or a trajectory file.
         version: software version; None for the default of the robot's generation.
         seed: selects the individual arm and its noise.
-        ambient: ambient temperature [degC].
         speed: factor on real time.
         faults: injected faults, see `parse_fault`.
         truth: file for the true energies, None for no file.
         setup: mounting and payload as configured.
         carried: payload that is really mounted, None for the configured one.
-        controller: kind of joint controller.
         allow_network: accept addresses that other machines can reach.
-        session: number of the arm's session, 0 for the arm as drawn.
-        drive_set: constants of the gears, see drive_sets.py.
     """
 
     robot: str
@@ -332,8 +286,7 @@ class Simulation:
     ) -> tuple[SimulatedArm, SimulatedController]:
         """Build arm and controller; closing the arm at the end writes the true energies.
 
-        Args:
-            report: called with every message for users.
+        `report` is called with every message for users.
 
         Raises:
             InputError: an option cannot be simulated.

@@ -15,10 +15,8 @@ from ur_energy_model.trajectory.motions import Hold, Motion, repeats
 from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.typing import Array, Mask
 
-# Commanded joint states: motions, streamed set points, speeds and stops.
-
 State = tuple[Array, Array, Array]
-"""Position, velocity, acceleration [n]."""
+"""Commanded position, velocity and acceleration [n]."""
 
 _BUFFER = 256
 SERVO_ACCELERATION = 40.0
@@ -38,13 +36,7 @@ class Reference(Protocol):
         ...
 
     def step(self, dt: float, scale: float, change: float) -> State:
-        """Commanded state after `dt` more seconds.
-
-        Args:
-            dt: length of a controller cycle [s].
-            scale: speed scaling in this cycle, 0 to 1.
-            change: its rate of change [1/s].
-        """
+        """Commanded state after `dt` more seconds at a speed scaling and its rate of change."""
         ...
 
 
@@ -62,66 +54,44 @@ class Rest:
 
 
 class MotionReference:
-    """Follow a motion.
-
-    Args:
-        motion: n joints.
-        loop: whether to repeat a motion that ends where it begins.
-
-    Attributes:
-        elapsed: time along the motion [s].
-        runs: number of completed repetitions.
-    """
+    """Follow a motion; `loop` repeats it if it ends where it begins."""
 
     def __init__(self, motion: Motion, *, loop: bool) -> None:
-        self.motion = motion
-        self._loop = loop and repeats(motion)
-        self.elapsed = 0.0
-        self.runs = 0
+        self._motion, self._loop = motion, loop and repeats(motion)
+        self._elapsed = 0.0
         self._buffer: list[Array] = []
-        self._next = 0
-        self._rate = 0.0
+        self._next, self._rate = 0, 0.0
 
     @property
     def done(self) -> bool:
         """As `Reference.done`."""
-        return not self._loop and self.elapsed >= self.motion.duration
+        return not self._loop and self._elapsed >= self._motion.duration
 
     def step(self, dt: float, scale: float, change: float) -> State:
         """As `Reference.step`; `scale` applies to the time along the motion."""
-        self.elapsed += scale * dt
-        if self._loop and self.elapsed >= self.motion.duration:
-            self.elapsed -= self.motion.duration
-            self.runs += 1
+        rate = scale * dt
+        self._elapsed += rate
+        if self._loop and self._elapsed >= self._motion.duration:
+            self._elapsed -= self._motion.duration
             self._buffer = []
-        if change != 0.0 or scale * dt != self._rate or self._next >= self._length:
-            self._fill(scale * dt, 1 if change != 0.0 else _BUFFER)
+        used = not self._buffer or self._next >= len(self._buffer[0])
+        if change != 0.0 or rate != self._rate or used:  # the next states at equal steps
+            count = 1 if change != 0.0 else _BUFFER
+            time = self._elapsed + rate * np.arange(float(count))
+            self._buffer, self._next, self._rate = list(self._motion.sample(time)), 0, rate
         q, qd, qdd = (values[self._next] for values in self._buffer)
         self._next += 1
         return q, scale * qd, scale**2 * qdd + change * qd
 
-    @property
-    def _length(self) -> int:
-        return len(self._buffer[0]) if self._buffer else 0
-
-    def _fill(self, rate: float, count: int) -> None:
-        """Compute the next states at equal steps of `rate` s along the motion."""
-        self._buffer = list(self.motion.sample(self.elapsed + rate * np.arange(float(count))))
-        self._next, self._rate = 0, rate
-
 
 class SpeedReference:
-    """Accelerate to joint speeds; `acceleration` is that of the leading joint.
+    """Accelerate from a state q, qd to joint speeds [n], rad/s.
 
-    Args:
-        q, qd: commanded state at the start [n].
-        goal: joint speeds [n], rad/s.
-        acceleration: rad/s^2.
+    `acceleration` is that of the leading joint [rad/s^2].
     """
 
     def __init__(self, q: Array, qd: Array, goal: Array, acceleration: float) -> None:
-        self._q, self._qd, self._goal = q, qd, goal
-        self._acceleration = acceleration
+        self._q, self._qd, self._goal, self._acceleration = q, qd, goal, acceleration
 
     @property
     def done(self) -> bool:
@@ -145,9 +115,6 @@ class ServoReference:
 
     Without a new position in a cycle, the last velocity of the stream is extrapolated for up to the
     look-ahead time, as real controllers do, because network streams are not synchronous.
-
-    Args:
-        q, qd: commanded state at the start [n].
     """
 
     done = False
@@ -155,9 +122,7 @@ class ServoReference:
     def __init__(self, q: Array, qd: Array) -> None:
         self._q, self._qd = q, qd
         self._goal, self._goal_speed = q, np.zeros_like(q)
-        self._age = np.inf
-        self._lookahead = 0.03
-        self._omega = 1.0
+        self._age, self._lookahead, self._omega = np.inf, 0.03, 1.0
 
     def update(self, goal: Array, lookahead: float, gain: float) -> None:
         """Set the streamed position [n], rad; an unchanged position is ignored."""
@@ -194,16 +159,12 @@ SCALING_RATE = 3.0
 """Rate at which the speed scaling follows slider and pause [1/s]."""
 STOP_ACCELERATION = 10.0
 """Deceleration of a protective stop, and before a new move [rad/s^2]."""
-SLOWEST = 1e-3
-"""Smallest speed and acceleration of a command, rad/s and rad/s^2."""
-FASTEST = 200.0
-"""Largest speed and acceleration of a command; no drive reaches them."""
+SLOWEST, FASTEST = 1e-3, 200.0
+"""Bounds of speed and acceleration of a command, rad/s and rad/s^2; no drive reaches the upper."""
 APPROACH = {"v": 0.9, "a": 1.8}
 """Move to the start of the built-in motion, rad/s and rad/s^2."""
-OVERLOAD_SECONDS = 0.02
-"""Tolerated duration of a torque beyond the limits [s]."""
-MARGIN = 1.02
-"""Factor on the limits beyond which the arm stops itself."""
+OVERLOAD_SECONDS, MARGIN = 0.02, 1.02
+"""Tolerated duration of a torque beyond the limits [s], and factor on all limits."""
 
 
 class Supervisor:
@@ -215,6 +176,7 @@ class Supervisor:
         q: current position [n], rad.
 
     Attributes:
+        planner: replaced after a change of payload.
         fraction: speed slider, 0 to 1.
         scale: effective speed scaling, 0 to 1.
         safety_mode: normal or protective stop.
@@ -222,17 +184,18 @@ class Supervisor:
         program_state: state of the built-in motion.
     """
 
+    _state: State
+    _reference: Reference
+    _next: list[Reference | cmd.MoveJ]
+    _program: MotionReference | None
+
     def __init__(self, planner: Planner, motion: Motion, q: Array) -> None:
         self.planner, self._robot, self._motion = planner, planner.robot, motion
-        self._state: State = (q, np.zeros_like(q), np.zeros_like(q))
-        self._program: MotionReference | None = None
-        self._reference: Reference = Rest(q)
-        self._next: list[Reference | cmd.MoveJ] = []
         self.fraction = self.scale = 1.0
-        self.safety_mode = SafetyMode.NORMAL
+        self.safety_mode, self.program_state = SafetyMode.NORMAL, ProgramState.STOPPED
         self.stop_reason: str | None = None
         self._overloaded = np.zeros(len(q), dtype=np.intp)
-        self.program_state = ProgramState.STOPPED
+        self.rest_at(q)
         if not isinstance(motion, Hold):
             self._play()
 
@@ -253,6 +216,7 @@ class Supervisor:
         Raises:
             MotionRefusedError: a motion during a protective stop.
         """
+        stopped = self.safety_mode is not SafetyMode.NORMAL
         match command:
             case cmd.SpeedSlider():
                 if np.isfinite(command.fraction):
@@ -262,17 +226,23 @@ class Supervisor:
             case cmd.SafetyCommand.PROTECTIVE_STOP:
                 self._stop("requested by a client")
             case cmd.ProgramCommand.PAUSE | cmd.ProgramCommand.STOP:
-                self._end_program(paused=command is cmd.ProgramCommand.PAUSE)
-            case cmd.StopJ() if self.safety_mode is not SafetyMode.NORMAL:
+                if self.program_state is ProgramState.STOPPED:
+                    return
+                paused = command is cmd.ProgramCommand.PAUSE
+                self.program_state = ProgramState.PAUSED if paused else ProgramState.STOPPED
+                if not paused and self._program is not None:
+                    self._program = None
+                    self._brake()
+            case cmd.StopJ() if stopped:
                 pass  # the arm stops already
-            case _ if self.safety_mode is not SafetyMode.NORMAL:
+            case _ if stopped:
                 raise MotionRefusedError(
                     f"the arm is in a protective stop ({self.stop_reason}); unlock it first"
                 )
             case cmd.ProgramCommand.PLAY:
                 self._play()
             case _:
-                self._leave_program()
+                self._program, self.program_state = None, ProgramState.STOPPED
                 self._start(command)
 
     def _start(self, command: cmd.Move) -> None:
@@ -301,16 +271,19 @@ class Supervisor:
 
     def step(self, dt: float) -> State:
         """Commanded state of the next cycle."""
-        if self.program_state is ProgramState.PAUSED and self._program is not None:
-            goal = 0.0
-        else:
-            goal = self.fraction
-        step = float(np.clip(goal - self.scale, -SCALING_RATE * dt, SCALING_RATE * dt))
+        paused = self.program_state is ProgramState.PAUSED and self._program is not None
+        missing = (0.0 if paused else self.fraction) - self.scale
+        step = float(np.clip(missing, -SCALING_RATE * dt, SCALING_RATE * dt))
         self.scale += step
         while self._reference.done and not isinstance(self._reference, Rest):
             self._start_next()
-        self._state = self._reference.step(dt, self.scale, step / dt)
-        self._check_state()
+        self._state = q, qd, _ = self._reference.step(dt, self.scale, step / dt)
+        fast = np.abs(qd) > MARGIN * self._robot.max_velocity
+        if fast.any():
+            self._stop(f"speed limit of {self._name(fast)}")
+        elif self._outside(q):
+            outside = np.abs(q) > self._robot.max_position
+            self._stop(f"position limit of {self._name(outside)}")
         return self._state
 
     def rest_at(self, q: Array) -> None:
@@ -339,15 +312,6 @@ class Supervisor:
         over = np.abs(error) > constants()["servo"]["following_error"]
         if over.any():
             self._stop(f"{self._name(over)} does not follow its target")
-
-    def _check_state(self) -> None:
-        q, qd, _ = self._state
-        fast = np.abs(qd) > MARGIN * self._robot.max_velocity
-        if fast.any():
-            self._stop(f"speed limit of {self._name(fast)}")
-        elif self._outside(q):
-            outside = np.abs(q) > self._robot.max_position
-            self._stop(f"position limit of {self._name(outside)}")
 
     def _outside(self, q: Array) -> bool:
         return bool((np.abs(q) > self._robot.max_position).any() or not np.isfinite(q).all())
@@ -379,46 +343,27 @@ class Supervisor:
         q = self._state[0]
         if not self._next:
             if self._reference is self._program:
-                self.program_state = ProgramState.STOPPED
-                self._program = None
+                self._program, self.program_state = None, ProgramState.STOPPED
             self._reference = Rest(q)
             return
         following = self._next.pop(0)
         if isinstance(following, cmd.MoveJ):
-            goal = np.asarray(following.q, dtype=float)
             limits = replace(
                 self.planner.limits,
                 speed=np.minimum(_positive(following.v), self._robot.max_velocity),
                 acceleration=np.full(len(q), _positive(following.a)),
             )
-            path = self.planner.move(q, goal, limits=limits)
+            path = self.planner.move(q, np.asarray(following.q, dtype=float), limits=limits)
             following = MotionReference(path, loop=False)
         self._reference = following
 
     def _play(self) -> None:
         """Start or resume the built-in motion."""
         self.program_state = ProgramState.PLAYING
-        if self._program is not None:
-            return
-        self._program = MotionReference(self._motion, loop=True)
-        start = self._motion.sample(np.zeros(1))[0][0]
-        self._brake(then=[cmd.MoveJ(start, **APPROACH), self._program])
-
-    def _end_program(self, *, paused: bool) -> None:
-        if self.program_state is ProgramState.STOPPED:
-            return
-        if paused:
-            self.program_state = ProgramState.PAUSED
-            return
-        self.program_state = ProgramState.STOPPED
-        if self._program is not None:
-            self._program = None
-            self._brake()
-
-    def _leave_program(self) -> None:
-        """Abandon the built-in motion for a command."""
-        self._program = None
-        self.program_state = ProgramState.STOPPED
+        if self._program is None:
+            self._program = MotionReference(self._motion, loop=True)
+            start = self._motion.sample(np.zeros(1))[0][0]
+            self._brake(then=[cmd.MoveJ(start, **APPROACH), self._program])
 
 
 def _positive(value: float) -> float:

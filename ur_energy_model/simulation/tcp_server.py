@@ -20,13 +20,10 @@ MAX_LINE = 4096
 
 
 class ClientSession:
-    """Protocol of one connection: bytes in, bytes out, no I/O.
-
-    Attributes:
-        finished: whether to close the connection after sending the answer.
-    """
+    """Protocol of one connection: bytes in, bytes out, no I/O."""
 
     finished = False
+    """Whether to close the connection after sending the answer."""
 
     def greeting(self) -> bytes:
         """Bytes to send when the connection opens."""
@@ -62,17 +59,11 @@ class LineSession(ClientSession):
 
 
 class Connection:
-    """One accepted client.
-
-    Attributes:
-        session: protocol of the connection.
-    """
+    """One accepted client."""
 
     def __init__(self, sock: socket.socket, session: ClientSession) -> None:
-        self.session = session
-        self._socket = sock
-        self._pending = bytearray()
-        self._listening = True
+        self.session, self._socket = session, sock
+        self._pending, self._listening = bytearray(), True
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER)
@@ -137,9 +128,6 @@ class TcpServer:
 
     select() is used because its timeout has microsecond resolution; poll() and epoll() round to
     milliseconds. The number of connections is bounded accordingly.
-
-    Attributes:
-        connections: open connections.
     """
 
     def __init__(self) -> None:
@@ -149,10 +137,7 @@ class TcpServer:
     def listen(self, host: str, port: int, make_session: Callable[[], ClientSession]) -> int:
         """Open a port; returns its number, which the system chooses for 0.
 
-        Args:
-            host: address to listen on.
-            port: to open.
-            make_session: called for each client.
+        `make_session` is called for each client.
 
         Raises:
             ControllerError: the port cannot be opened.
@@ -182,22 +167,17 @@ class TcpServer:
             if isinstance(item, Connection):
                 item.read()
             else:
-                self._accept(item)
+                with contextlib.suppress(OSError):
+                    sock, _ = item.accept()
+                    if sock.fileno() < SELECTABLE:
+                        self.connections.append(Connection(sock, self._listeners[item]()))
+                    else:
+                        sock.close()
         for connection in writable:
             if connection.fileno() >= 0:
                 connection.flush()
         if readable or writable:
             self.sweep()
-
-    def _accept(self, listener: socket.socket) -> None:
-        try:
-            sock, _ = listener.accept()
-        except OSError:
-            return
-        if sock.fileno() >= SELECTABLE:
-            sock.close()
-        else:
-            self.connections.append(Connection(sock, self._listeners[listener]()))
 
     def sweep(self) -> None:
         """Remove closed connections, and refuse clients beyond the limit."""
