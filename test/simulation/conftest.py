@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.commands import (
     Command,
     PowerCommand,
@@ -25,8 +24,7 @@ from ur_energy_model.simulation.commands import (
     SafetyMode,
 )
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
-from ur_energy_model.simulation.faults import Faults
-from ur_energy_model.simulation.simulated_controller import SimulatedController
+from ur_energy_model.simulation.simulated_controller import CONTROL_PORT, SimulatedController
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.rtde.protocol import (
@@ -39,6 +37,8 @@ from ur_energy_model.telemetry.rtde.protocol import (
 )
 from ur_energy_model.typing import Array
 
+OWN = ("output_", "input_", "tool_")
+
 
 @dataclass
 class StandInArm:
@@ -49,24 +49,20 @@ class StandInArm:
     robot_mode: RobotMode = RobotMode.RUNNING
     safety_mode: SafetyMode = SafetyMode.NORMAL
     program_state: ProgramState = ProgramState.STOPPED
-    cycle: int = 0
+    cycle: int = -1
     commands: list[Command] = field(default_factory=list)
-    carried: list[Payload] = field(default_factory=list)
-    friction: list[tuple[int, float]] = field(default_factory=list)
-    gravity: Array | None = None
+    changes: list[tuple[Any, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._renew()
+        self.tick()
 
-    def _renew(self) -> None:
-        values: dict[str, Any] = {
-            name: np.full(known.width, i + self.cycle / 1000)
-            for i, (name, known) in enumerate(FIELDS.items())
-            if not name.startswith(("output_", "input_", "tool_"))
-        }
-        self._values = {
-            name: value if len(value) > 1 else float(value[0]) for name, value in values.items()
-        }
+    def tick(self) -> None:
+        self.cycle += 1
+        self._values: dict[str, float | Array] = {}
+        for i, (name, known) in enumerate(FIELDS.items()):
+            value = i + self.cycle / 1000
+            if not name.startswith(OWN):
+                self._values[name] = np.full(known.width, value) if known.width > 1 else value
 
     @property
     def outputs(self) -> dict[str, float | Array]:
@@ -75,61 +71,45 @@ class StandInArm:
         self._values["safety_mode"] = float(self.safety_mode)
         return self._values
 
-    def tick(self) -> None:
-        self.cycle += 1
-        self._renew()
-
-    def carry(self, payload: Payload) -> None:
-        self.carried.append(payload)
+    def carry(self, payload: Any) -> None:
+        self.changes.append((payload.mass, *payload.center_of_mass))
 
     def tilt(self, gravity: Array) -> None:
-        self.gravity = gravity
+        self.changes.append(tuple(gravity))
 
     def change_friction(self, joint: int, factor: float) -> None:
-        self.friction.append((joint, factor))
+        self.changes.append((joint, factor))
 
     def command(self, command: Command) -> None:
         self.commands.append(command)
         match command:
-            case PowerCommand.ON:
-                self.robot_mode = RobotMode.IDLE
-            case PowerCommand.OFF:
-                self.robot_mode = RobotMode.POWER_OFF
-            case PowerCommand.RELEASE_BRAKES:
-                self.robot_mode = RobotMode.RUNNING
-            case SafetyCommand.PROTECTIVE_STOP:
-                self.safety_mode = SafetyMode.PROTECTIVE_STOP
-            case SafetyCommand.UNLOCK:
-                self.safety_mode = SafetyMode.NORMAL
+            case PowerCommand():
+                modes = {PowerCommand.ON: RobotMode.IDLE, PowerCommand.OFF: RobotMode.POWER_OFF}
+                self.robot_mode = modes.get(command, RobotMode.RUNNING)
+            case SafetyCommand():
+                stop = command is SafetyCommand.PROTECTIVE_STOP
+                self.safety_mode = SafetyMode.PROTECTIVE_STOP if stop else SafetyMode.NORMAL
             case ProgramCommand.PLAY if self.robot_mode != RobotMode.RUNNING:
                 raise MotionRefusedError("the arm is not running")
-            case ProgramCommand.PLAY:
-                self.program_state = ProgramState.PLAYING
-            case ProgramCommand.PAUSE:
-                self.program_state = ProgramState.PAUSED
-            case ProgramCommand.STOP:
-                self.program_state = ProgramState.STOPPED
+            case ProgramCommand():
+                states = {"PLAY": ProgramState.PLAYING, "PAUSE": ProgramState.PAUSED}
+                self.program_state = states.get(command.name, ProgramState.STOPPED)
+
+
+def make_box(robot: str = "ur5e", version: tuple[int, ...] = (5, 11, 1)) -> ControlBox:
+    """Control box of a stand-in with a software version."""
+    arm: Any = StandInArm(load_robot(robot))
+    return ControlBox(arm, SimulatedIdentity.for_robot(arm.robot, version, seed=7, motion="hold"))
 
 
 @pytest.fixture
-def arm() -> Any:
-    return StandInArm(load_robot("ur5e"))
+def box() -> ControlBox:
+    return make_box()
 
 
 @pytest.fixture
-def box(arm: Any) -> ControlBox:
-    """Control box of an e-Series arm with software 5.11.1."""
-    return ControlBox(
-        arm, SimulatedIdentity.for_robot(arm.robot, (5, 11, 1), seed=7, motion="hold")
-    )
-
-
-@pytest.fixture
-def cb3_box() -> ControlBox:
-    """Control box of a CB3 arm with software 3.15.8."""
-    robot = load_robot("ur5")
-    arm: Any = StandInArm(robot)
-    return ControlBox(arm, SimulatedIdentity.for_robot(robot, (3, 15, 8), seed=0, motion="hold"))
+def arm(box: ControlBox) -> Any:
+    return box.arm
 
 
 class RtdeClient:
@@ -160,8 +140,7 @@ class RtdeClient:
 
     def start(self, *names: str) -> bool:
         """Negotiate version 2, set up these outputs and start; returns whether it was accepted."""
-        version = self.request(PacketType.REQUEST_PROTOCOL_VERSION, b"\x00\x02")
-        assert version == b"\x01"
+        assert self.request(PacketType.REQUEST_PROTOCOL_VERSION, b"\x00\x02") == b"\x01"
         self.request(PacketType.GET_CONTROLLER_VERSION)
         self.request(PacketType.SETUP_OUTPUTS, encode_output_setup(names, 500.0))
         self.recipe = Recipe(names, tuple(FIELDS[name].kind for name in names), 1)
@@ -177,31 +156,29 @@ class RtdeClient:
                 packages += frame(packet.kind, packet.payload)
         return self.recipe.unpack_many(bytes(packages))
 
-    def close(self) -> None:
-        self.socket.close()
-
 
 Serve = Callable[..., SimulatedController]
 Connect = Callable[[SimulatedController], RtdeClient]
 
 
-@pytest.fixture
-def serve(arm: Any, fresh_host: Callable[[], str]) -> Iterator[Serve]:
-    """Start servers around the stand-in, each on its own loopback address."""
+@pytest.fixture(scope="module")
+def serve(fresh_host: Callable[[], str]) -> Iterator[Serve]:
+    """Start servers around stand-ins, each on its own loopback address, for the module."""
     with ExitStack() as running:
 
-        def start(*faults: str, speed: float = 1.0) -> SimulatedController:
-            return running.enter_context(
-                SimulatedController(
-                    arm,
-                    fresh_host(),
-                    SimulatedIdentity.for_robot(arm.robot, (5, 11, 1), seed=7, motion="hold"),
-                    faults=Faults.parse(faults),
-                    speed=speed,
-                )
-            )
+        def start(speed: float = 1.0) -> SimulatedController:
+            arm: Any = StandInArm(load_robot("ur5e"))
+            identity = SimulatedIdentity.for_robot(arm.robot, (5, 11, 1), seed=7, motion="hold")
+            controller = SimulatedController(arm, fresh_host(), identity, speed=speed)
+            return running.enter_context(controller)
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def server(serve: Serve) -> SimulatedController:
+    """A server for all tests of the module."""
+    return serve()
 
 
 @pytest.fixture
@@ -211,7 +188,17 @@ def connect() -> Iterator[Connect]:
 
         def open_client(server: SimulatedController) -> RtdeClient:
             client = RtdeClient(server.host)
-            opened.callback(client.close)
+            opened.callback(client.socket.close)
             return client
 
         yield open_client
+
+
+def ask(server: SimulatedController, *lines: str) -> list[str]:
+    """Answers of the control port to lines."""
+    with socket.create_connection((server.host, CONTROL_PORT), timeout=3.0) as client:
+        stream = client.makefile("rw")
+        stream.readline()  # the greeting
+        stream.write("".join(f"{line}\n" for line in lines))
+        stream.flush()
+        return [stream.readline().strip() for _ in lines]

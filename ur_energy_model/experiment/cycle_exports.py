@@ -18,7 +18,6 @@ from ur_energy_model.experiment.motion_process import (
 )
 from ur_energy_model.files import write_text
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.optimization.cycle import Move
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.pendant import pendant_unit, sheet_csv
 from ur_energy_model.optimization.plan_optimization import new_motion, plan_at
@@ -37,14 +36,25 @@ _AFTER = 2e-3
 def trajectory_points(motion: Chain) -> Plan:
     """Few points of a motion, between which a quintic follows it within `POSITION_ERROR`.
 
-    Two points stand at each end of a move, as its acceleration may start with a step.
+    They lie every step within moves and at their ends, none in the rest between. Two points stand
+    at each end of a move, as its acceleration may start with a step.
     """
-    truth = motion.sample(np.arange(0.0, motion.duration, 0.004))[0]
+    fine = np.arange(0.0, motion.duration, 0.004)
+    truth = motion.sample(fine)[0]
     for step in STEPS:
-        plan = _points(motion, step)
-        time, q, _, _ = plan.sampled(0.004)
-        fine = np.arange(0.0, motion.duration, 0.004)
-        found = np.stack([np.interp(fine, time, column) for column in q.T], axis=1)
+        times, edges = [np.array([0.0, motion.duration])], [0.0]
+        for start, move in zip(motion.starts, motion.moves, strict=True):
+            end = start + move.duration
+            edges += [start, end]
+            count = max(2, round((end - start) / step))
+            times.append(np.linspace(start + _AFTER, end - _AFTER, count))
+        time = np.unique(np.round(np.concatenate([*times, edges]), 9))
+        time = time[np.r_[True, np.diff(time) > 1e-6]]
+        q, qd, qdd = motion.sample(time)
+        qdd[np.abs(time[:, None] - np.array(edges)).min(axis=1) < 1e-6] = 0.0
+        plan = Plan(time, q, qd, qdd, source="trajectory")
+        sampled, between, _, _ = plan.sampled(0.004)
+        found = np.stack([np.interp(fine, sampled, column) for column in between.T], axis=1)
         if np.abs(found - truth).max() < POSITION_ERROR:
             break
     return plan
@@ -65,21 +75,6 @@ def trajectory_yaml(motion: Chain, robot: RobotDescription) -> str:
             f"  time_from_start: {{sec: {nanoseconds // 10**9}, nanosec: {nanoseconds % 10**9}}}",
         ]
     return "\n".join(lines) + "\n"
-
-
-def _points(motion: Chain, step: float) -> Plan:
-    """Points every `step` s within moves and at their ends; the rest between has none."""
-    times, edges = [np.array([0.0, motion.duration])], [0.0]
-    for start, move in zip(motion.starts, motion.moves, strict=True):
-        end = start + move.duration
-        edges += [start, end]
-        inner = np.linspace(start + _AFTER, end - _AFTER, max(2, round((end - start) / step)))
-        times.append(inner)
-    time = np.unique(np.round(np.concatenate([*times, edges]), 9))
-    time = time[np.r_[True, np.diff(time) > 1e-6]]
-    q, qd, qdd = motion.sample(time)
-    qdd[np.abs(time[:, None] - np.array(edges)).min(axis=1) < 1e-6] = 0.0
-    return Plan(time, q, qd, qdd, source="trajectory")
 
 
 def _numbers(values: Array) -> str:
@@ -118,7 +113,12 @@ def urscript_of(optimized: OptimizedCycle, robot: RobotDescription) -> str:
             continue
         move = cycle.moves[step.move]
         if step.new_speed is None or step.new_acceleration is None:
-            lines += _set_points(move, step_time)
+            time = np.arange(step_time, move.duration + step_time, step_time)
+            path = CubicHermiteSpline(move.time, move.q, move.qd)
+            lines += [
+                f"  servoj({_vector(q)}, 0, 0, {step_time:.4g}, {LOOKAHEAD_TIME}, {GAIN})"
+                for q in path(np.minimum(time, move.duration))
+            ] + ["  stopj(2.0)"]
             continue
         unit = pendant_unit(step.do)
         lines.append(
@@ -126,15 +126,6 @@ def urscript_of(optimized: OptimizedCycle, robot: RobotDescription) -> str:
             f"a={step.new_acceleration * unit:.6g}, v={step.new_speed * unit:.6g})"
         )
     return "\n".join([*lines, "end", ""])
-
-
-def _set_points(move: Move, step: float) -> list[str]:
-    """Set points of servoj along a move that cannot be typed, as recorded."""
-    time = np.minimum(np.arange(step, move.duration + step, step), move.duration)
-    path = CubicHermiteSpline(move.time, move.q, move.qd)
-    return [
-        f"  servoj({_vector(q)}, 0, 0, {step:.4g}, {LOOKAHEAD_TIME}, {GAIN})" for q in path(time)
-    ] + ["  stopj(2.0)"]
 
 
 def _vector(q: Array) -> str:

@@ -32,21 +32,16 @@ FIELDS = ("target_q", "actual_robot_voltage", "actual_robot_current", "joint_tem
 """RTDE fields that the saving is computed from."""
 TEMPLATE_STEP = 0.02
 """Step of the comparison of recorded and planned motion [s]."""
-SHIFTS = np.arange(-0.1, 0.5, 0.01)
-"""Delays that a cycle may have beyond that of the one before it [s]."""
-FINER = np.arange(-0.01, 0.0101, 1e-3)
-"""Delays about the best of them [s]."""
-DEPARTURE = 2e-3
-"""Distance from the start at which the motion counts as begun [rad]."""
-LARGEST_MISFIT = 0.02
-"""Root mean square of recorded minus planned positions above which a cycle was not run [rad]."""
-FULL = 0.98
-"""Share of a cycle's samples that its energy needs."""
-CONFIDENCE = 0.95
-FAR = 0.25
-"""Relative difference from the prediction from which a measured energy is of something else."""
-FAR_FROM_RECORDED = 0.15
-"""The same from the energy that was measured in the recording, of the same motion."""
+SHIFTS, FINER = np.arange(-0.1, 0.5, 0.01), np.arange(-0.01, 0.0101, 1e-3)
+"""Delays that a cycle may have beyond that of the one before it, and about the best of them [s]."""
+DEPARTURE, LARGEST_MISFIT = 2e-3, 0.02
+"""Distance from the start at which the motion counts as begun, and root mean square of recorded
+minus planned positions above which a cycle was not run [rad]."""
+FULL, CONFIDENCE = 0.98, 0.95
+"""Share of a cycle's samples that its energy needs, and of the interval."""
+FAR, FAR_FROM_RECORDED = 0.25, 0.15
+"""Relative differences, from the prediction and from the energy that was measured in the recording
+of the same motion, from which a measured energy is of something else."""
 MARGIN = 1.02
 """Factor on the largest values of the recorded cycle, for the interpolation between samples."""
 
@@ -200,11 +195,7 @@ def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | Non
     """Measured bus energy of every cycle of a run, found by its motion [2 cycles], J.
 
     NaN where samples are missing; with the mean temperatures of the joints [2 cycles, n], degC,
-    None where they were not recorded.
-
-    Args:
-        telemetry: `FIELDS` of the run.
-        proof: what was run.
+    None where they were not recorded. `telemetry` has the `FIELDS`.
 
     Raises:
         RecordingError: no power at the bus, or not the whole run.
@@ -238,16 +229,20 @@ def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:
     Streaming may delay the motion by some cycles of the controller; each cycle is found by itself.
     """
     starts: list[float] = []
-    expected = _departure(time, q) - _planned_departure(proof)
+    grid = np.arange(0.0, proof.before.duration, 1e-3)
+    expected = _departure(time, q) - _departure(grid, proof.before.sample(grid)[0])
     for new in proof.order:
         cycle = proof.after if new else proof.before
         grid = np.arange(0.0, cycle.duration, TEMPLATE_STEP)
         planned = cycle.sample(grid)[0]
         shift, misfit = 0.0, np.inf
         for shifts in (SHIFTS, FINER):
-            tried = shift + shifts
-            each = [_misfit(time, q, expected + by + grid, planned) for by in tried]
-            shift, misfit = float(tried[np.argmin(each)]), min(each)
+            tried, misfits = shift + shifts, []
+            for by in tried:  # root mean square of recorded minus planned positions
+                at = expected + by + grid
+                recorded = np.stack([np.interp(at, time, column) for column in q.T], axis=1)
+                misfits.append(float(np.sqrt(np.mean((recorded - planned) ** 2))))
+            shift, misfit = float(tried[np.argmin(misfits)]), min(misfits)
         if misfit > LARGEST_MISFIT:
             raise RecordingError(
                 source, f"does not hold cycle {len(starts) + 1} of the run", "run it again"
@@ -257,17 +252,6 @@ def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:
     return starts
 
 
-def _misfit(time: Array, q: Array, at: Array, planned: Array) -> float:
-    """Root mean square of recorded minus planned positions at times [k], rad."""
-    recorded = np.stack([np.interp(at, time, column) for column in q.T], axis=1)
-    return float(np.sqrt(np.mean((recorded - planned) ** 2)))
-
-
 def _departure(time: Array, q: Array) -> float:
-    """Time at which the recorded motion leaves its start [s]."""
+    """Time at which a motion leaves its start [s]."""
     return float(time[np.argmax(np.abs(q - q[0]).max(axis=1) > DEPARTURE)])
-
-
-def _planned_departure(proof: Proof) -> float:
-    grid = np.arange(0.0, proof.before.duration, 1e-3)
-    return _departure(grid, proof.before.sample(grid)[0])

@@ -45,18 +45,19 @@ class Design:
 
     def figures(self) -> dict[str, Any]:
         """Figures of merit for JSON output and the trajectory file."""
+        verdict = self.verdict
         return {
             "condition_number": self.condition_number,
             "objective": self.objective,
-            "max_velocity_ratio": self.verdict.max_velocity_ratio,
-            "max_acceleration_ratio": self.verdict.max_acceleration_ratio,
-            "clearance": self.verdict.clearance,
+            "max_velocity_ratio": verdict.max_velocity_ratio,
+            "max_acceleration_ratio": verdict.max_acceleration_ratio,
+            "clearance": verdict.clearance,
             "seconds": self.seconds,
             "objective_value": self.value,
-            "max_position_ratio": self.verdict.max_position_ratio,
-            "max_torque_ratio": self.verdict.max_torque_ratio,
-            "max_tool_speed": self.verdict.max_tool_speed,
-            "closest": list(self.verdict.closest),
+            "max_position_ratio": verdict.max_position_ratio,
+            "max_torque_ratio": verdict.max_torque_ratio,
+            "max_tool_speed": verdict.max_tool_speed,
+            "closest": list(verdict.closest),
             "starts": self.starts,
         }
 
@@ -64,11 +65,7 @@ class Design:
 def make_design(problem: DesignProblem, x: Array, begin: float, tried: int) -> Design:
     """Design of free coefficients x, with its figures in the trajectory's metadata.
 
-    Args:
-        problem: the design problem.
-        x: as in `DesignProblem`.
-        begin: monotonic time at which the search began [s].
-        tried: number of descents or individuals.
+    The search began at the monotonic time `begin` [s] and tried so many descents or individuals.
     """
     request, plain = problem.request, problem.trajectory(x)
     design = Design(
@@ -252,26 +249,18 @@ def design_trajectory(
 def descend(
     problem: DesignProblem, x: Array, deadline: float = float("inf")
 ) -> tuple[float, Array] | None:
-    """Objective and result [2 L - 1, n] of one descent from x; None if it does not pass the checks.
+    """Objective and result of one descent from x [2 L - 1, n]; None if it does not pass the checks.
 
     Results differ between processors: rounding can change the path of hundreds of steps.
-
-    Args:
-        problem: objective and limits.
-        x: start.
-        deadline: monotonic time at which to stop early [s].
     """
     end, verdict = problem.finish(minimised(problem, x, deadline))
     return (problem.value(problem.trajectory(end)), end) if verdict.passed else None
 
 
 def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Array:
-    """Free coefficients [2 L - 1, n] after a descent from x, without checks.
+    """Free coefficients after a descent from x [2 L - 1, n], without checks.
 
-    Args:
-        problem: objective and limits.
-        x: start [2 L - 1, n].
-        deadline: monotonic time at which to stop early [s].
+    It stops early at the monotonic time `deadline` [s].
     """
 
     def stop_at_deadline(intermediate_result: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,37 +35,19 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import FourierTrajectory, rest_basis, series
 from ur_energy_model.typing import Array
 
-_RATE = 100.0
 _OF_A_JOINT = ("speed", "load", "acceleration")
 
 
-@dataclass(frozen=True)
-class SpeedGap:
-    """Speeds of a joint that a trajectory is to show.
-
-    Attributes:
-        joint: index from 0.
-        low, high: joint speed [rad/s].
-    """
+class SpeedGap(NamedTuple):
+    """Speeds of a joint, index from 0, that a trajectory is to show: low to high, rad/s."""
 
     joint: int
     low: float
     high: float
 
-    def seconds_of(self, trajectory: FourierTrajectory) -> float:
-        """Time that one run of a trajectory spends within the speeds [s]."""
-        qd = sample_period(trajectory, _RATE)[2]
-        speed = np.abs(qd[:, self.joint])
-        inside = (speed >= self.low) & (speed <= self.high)
-        return float(inside.mean()) * trajectory.period * trajectory.repetitions
-
 
 def needs_of(model: EnergyModel, path: str | Path) -> tuple[Need, ...]:
-    """What a learned model lacks, as stated in it.
-
-    Args:
-        model: as read.
-        path: of its file, for the error.
+    """What a learned model lacks, as stated in it; `path` is that of its file.
 
     Raises:
         InputError: it states nothing.
@@ -83,12 +65,9 @@ def needs_of(model: EnergyModel, path: str | Path) -> tuple[Need, ...]:
 def gaps_among(
     needs: Sequence[Need], robot: RobotDescription, path: str | Path
 ) -> tuple[SpeedGap, ...]:
-    """The gaps among needs that a motion of single joints closes.
+    """The gaps among the needs of an arm that a motion of single joints closes.
 
-    Args:
-        needs: of the arm.
-        robot: the arm, n joints; speeds beyond 0.9 of its limits are left out.
-        path: of the model, for the error.
+    Speeds beyond 0.9 of its limits are left out; `path` is that of the model.
 
     Raises:
         InputError: there is none, or a joint is not the arm's.
@@ -111,42 +90,27 @@ def gaps_among(
     return tuple(out)
 
 
-def states_within(
-    gaps: Sequence[SpeedGap], work: tuple[Array, Array, Array]
-) -> tuple[Array, Array, Array]:
-    """Typical states q, qd, qdd [samples, n] with the speeds of the joints within their gaps."""
-    q, qd, qdd = work
-    qd = qd.copy()
-    for gap in gaps:
-        speed = qd[:, gap.joint]
-        share = np.abs(speed) / max(float(np.abs(speed).max()), 1e-9)
-        qd[:, gap.joint] = np.sign(speed) * (gap.low + share * (gap.high - gap.low))
-    return q, qd, qdd
-
-
 def shown(
     gaps: Sequence[SpeedGap], trajectory: FourierTrajectory, robot: RobotDescription
 ) -> list[dict[str, Any]]:
     """What one run of a trajectory shows of each gap, for its file and for JSON output."""
-    return [
-        {
-            "joint": robot.joint_names[gap.joint],
-            "speed_range": [gap.low, gap.high],
-            "seconds": gap.seconds_of(trajectory),
-        }
-        for gap in gaps
-    ]
+    speed = np.abs(sample_period(trajectory, VALUE_RATE)[2])
+    rows = []
+    for joint, low, high in gaps:
+        inside = (speed[:, joint] >= low) & (speed[:, joint] <= high)
+        seconds = float(inside.mean()) * trajectory.period * trajectory.repetitions
+        name = robot.joint_names[joint]
+        rows.append({"joint": name, "speed_range": [low, high], "seconds": seconds})
+    return rows
 
 
 SAMPLES_PER_HARMONIC = 12
 """Samples per period and harmonic in the search."""
 VALUE_RATE = 100.0
 """Sampling rate of the reported figures [Hz]."""
-_SHRINK = 0.98
-_RANGE = np.pi
-"""Centres of motion are drawn from plus or minus this angle, within the joint limits [rad]."""
-_LEAST_ROOM = 0.05
-"""Shortest way to a joint limit that counts, for a centre at the limit [rad]."""
+_SHRINK, _RANGE, _LEAST_ROOM = 0.98, np.pi, 0.05
+"""Factor on a motion that narrowly fails; centres of motion are drawn from plus or minus the second
+[rad]; shortest way to a joint limit that counts, for a centre at the limit [rad]."""
 
 
 @dataclass(frozen=True)
@@ -194,15 +158,22 @@ def limits_of(request: DesignRequest) -> SafetyLimits:
 
 
 class DesignProblem:
-    """Objective, limits and random starts of one request."""
+    """Objective, limits and random starts of one request; x are free coefficients [2 L - 1, n]."""
 
     def __init__(self, request: DesignRequest) -> None:
-        self.request = request
-        self.limits = limits_of(request)
-        dynamics = self.limits.dynamics
-        self.regressor = MotionRegressor(dynamics)
-        self.bases = base_choices(dynamics)
-        self.objective = self._objective()
+        self.request, self.limits = request, limits_of(request)
+        dynamics, inertia = self.limits.dynamics, self.limits.reflected_inertia
+        self.regressor, self.bases = MotionRegressor(dynamics), base_choices(dynamics)
+        self.objective: Objective
+        if request.gaps:
+            joints = [gap.joint for gap in request.gaps]
+            self.objective = EnergyAccuracy(self.regressor, inertia, self._typical_work(), joints)
+        elif request.objective == "energy":
+            self.objective = EnergyAccuracy(self.regressor, inertia, self._typical_work())
+        elif request.objective == "logdet":
+            self.objective = LogDeterminant(self.regressor, self.bases[0])
+        else:
+            self.objective = ConditionNumber(self.regressor, self.bases)
         self._basis = rest_basis(request.harmonics)
         samples = SAMPLES_PER_HARMONIC * request.harmonics
         time = (np.arange(samples) + 0.5) / samples * request.period
@@ -223,10 +194,7 @@ class DesignProblem:
     def cost(self, x: Array, weight: float, sharpness: float) -> tuple[float, Array]:
         """Smooth objective plus `weight` times the penalty of violated limits, and its gradient.
 
-        Args:
-            x: free coefficients [2 L - 1, n].
-            weight: of the penalty.
-            sharpness: of the objective, see `Objective.smooth`.
+        `sharpness` is that of the objective, see `Objective.smooth`.
         """
         motion = self.motion(x)
         value, slopes = self.objective.smooth(*motion, sharpness=sharpness)
@@ -306,29 +274,18 @@ class DesignProblem:
             x[..., 0, :] = self.request.centre
         return x
 
-    def _objective(self) -> Objective:
-        gaps = self.request.gaps
-        if gaps:
-            return EnergyAccuracy(
-                self.regressor,
-                self.limits.reflected_inertia,
-                states_within(gaps, self._typical_work()),
-                [gap.joint for gap in gaps],
-            )
-        match self.request.objective:
-            case "condition":
-                return ConditionNumber(self.regressor, self.bases)
-            case "logdet":
-                return LogDeterminant(self.regressor, self.bases[0])
-            case "energy":
-                work = self._typical_work()
-                return EnergyAccuracy(self.regressor, self.limits.reflected_inertia, work)
-
     def _typical_work(self) -> tuple[Array, Array, Array]:
-        """States spread evenly over collision-free positions, speeds and accelerations."""
-        robot = self.request.robot
+        """States spread evenly over collision-free positions, speeds and accelerations.
+
+        Speeds of joints with a gap are those within it.
+        """
+        robot, gaps = self.request.robot, self.request.gaps
         random = np.random.default_rng(0)
         q = random.uniform(-_RANGE, _RANGE, (4000, robot.dof))
         q = q[self.limits.geometry.distances(q).min(axis=1) > self.request.clearance][:400]
         spread = random.uniform(-1, 1, (2, *q.shape))
-        return q, spread[0] * robot.max_velocity, spread[1] * robot.max_acceleration
+        qd = spread[0] * robot.max_velocity
+        for joint, low, high in gaps:
+            share = np.abs(qd[:, joint]) / max(float(np.abs(qd[:, joint]).max()), 1e-9)
+            qd[:, joint] = np.sign(qd[:, joint]) * (low + share * (high - low))
+        return q, qd, spread[1] * robot.max_acceleration

@@ -79,35 +79,22 @@ class ExecutionPlan:
 
 @dataclass(frozen=True)
 class MotionSummary:
-    """Planned motion, shown for approval.
-
-    Attributes:
-        host, robot, serial: the robot.
-        here, start: current joint positions and those at the start [n], rad.
-        travel: joint travel of the trajectory [n], rad.
-        joint_speed: largest speed of each joint [n], rad/s.
-        tool_speed: largest speed of flange and elbow [m/s].
-        clearance: smallest distance found by the check [m].
-        duration, warm_up: s.
-        program_running: whether a running program will be replaced.
-        other_arm: how the robot differs from the expected one, "" if it does not.
-        remarks: on what could not be compared.
-    """
+    """Planned motion, shown for approval; arrays [n]."""
 
     host: str
     robot: str
     serial: str | None
-    here: Array
-    start: Array
-    travel: Array
-    joint_speed: Array
-    tool_speed: float
-    clearance: float
-    duration: float
-    warm_up: float
-    program_running: bool
-    other_arm: str = ""
-    remarks: tuple[str, ...] = ()
+    here: Array  # current joint positions, rad
+    start: Array  # of the trajectory, rad
+    travel: Array  # of the joints along the trajectory, rad
+    joint_speed: Array  # largest, rad/s
+    tool_speed: float  # largest of flange and elbow, m/s
+    clearance: float  # smallest distance found by the check, m
+    duration: float  # s
+    warm_up: float  # s
+    program_running: bool  # a program that will be replaced
+    other_arm: str = ""  # how the robot differs from the expected one
+    remarks: tuple[str, ...] = ()  # on what could not be compared
 
 
 @dataclass(frozen=True)
@@ -117,7 +104,7 @@ class ExecutionResult:
     Attributes:
         completed: whether the trajectory ran to its end.
         reason: why it did not, "" otherwise.
-        bag: the recording, None if recording had not started.
+        bag: the recording.
         status: status of the recorder at the end.
         following_error: largest during the trajectory [rad].
         temperatures: of the joints before and after [2, n], degC; NaN if unknown.
@@ -125,7 +112,7 @@ class ExecutionResult:
 
     completed: bool
     reason: str
-    bag: Path | None
+    bag: Path
     status: RecorderStatus
     following_error: float
     temperatures: Array
@@ -138,15 +125,19 @@ SILENCE = 1.0
 
 
 class SafetyMonitor:
-    """Keeps the latest telemetry of a moving robot and detects problems; thread-safe."""
+    """Keeps the latest telemetry of a moving robot and detects problems; thread-safe.
+
+    Attributes:
+        batch: the latest samples; None before the first.
+        following_error: largest since `activate` [rad].
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._batch: Telemetry | None = None
+        self.batch: Telemetry | None = None
         self._received = time.monotonic()
-        self._following_error = 0.0
-        self._problem = ""
-        self._active = False
+        self.following_error = 0.0
+        self._problem, self._active = "", False
 
     def __call__(self, batch: Telemetry) -> None:
         """Process a batch; called by the reading thread of the recorder."""
@@ -154,10 +145,10 @@ class SafetyMonitor:
         if "target_q" in batch and "actual_q" in batch:
             error = float(np.nanmax(np.abs(batch["target_q"] - batch["actual_q"])))
         with self._lock:
-            self._batch, self._received = batch, time.monotonic()
+            self.batch, self._received = batch, time.monotonic()
             if not self._active:
                 return
-            self._following_error = max(self._following_error, error)
+            self.following_error = max(self.following_error, error)
             if self._problem:
                 return
             if error > FOLLOWING_ERROR:
@@ -170,7 +161,7 @@ class SafetyMonitor:
     def activate(self) -> None:
         """Start to check following error, safety mode and connection."""
         with self._lock:
-            self._active, self._following_error, self._problem = True, 0.0, ""
+            self._active, self.following_error, self._problem = True, 0.0, ""
 
     @property
     def problem(self) -> str:
@@ -181,22 +172,10 @@ class SafetyMonitor:
             quiet = time.monotonic() - self._received
         return f"connection lost, no telemetry for {quiet:.1f} s" if quiet > SILENCE else ""
 
-    @property
-    def following_error(self) -> float:
-        """Largest following error since `activate` [rad]."""
-        with self._lock:
-            return self._following_error
-
     def latest(self, name: str) -> Array | None:
         """Latest value of a field [width]; None if it is not known yet."""
         batch = self.batch
         return None if batch is None or name not in batch else np.atleast_1d(batch[name][-1])
-
-    @property
-    def batch(self) -> Telemetry | None:
-        """The latest samples; None before the first."""
-        with self._lock:
-            return self._batch
 
     def code(self, name: str) -> int | None:
         """Latest value of a field that contains a code; None if it is unknown."""
@@ -215,19 +194,27 @@ _UPRIGHT = {1: -np.pi / 2, 2: 0.0, 3: -np.pi / 2}
 def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Array]:
     """Joint positions to move through in straight lines from the current to the start position [n].
 
-    These are the start, rad, preceded by up to two upright positions.
+    These are the start, rad, preceded by up to two upright positions. Required is a distance of
+    `_TIGHT`, or slightly less than that at the ends if they are closer. Walls that the arm already
+    intersects cannot be real and do not count.
 
     Raises:
         MotionRefusedError: every path comes too close to an obstacle.
     """
-    geometry = _surroundings(current, limits.geometry)
+
+    def real(wall: Wall) -> bool:
+        alone = ArmGeometry(limits.geometry.robot, (wall,), limits.geometry.tool)
+        return bool(alone.wall_distances(current[None]).min() > 0)
+
+    walls = tuple(filter(real, limits.geometry.walls))
+    geometry = ArmGeometry(limits.geometry.robot, walls, limits.geometry.tool)
+    required = min(_TIGHT, float(geometry.distances(np.stack([current, start])).min()) - 1e-3)
     upright_current, upright_start = (
         np.array([_UPRIGHT.get(joint, value) for joint, value in enumerate(q)])
         for q in (current, start)
     )
-    candidates = ([start], [upright_start, start], [upright_current, upright_start, start])
-    for path in candidates:
-        if path_distance([current, *path], geometry) > _required_distance(current, start, geometry):
+    for path in ([start], [upright_start, start], [upright_current, upright_start, start]):
+        if path_distance([current, *path], geometry) > required:
             return path
     raise MotionRefusedError(
         "the path to the start of the trajectory comes too close to the arm itself, the table or a "
@@ -244,28 +231,10 @@ def path_distance(corners: list[Array], geometry: ArmGeometry) -> float:
     return float(geometry.distances(np.concatenate(parts)).min())
 
 
-def _surroundings(current: Array, geometry: ArmGeometry) -> ArmGeometry:
-    """The geometry without walls that the arm already intersects, which cannot be real."""
-
-    def clear(wall: Wall) -> bool:
-        alone = ArmGeometry(geometry.robot, (wall,), geometry.tool)
-        return bool(alone.wall_distances(current[None]).min() > 0)
-
-    return ArmGeometry(geometry.robot, tuple(filter(clear, geometry.walls)), geometry.tool)
-
-
-def _required_distance(current: Array, start: Array, geometry: ArmGeometry) -> float:
-    """Required distance: `_TIGHT`, or slightly less than at the ends if they are closer."""
-    ends = float(geometry.distances(np.stack([current, start])).min())
-    return min(_TIGHT, ends - 1e-3)
-
-
-MARGIN = 0.5
-"""Recorded rest before and after the trajectory [s]."""
-_POLL = 0.02
+MARGIN, _POLL, _SETTLE = 0.5, 0.02, 5.0
+"""Recorded rest before and after the trajectory, and pauses and limit of waiting [s]."""
 _ARRIVED = 1e-2
 """Largest joint distance to the start at which a trajectory may begin [rad]."""
-_SETTLE = 5.0
 
 
 def execute(
@@ -287,9 +256,6 @@ def execute(
         bag: directory of the recording; must not exist.
         approve: receives the summary; the robot moves only if it returns True.
         progress: called with a fraction and a text.
-
-    Returns:
-        The result; check `completed`.
 
     Raises:
         MotionRefusedError: the trajectory does not pass the checks, the robot is not ready or
@@ -320,20 +286,16 @@ def execute(
             return _Run(plan, mover, monitor, recorder, Path(bag), progress).run()
 
 
+@dataclass(frozen=True)
 class _Run:
     """The steps of one execution."""
 
-    def __init__(
-        self,
-        plan: ExecutionPlan,
-        mover: MotionProcess,
-        monitor: SafetyMonitor,
-        recorder: Recorder,
-        bag: Path,
-        progress: Progress | None,
-    ) -> None:
-        self._plan, self._mover, self._monitor = plan, mover, monitor
-        self._recorder, self._bag, self._progress = recorder, bag, progress
+    _plan: ExecutionPlan
+    _mover: MotionProcess
+    _monitor: SafetyMonitor
+    _recorder: Recorder
+    _bag: Path
+    _progress: Progress | None
 
     def run(self) -> ExecutionResult:
         """Move to the start, warm up, and record the trajectory with rest before and after."""
@@ -366,18 +328,12 @@ class _Run:
 
     def _approach(self) -> None:
         """Move slowly to the start on a collision-free path."""
-        self._settle()
         start = self._plan.trajectory.start
-        here = self._monitor.latest("actual_q")
-        assert here is not None
-        for corner in plan_approach(here, start, self._plan.limits):
+        for corner in plan_approach(self._resting(), start, self._plan.limits):
             self._mover.order(MoveTo(corner, APPROACH_SPEED, APPROACH_ACCELERATION))
             self._wait("moving to the start", None)
             self._expect_finished()
-        self._settle()
-        reached = self._monitor.latest("actual_q")
-        assert reached is not None
-        if np.abs(reached - start).max() > _ARRIVED:
+        if np.abs(self._resting() - start).max() > _ARRIVED:
             raise MotionRefusedError(
                 "the start of the trajectory was not reached; is a speed limit or a safety plane "
                 "in the way?"
@@ -398,17 +354,13 @@ class _Run:
             time.sleep(_POLL)
 
     def _expect_finished(self) -> None:
-        reason = self._reason(self._mover.report)
-        if reason:
+        if reason := self._reason(self._mover.report):
             raise MotionRefusedError(f"the motion was stopped: {reason}")
 
     def _reason(self, report: MotionReport) -> str:
         """Why a motion did not finish, "" if it did."""
-        if problem := self._problem():
-            return problem
-        if report.state == "finished":
-            return ""
-        return report.reason or f"the motion was {report.state}"
+        unfinished = "" if report.state == "finished" else f"the motion was {report.state}"
+        return self._problem() or (unfinished and (report.reason or unfinished))
 
     def _problem(self) -> str:
         """Problem of robot or recording, "" without one."""
@@ -417,14 +369,16 @@ class _Run:
             return f"recording failed ({status.last_error})"
         return self._monitor.problem
 
-    def _settle(self) -> None:
-        """Wait until the arm is at rest."""
+    def _resting(self) -> Array:
+        """Measured position [n], rad, once the arm is at rest."""
         deadline = time.monotonic() + _SETTLE
         while time.monotonic() < deadline:
             speed = self._monitor.latest("target_qd")
             if speed is not None and np.abs(speed).max() < 1e-3:
                 time.sleep(0.1)  # until the measured position has settled
-                return
+                here = self._monitor.latest("actual_q")
+                assert here is not None
+                return here
             time.sleep(_POLL)
         raise MotionRefusedError("the arm does not come to rest; stop the program that moves it")
 

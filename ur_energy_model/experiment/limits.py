@@ -51,39 +51,18 @@ class PeriodicMotion(Protocol):
         ...
 
 
-@dataclass(frozen=True)
 class RepeatedMotion:
-    """A `Motion` (through points, sinusoids, ...) as a periodic motion.
+    """A `Motion` that starts and ends at the same position, at rest, as a `PeriodicMotion`.
 
-    Attributes:
-        robot: name of the robot model.
-        motion: starts and ends at the same position, at rest.
-        repetitions: number of repetitions.
+    Its trapezoidal speed profiles start with a step of the acceleration.
     """
 
-    robot: str
-    motion: Motion
-    repetitions: int = 1
+    starts_smoothly = False
 
-    @property
-    def period(self) -> float:
-        """Duration of one repetition [s]."""
-        return self.motion.duration
-
-    @property
-    def duration(self) -> float:
-        """Duration of all repetitions [s]."""
-        return self.period * self.repetitions
-
-    @property
-    def start(self) -> Array:
-        """Position at both ends [n], rad."""
-        return np.asarray(self.motion.sample(np.zeros(1))[0][0])
-
-    @property
-    def starts_smoothly(self) -> bool:
-        """False: trapezoidal speed profiles start with a step of the acceleration."""
-        return False
+    def __init__(self, robot: str, motion: Motion, repetitions: int = 1) -> None:
+        self.robot, self.motion, self.repetitions = robot, motion, repetitions
+        self.period, self.duration = motion.duration, motion.duration * repetitions
+        self.start = np.asarray(motion.sample(np.zeros(1))[0][0])
 
     def sample(self, time: Array | float) -> tuple[Array, Array, Array]:
         """Position, velocity, acceleration [samples, n] in rad, rad/s, rad/s^2."""
@@ -102,9 +81,7 @@ class RepeatedMotion:
 def sample_period(motion: PeriodicMotion, rate: float) -> tuple[Array, Array, Array, Array]:
     """Time [samples], position, velocity, acceleration [samples, n] over one repetition.
 
-    Args:
-        motion: what to sample.
-        rate: samples per second [Hz]; both ends are included.
+    At `rate` Hz, both ends included.
     """
     time = np.linspace(0.0, motion.period, max(2, round(motion.period * rate) + 1))
     return time, *motion.sample(time)
@@ -175,27 +152,22 @@ class SafetyLimits:
         q, qd, qdd and the three gradients are [samples, n]. The limits are slightly tightened so
         that a motion that is feasible on the grid is feasible between its points.
         """
-        samples = len(q)
-        value = 0.0
-        gradient = [np.zeros_like(q) for _ in range(3)]
+        value, gradient = 0.0, [np.zeros_like(q) for _ in range(3)]
         bounds = (self.max_position, self.max_velocity, self.max_acceleration)
         for motion, bound, out in zip((q, qd, qdd), bounds, gradient, strict=True):
             limit = _TIGHTER * bound
             excess = np.maximum(np.abs(motion) / limit - 1, 0)
             value += float(np.sum(excess**2))
             out += 2 * excess * np.sign(motion) / limit
-        value += self._collision_penalty(q, gradient[0])
-        value += self._speed_penalty(q, qd, gradient)
-        value += self._torque_penalty(q, qd, qdd, gradient)
-        by_q, by_qd, by_qdd = (each / samples for each in gradient)
-        return value / samples, (by_q, by_qd, by_qdd)
-
-    def _collision_penalty(self, q: Array, by_q: Array) -> float:
         distance, slope = self.geometry.gradients(q)
         scale = 0.05
         excess = np.maximum((self.clearance + 0.01 - distance) / scale, 0)
-        by_q -= np.einsum("tp,tpj->tj", 2 * excess / scale, slope)
-        return float(np.sum(excess**2))
+        gradient[0] -= np.einsum("tp,tpj->tj", 2 * excess / scale, slope)
+        value += float(np.sum(excess**2))
+        value += self._speed_penalty(q, qd, gradient)
+        value += self._torque_penalty(q, qd, qdd, gradient)
+        by_q, by_qd, by_qdd = (each / len(q) for each in gradient)
+        return value / len(q), (by_q, by_qd, by_qdd)
 
     def _speed_penalty(self, q: Array, qd: Array, gradient: list[Array]) -> float:
         velocity, jacobian, axes = point_velocities(self.dynamics, q, qd)
@@ -231,30 +203,18 @@ class SafetyLimits:
 
 @dataclass(frozen=True)
 class TrajectoryVerdict:
-    """Result of the checks of a trajectory.
-
-    Attributes:
-        max_position_ratio, max_velocity_ratio, max_acceleration_ratio: largest value relative to
-            the joint limit.
-        max_torque_ratio: relative to the joint torque limit, without friction.
-        max_tool_speed: of elbow and flange [m/s].
-        end_velocity, end_acceleration: largest at both ends [rad/s, rad/s^2].
-        clearance: lower bound of the distance between links and to walls, also between the samples
-            [m].
-        closest: the two closest bodies.
-        problems: violated limits in words; empty if the trajectory may run.
-    """
+    """Result of the checks of a trajectory; ratios are relative to the joint limits."""
 
     max_position_ratio: float
     max_velocity_ratio: float
     max_acceleration_ratio: float
-    max_torque_ratio: float
-    max_tool_speed: float
-    end_velocity: float
-    end_acceleration: float
-    clearance: float
-    closest: tuple[str, str]
-    problems: tuple[str, ...]
+    max_torque_ratio: float  # without friction
+    max_tool_speed: float  # of elbow and flange, m/s
+    end_velocity: float  # largest at both ends, rad/s
+    end_acceleration: float  # rad/s^2
+    clearance: float  # lower bound of the distance to links and walls, between the samples too, m
+    closest: tuple[str, str]  # the two closest bodies
+    problems: tuple[str, ...]  # violated limits in words; empty if the trajectory may run
 
     @property
     def passed(self) -> bool:
@@ -296,14 +256,6 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
         problems.append(f"{' and '.join(closest.pair)} collide")
     elif clearance < limits.clearance:
         problems.append(f"{' and '.join(closest.pair)} come within {1000 * clearance:.0f} mm")
-    return TrajectoryVerdict(
-        ratios["position"],
-        ratios["velocity"],
-        ratios["acceleration"],
-        ratios["torque"],
-        float(speeds.max()),
-        *rest,
-        clearance,
-        closest.pair,
-        tuple(problems),
-    )
+    position, velocity, acceleration, torque = ratios.values()
+    figures = (position, velocity, acceleration, torque, float(speeds.max()), *rest, clearance)
+    return TrajectoryVerdict(*figures, closest.pair, tuple(problems))

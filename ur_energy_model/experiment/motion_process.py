@@ -12,10 +12,9 @@ import multiprocessing
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,23 +26,17 @@ from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.trajectory.plan import csv_text
 from ur_energy_model.typing import Array
 
-LOOKAHEAD_TIME = 0.03
-"""servoj look-ahead [s] (Raviola et al. 2021)."""
-GAIN = 500
-"""servoj gain (Raviola et al. 2021)."""
-APPROACH_SPEED = 0.4
-"""Joint speed of the move to the start [rad/s]."""
-APPROACH_ACCELERATION = 0.5
-"""Joint acceleration of the move to the start [rad/s^2]."""
+LOOKAHEAD_TIME, GAIN = 0.03, 500
+"""servoj look-ahead [s] and gain (Raviola et al. 2021)."""
+APPROACH_SPEED, APPROACH_ACCELERATION = 0.4, 0.5
+"""Joint speed and acceleration of the move to the start [rad/s, rad/s^2]."""
 
 
 def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: float) -> None:
     """Write a trajectory for other tools in the format given by the suffix.
 
-    Args:
-        path: .csv for a table, .script or .urscript for a program.
-        trajectory: what to write.
-        rate: rows per second of a table [Hz].
+    A .csv is a table for `ur_energy predict` with `rate` rows per second, a .script or .urscript a
+    program.
 
     Raises:
         InputError: unknown suffix, or the file cannot be written.
@@ -51,7 +44,8 @@ def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: flo
     target = Path(path)
     match target.suffix.lower():
         case ".csv":
-            text = csv_table(trajectory, rate)
+            time = np.linspace(0.0, trajectory.duration, round(trajectory.duration * rate) + 1)
+            text = csv_text(time, *trajectory.sample(time))
         case ".script" | ".urscript":
             text = urscript(trajectory)
         case suffix:
@@ -59,13 +53,6 @@ def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: flo
                 target, f"has no export format for '{suffix}'", "name it .csv, .script or .urscript"
             )
     write_text(target, text)
-
-
-def csv_table(trajectory: FourierTrajectory, rate: float) -> str:
-    """CSV table for `ur_energy predict`: time, q_0 ... qdd_5, SI units."""
-    samples = round(trajectory.duration * rate) + 1
-    time = np.linspace(0.0, trajectory.duration, samples)
-    return csv_text(time, *trajectory.sample(time))
 
 
 def urscript(trajectory: FourierTrajectory) -> str:
@@ -81,34 +68,33 @@ def urscript(trajectory: FourierTrajectory) -> str:
         terms = [f"{q0:.9f}"]
         terms += [f"({a[k - 1]:.9f}) * s{k} - ({b[k - 1]:.9f}) * c{k}" for k in orders]
         joints.append(" + ".join(terms))
-    lines = [
-        "def exciting_trajectory():",
-        f"  # {trajectory.robot}: {trajectory.duration:g} s,"
-        f" {trajectory.repetitions} periods of {trajectory.period:g} s",
-        f"  movej([{start}], a={APPROACH_ACCELERATION}, v={APPROACH_SPEED})",
-        "  local dt = get_steptime()",
-        f"  local w = {2 * np.pi / trajectory.period:.12f}",
-        "  local t = 0.0",
-        f"  while t < {trajectory.duration:.9f}:",
-        "    local s1 = sin(w * t)",
-        "    local c1 = cos(w * t)",
+    recurrence = [
+        f"""\
+    local s{k} = s{k - 1} * c1 + c{k - 1} * s1
+    local c{k} = c{k - 1} * c1 - s{k - 1} * s1
+"""
+        for k in orders[1:]
     ]
-    for k in orders[1:]:
-        lines += [
-            f"    local s{k} = s{k - 1} * c1 + c{k - 1} * s1",
-            f"    local c{k} = c{k - 1} * c1 - s{k - 1} * s1",
-        ]
-    lines += [f"    local q{joint} = {text}" for joint, text in enumerate(joints)]
+    series = [f"    local q{joint} = {text}\n" for joint, text in enumerate(joints)]
     names = ", ".join(f"q{joint}" for joint in range(trajectory.dof))
-    lines += [
-        f"    servoj([{names}], 0, 0, dt, {LOOKAHEAD_TIME}, {GAIN})",
-        "    t = t + dt",
-        "  end",
-        "  stopj(2.0)",
-        "end",
-        "",
-    ]
-    return "\n".join(lines)
+    return f"""\
+def exciting_trajectory():
+  # {trajectory.robot}: {trajectory.duration:g} s, \
+{trajectory.repetitions} periods of {trajectory.period:g} s
+  movej([{start}], a={APPROACH_ACCELERATION}, v={APPROACH_SPEED})
+  local dt = get_steptime()
+  local w = {2 * np.pi / trajectory.period:.12f}
+  local t = 0.0
+  while t < {trajectory.duration:.9f}:
+    local s1 = sin(w * t)
+    local c1 = cos(w * t)
+{"".join(recurrence)}{"".join(series)}\
+    servoj([{names}], 0, 0, dt, {LOOKAHEAD_TIME}, {GAIN})
+    t = t + dt
+  end
+  stopj(2.0)
+end
+"""
 
 
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
@@ -120,16 +106,13 @@ JOINT_STOP = 1.5
 WATCHDOG = 2.0
 """The controller stops the program if it receives inputs less often than this [Hz]."""
 CONNECT_SECONDS = 30.0
-_IDLE_SECONDS = 0.05
-_REPORT_SECONDS = 0.1
+_IDLE_SECONDS, _REPORT_SECONDS = 0.05, 0.1
 _MOST_CYCLES = 4.0
-_SILENCE = 0.1
-_NAP = 1e-4
+_SILENCE, _NAP = 0.1, 1e-4
 _PRIORITY = 20
 
 
-@dataclass(frozen=True)
-class MoveTo:
+class MoveTo(NamedTuple):
     """Joint move: target [n] in rad, speed in rad/s, acceleration in rad/s^2."""
 
     q: Array
@@ -137,21 +120,14 @@ class MoveTo:
     acceleration: float
 
 
-@dataclass(frozen=True)
-class FollowTrajectory:
+class FollowTrajectory(NamedTuple):
     """Follow a trajectory from its start at `speed_fraction` of its speed."""
 
     trajectory: PeriodicMotion
     speed_fraction: float = 1.0
 
 
-@dataclass(frozen=True)
-class StopMoving:
-    """Stop the motion smoothly."""
-
-
-@dataclass(frozen=True)
-class MotionReport:
+class MotionReport(NamedTuple):
     """Report of the motion process: state, time along the path [s], reason of a failure."""
 
     state: State
@@ -224,12 +200,12 @@ class MotionProcess:
         """Stop the motion smoothly; wait at most `timeout` s until it has stopped."""
         if self.update().state != "moving":
             return
-        self._send(StopMoving())
+        self._send("stop")
         deadline = time.monotonic() + timeout
         while self.update().state == "moving" and time.monotonic() < deadline:
             time.sleep(0.01)
 
-    def _send(self, order: MoveTo | FollowTrajectory | StopMoving | None) -> None:
+    def _send(self, order: MoveTo | FollowTrajectory | Literal["stop"] | None) -> None:
         try:
             self._pipe.send(order)
         except OSError:
@@ -245,15 +221,10 @@ class MotionProcess:
 
 
 class _ControllerClock:
-    """Timestamps of the controller, cycle by cycle.
-
-    Args:
-        receiver: receive interface of ur_rtde.
-    """
+    """Timestamps of the controller, cycle by cycle, from the receive interface of ur_rtde."""
 
     def __init__(self, receiver: Any) -> None:
-        self._receiver = receiver
-        self._last = -1.0
+        self._receiver, self._last = receiver, -1.0
 
     def next(self) -> float:
         """Timestamp of the next cycle [s]; the previous one after `_SILENCE` s without data."""

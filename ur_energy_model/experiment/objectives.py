@@ -100,33 +100,24 @@ def base_choices(dynamics: ArmDynamics) -> tuple[Array, ...]:
 
     The choice of base parameters is not unique, and the condition number depends on it. The first
     choice is that of the identification (`regroup`), whose condition number is reported. The others
-    are QR with column pivoting of the regressor over random states, the first and the last
-    independent columns, and the singular vectors.
+    are QR with column pivoting of the regressor over uniform random states within the limits, the
+    first and the last independent columns, and the singular vectors.
     """
-    full = FullRegressor(dynamics.robot, dynamics.model.gravity.linear)
-    columns = regroup(full).base
-    stacked = _random_regressor(dynamics)
-    width = stacked.shape[1]
+    columns = regroup(FullRegressor(dynamics.robot, dynamics.model.gravity.linear)).base
+    random, robot = np.random.default_rng(0), dynamics.robot
+    bounds = (np.full(robot.dof, np.pi), robot.max_velocity, robot.max_acceleration)
+    q, qd, qdd = (random.uniform(-bound, bound, (200, robot.dof)) for bound in bounds)
+    width, rank = 13 * robot.dof, len(columns)
+    stacked = MotionRegressor(dynamics).matrix(q, qd, qdd).reshape(-1, width)
     identity = np.eye(width)
-    rank = len(columns)
-    combinations = np.linalg.svd(stacked, full_matrices=False)[2][:rank].T
     last = width - 1 - first_independent_columns(stacked[:, ::-1])
     return (
         identity[:, columns],
         identity[:, np.sort(pivoted_columns(stacked, rank))],
         identity[:, first_independent_columns(stacked)],
         identity[:, last],
-        combinations,
+        np.linalg.svd(stacked, full_matrices=False)[2][:rank].T,
     )
-
-
-def _random_regressor(dynamics: ArmDynamics) -> Array:
-    """Stacked regressor [states n, 13 n] over uniform random states within the limits."""
-    random = np.random.default_rng(0)
-    robot, states = dynamics.robot, 200
-    bounds = (np.full(robot.dof, np.pi), robot.max_velocity, robot.max_acceleration)
-    q, qd, qdd = (random.uniform(-bound, bound, (states, robot.dof)) for bound in bounds)
-    return MotionRegressor(dynamics).matrix(q, qd, qdd).reshape(-1, 13 * robot.dof)
 
 
 Motion = tuple[Array, Array, Array]

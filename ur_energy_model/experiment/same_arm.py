@@ -19,27 +19,19 @@ from ur_energy_model.telemetry.rtde.dashboard_client import ControllerIdentity, 
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, same_serial
 from ur_energy_model.typing import Array, Indices, Mask
 
-TILT = np.deg2rad(5.0)
-"""Tolerated angle between two mountings [rad]."""
-MASS = 0.05
-"""Tolerated difference of configured payloads [kg]."""
-CENTRE = 0.02
-"""Tolerated distance between the centres of mass of configured payloads [m]."""
+TILT, TOOL_ANGLE = np.deg2rad(5.0), np.deg2rad(5.0)
+"""Tolerated angles between two mountings and between two tools [rad]."""
+MASS, CENTRE = 0.05, 0.02
+"""Tolerated difference of configured payloads [kg] and of their centres of mass [m]."""
 TOOL = 0.01
 """Tolerated distance between tool centre points [m]: nominal kinematics are off by millimetres."""
-TOOL_ANGLE = np.deg2rad(5.0)
-"""Tolerated angle between tools [rad]."""
 NEAR = 0.1
 """Largest joint distance to the recorded cycle at which the arm stands on it [rad]."""
 
-_FIELDS = (
-    "target_q", "target_qd", "target_qdd", "target_moment", "actual_q", "actual_TCP_pose",
-    "payload", "payload_cog",
-)  # fmt: skip
-_THINNING = 25
-"""One of so many recorded samples is used."""
-_SAMPLES = 200
-"""Most samples from which mounting and tool are found."""
+_TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
+_FIELDS = (*_TARGETS, "actual_q", "actual_TCP_pose", "payload", "payload_cog")
+_THINNING, _SAMPLES = 25, 200
+"""One of so many recorded samples is used; most samples from which mounting and tool are found."""
 _GRAVITY = 9.82
 """Prior deviation of each component of gravity [m/s^2]: any mounting."""
 _TORQUE_SHARE = 0.02
@@ -72,10 +64,7 @@ class KnownArm:
 def arm_of_recording(bag: str | Path, robot: RobotDescription, positions: Array) -> KnownArm:
     """The arm of a recording, of which the first quarter of an hour is read.
 
-    Args:
-        bag: the recording.
-        robot: the arm, n joints.
-        positions: of the cycle that is run [k, n], rad.
+    `positions` [k, n], rad, are those of the cycle that is run.
 
     Raises:
         RecordingError: it cannot be read.
@@ -107,15 +96,10 @@ def arm_in(
     positions: Array | None = None,
     mounting: Array | None = None,
 ) -> KnownArm:
-    """The arm that telemetry shows.
+    """The arm that telemetry shows, from a bag or an address.
 
-    Args:
-        telemetry: of the arm.
-        robot: its description, n joints.
-        source: bag or address.
-        positions: as in `KnownArm`.
-        mounting: gravity [3] that applies as far as the telemetry does not show it; None for that
-            of the recording, or an upright arm.
+    `positions` as in `KnownArm`; `mounting`, gravity [3], applies as far as the telemetry does not
+    show it; None for that of the recording, or an upright arm.
     """
     info = telemetry.info
     payloads = _payloads(telemetry)
@@ -133,35 +117,38 @@ def arm_in(
 
 
 def differences(expected: KnownArm, found: KnownArm) -> list[str]:
-    """How the connected arm differs from the expected one, in words; what is unknown is left out.
-
-    Args:
-        expected: of the recording or plan.
-        found: of the controller, with its present position.
-    """
+    """How the connected arm differs from the expected one, in words, as far as both are known."""
     out = []
     if expected.robot != found.robot:
         out.append(f"it is a {found.robot}, not a {expected.robot}")
     if same_serial(expected.serial, found.serial) is False:
         out.append("the serial number is another one")
     if expected.gravity is not None and found.gravity is not None:
-        angle = _angle(expected.gravity, found.gravity)
+        first, second = expected.gravity, found.gravity
+        length = max(np.linalg.norm(first) * np.linalg.norm(second), 1e-9)
+        angle = float(np.arccos(np.clip(first @ second / length, -1.0, 1.0)))
         if angle > TILT:
             out.append(
                 f"its mounting is tilted by {np.rad2deg(angle):.0f} degrees from the expected one"
             )
     if expected.payloads is not None and found.payloads is not None:
+        masses, centers = expected.payloads[:, 0], expected.payloads[:, 1:]
         now = found.payloads[-1]
-        if not any(_same_payload(each, now) for each in expected.payloads):
-            near = expected.payloads[np.abs(expected.payloads[:, 0] - now[0]).argmin()]
-            out.append(f"its payload is {_payload_text(now)}, not {_payload_text(near)}")
+        empty = np.maximum(masses, now[0]) < MASS
+        near = empty | (np.linalg.norm(centers - now[1:], axis=1) < CENTRE)
+        if not (near & (np.abs(masses - now[0]) < MASS)).any():
+            other = expected.payloads[np.abs(masses - now[0]).argmin()]
+            out.append(f"its payload is {_payload_text(now)}, not {_payload_text(other)}")
     if expected.tools is not None and found.tools is not None:
-        apart = [_tools_apart(each, found.tools[-1]) for each in expected.tools]
-        if not any(way <= TOOL and turn <= TOOL_ANGLE for way, turn in apart):
-            way, turn = min(apart)
+        tools, here = expected.tools, found.tools[-1]
+        ways = np.linalg.norm(tools[:, :3, 3] - here[:3, 3], axis=1)
+        turn = 0.5 * (np.einsum("kij,ij->k", tools[:, :3, :3], here[:3, :3]) - 1.0)
+        turns = np.arccos(np.clip(turn, -1.0, 1.0))
+        if not ((ways <= TOOL) & (turns <= TOOL_ANGLE)).any():
+            nearest = np.lexsort([turns, ways])[0]
             out.append(
-                f"its tool centre point is {1000 * way:.0f} mm and {np.rad2deg(turn):.0f} degrees "
-                "from the expected one"
+                f"its tool centre point is {1000 * ways[nearest]:.0f} mm and "
+                f"{np.rad2deg(turns[nearest]):.0f} degrees from the expected one"
             )
     if expected.positions is not None and found.positions is not None:
         away = float(np.abs(expected.positions - found.positions[-1]).max(axis=1).min())
@@ -235,14 +222,12 @@ def compared(
 
 def _both_arms(expected: KnownArm, found: KnownArm) -> str:
     """Expected and connected arm, with serial numbers."""
-    return (
-        f"the motion is for the {expected.robot} {_serial_text(expected.serial)}, connected is "
-        f"the {found.robot} {_serial_text(found.serial)}"
+    first, second = (
+        f"the {arm.robot} "
+        + ("of unknown serial number" if arm.serial is None else f"with serial number {arm.serial}")
+        for arm in (expected, found)
     )
-
-
-def _serial_text(serial: str | None) -> str:
-    return "of unknown serial number" if serial is None else f"with serial number {serial}"
+    return f"the motion is for {first}, connected is {second}"
 
 
 def _payloads(telemetry: Telemetry) -> Array | None:
@@ -266,17 +251,16 @@ def _gravity(
 
     Directions that the positions do not show are those of the prior.
     """
-    names = ("target_q", "target_qd", "target_qdd", "target_moment")
-    if any(name not in telemetry for name in names):
+    if any(name not in telemetry for name in _TARGETS):
         return None
     payload, used = Payload(), np.ones(len(telemetry), dtype=bool)
     if payloads is not None:
         payload = Payload(payloads[-1, 0], payloads[-1, 1:])
         used = np.abs(telemetry["payload"] - payload.mass) < MASS
-    some = _some(*(telemetry[name] for name in names), used=used)
+    some = _some(*(telemetry[name] for name in _TARGETS), used=used)
     if not len(some):
         return None
-    q, qd, qdd, torque = (telemetry[name][some] for name in names)
+    q, qd, qdd, torque = (telemetry[name][some] for name in _TARGETS)
     arm = ArmDynamics(robot, Setup(np.zeros(3), payload))
     torque = torque - arm.inverse_dynamics(q, qd, qdd) - expected_inertia(robot).value * qdd
     std = _TORQUE_SHARE * np.where(np.isfinite(robot.max_torque), robot.max_torque, 100.0)
@@ -288,40 +272,20 @@ def _gravity(
 
 def _tools(telemetry: Telemetry, robot: RobotDescription) -> Array | None:
     """Poses of the tool centre point in the flange frame [k, 4, 4]."""
-    names = ("actual_q", "actual_TCP_pose")
-    if any(name not in telemetry for name in names):
+    q, poses = (telemetry.columns.get(name) for name in ("actual_q", "actual_TCP_pose"))
+    if q is None or poses is None:
         return None
-    q, poses = (telemetry[name] for name in names)
     some = _some(q, poses)
     if not len(some):
         return None
     flange = np.linalg.inv(ArmDynamics(robot).flange_pose(q[some]))
-    return np.stack(
-        [each @ matrix_of(pose) for each, pose in zip(flange, poses[some], strict=True)]
-    )
+    return np.asarray(flange @ np.stack([matrix_of(pose) for pose in poses[some]]))
 
 
 def _some(*columns: Array, used: Mask | bool = True) -> Indices:
     """Indices of some samples whose values are all known, the last one among them."""
     found = np.flatnonzero(used & np.isfinite(np.hstack(columns)).all(axis=1))
     return found[:: -max(1, -(-len(found) // _SAMPLES))][::-1]
-
-
-def _angle(first: Array, second: Array) -> float:
-    cosine = first @ second / max(np.linalg.norm(first) * np.linalg.norm(second), 1e-9)
-    return float(np.arccos(np.clip(cosine, -1.0, 1.0)))
-
-
-def _tools_apart(first: Array, second: Array) -> tuple[float, float]:
-    """Distance [m] and angle [rad] of two poses."""
-    turn = 0.5 * (np.trace(first[:3, :3].T @ second[:3, :3]) - 1.0)
-    way = float(np.linalg.norm(first[:3, 3] - second[:3, 3]))
-    return way, float(np.arccos(np.clip(turn, -1.0, 1.0)))
-
-
-def _same_payload(first: Array, second: Array) -> bool:
-    same_centre = max(first[0], second[0]) < MASS or np.linalg.norm(first[1:] - second[1:]) < CENTRE
-    return bool(abs(first[0] - second[0]) < MASS and same_centre)
 
 
 def _payload_text(payload: Array) -> str:
