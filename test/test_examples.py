@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,26 +17,38 @@ from test.energy.known_arm import known_model
 from test.optimization.hand_made import hand_made_recording
 from test.optimization.simulated_cycle import arm_model
 from test.report.conftest import explained_recording
+from test.telemetry.bag.bag_files import write_bag
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.samples import Telemetry
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def run(script: str, folder: Path, model: EnergyModel, telemetry: Telemetry, *words: str) -> str:
+    """Output of an example, with this model and a bag."""
+    save_model(model, folder / "model.yaml")
+    write_bag(folder / "bag", telemetry)
+    command: list[Any] = [sys.executable, ROOT / "examples" / script, "model.yaml", "bag", *words]
+    return subprocess.run(
+        command, cwd=folder, check=True, timeout=120, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
 def test_bag_to_figure(tmp_path: Path) -> None:
     model = known_model()
-    save_model(model, tmp_path / "model.yaml")
     telemetry = explained_recording(model, seconds=12.0)
-    with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns), name="b") as bag:
-        bag.write(telemetry)
-    script = ROOT / "examples" / "bag_to_figure.py"
-    subprocess.run(
-        [sys.executable, script, "model.yaml", "bag", "figure.png"],
-        cwd=tmp_path,
-        check=True,
-        timeout=60,
-    )
+    run("bag_to_figure.py", tmp_path, model, telemetry, "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_cheaper_cycle(tmp_path: Path) -> None:
+    lines = run(
+        "cheaper_cycle.py", tmp_path, arm_model(), hand_made_recording(cycles=3)
+    ).splitlines()
+    before, after = (float(part.split()[0]) for part in lines[0].split(" -> "))
+    assert after < before
+    assert [line.split(":")[0] for line in lines[1:]] == [f"step {n}" for n in range(1, 7)]
 
 
 def test_listener_warns_above_its_limit(
@@ -87,22 +100,3 @@ def test_documentation_builds_without_a_warning(tmp_path: Path) -> None:
         env={**os.environ, "TERM": "dumb"},
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_cheaper_cycle(tmp_path: Path) -> None:
-    save_model(arm_model(), tmp_path / "model.yaml")
-    telemetry = hand_made_recording(cycles=3)
-    with BagWriter(tmp_path / "bag", telemetry.info, tuple(telemetry.columns), name="b") as bag:
-        bag.write(telemetry)
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "cheaper_cycle.py", "model.yaml", "bag"],
-        cwd=tmp_path,
-        check=True,
-        timeout=120,
-        capture_output=True,
-        text=True,
-    )
-    lines = done.stdout.splitlines()
-    before, after = (float(part.split()[0]) for part in lines[0].split(" -> "))
-    assert after < before
-    assert [line.split(":")[0] for line in lines[1:]] == [f"step {n}" for n in range(1, 7)]

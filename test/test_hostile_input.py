@@ -65,7 +65,7 @@ from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.plan import read_plan
 
 CHANNELS = Channels(("a_joint", "b_joint"))
-MANY = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def _in_bag(path: Path) -> Path:
@@ -146,53 +146,38 @@ def check(kind: str, content: bytes, name: str = "x.yaml") -> Any:
 # Valid files, and faults in them.
 
 
-@pytest.mark.parametrize("path", sorted(config_file().rglob("*.yaml")), ids=lambda path: path.stem)
-def test_every_file_of_the_package_is_read(path: Path) -> None:
-    match path.parent.name, path.name:
-        case "robots", _:
-            assert load_robot(path).name == path.stem
-        case "excitation", _:
-            assert load_trajectory(path).robot == path.stem
-        case "models", _:
-            assert is_generic(load_model(path))
-        case "geometry", _:
-            assert len(read_capsules(path, path.stem)[0]) > 6
+def test_every_file_of_the_package_is_read() -> None:
+    for path in sorted(config_file().rglob("*.yaml")):
+        match path.parent.name, path.name:
+            case "robots", _:
+                assert load_robot(path).name == path.stem
+            case "excitation", _:
+                assert load_trajectory(path).robot == path.stem
+            case "models", _:
+                assert is_generic(load_model(path))
+            case "geometry", _:
+                assert len(read_capsules(path, path.stem)[0]) > 6
 
 
 # kind, what stands there, what is put in its place, what the message says
 FAULTS: list[tuple[str, str, str, str]] = [
     # robot descriptions
     ("robot", "schema: 1", "schema: 99", "schema 99 .* update ur_energy_model"),
-    ("robot", "schema: 1", "schema: '1'", "whole number"),
     ("robot", "name: ur5e", "nmae: ur5e", r"did you mean 'name'\?"),
-    ("robot", "name: ur5e", "name: 5", "quotes"),
     ("robot", "name: ur5e", "name: ur5e\nname: ur3", "'name' occurs twice"),
     ("robot", "generation: e-series", "generation: e-serie", "did you mean 'e-series'"),
     ("robot", "rate: 500", "rate: -500", "positive"),
-    ("robot", "rate: 500", "rate: 500 Hz", "not a number"),
-    ("robot", "rate: 500", "rate: 5e9", "Hz is impossible"),
     ("robot", "shoulder_lift_joint, ", "shoulder_pan_joint, ", "occurs twice"),
     ("robot", "shoulder_lift_joint, ", "", "describes 6 moving joints"),
-    ("robot", "controller_gravity: 9.82", "controller_gravity: 0", "m/s.2 is impossible"),
     ("robot", "convention: standard", "convention: standart", "did you mean 'standard'"),
     ("robot", "alpha: [1.5707963267948966", "alpha: [90", "rad is impossible"),
-    ("robot", "d: [0.1625", "d: [162.5", "m is impossible"),
-    ("robot", "d: [0.1625", "d: ['0.1625'", "'0.1625' is not a number"),
-    ("robot", "mass: [3.761", "mass: [-3.761", "negative"),
-    ("robot", "mass: [3.761", "mass: [.nan", "finite"),
     ("robot", "mass: [3.761, ", "mass: [", "has 5 values, 6 are needed"),
     ("robot", "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0002]", "[0.0, 0.0, 0.0, 0.0, 0.0, -0.0002]",
      "principal moment"),
     ("robot", "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0002]", "[0.0, 0.0, 0.0, 0.0, 0.0, 200]", "across"),
-    ("robot", "torque: [150.0", "torqe: [150.0", r"did you mean 'torque'\?"),
-    ("robot", "position: [6.283185", "position: [360", "rad is impossible"),
-    ("robot", "gear_ratio: [101", "gear_ration: [101", r"did you mean 'gear_ratio'\?"),
-    ("robot", "gear_ratio: [101", "gear_ratio: [-101", "positive"),
-    ("robot", "winding_resistance: [0.3", "winding_resistance: [-0.3", "positive"),
     ("robot", "torque_constant: [0.098322", "torque_constant: [1e-300", "is impossible"),
     ("robot", "[3.637679, -0.011074", "[3.637679, 11.074", "within one kelvin"),
     ("robot", "[3.637679, -0.011074", "[-36.37679, -0.011074", "not positive at"),
-    ("robot", "standby_power: 29.3", "standby_power: 1e9", "W is impossible"),
     ("seven", "fixed: [0]", "fixed: [0, 0]", "named once only"),
     ("seven", "fixed: [0]", "fixed: [8]", "link 8 must be 0 to 7"),
     # models
@@ -200,24 +185,15 @@ FAULTS: list[tuple[str, str, str, str]] = [
     ("model", "gravity: [0.0, 6.94", "gravity: [0.0, 0.0", "m/s.2 is impossible"),
     ("model", "payload_mass: 1.2", "payload_maas: 1.2", "did you mean 'payload_mass'"),
     ("model", "torque_constant: {value: 0.1,", "torque_constant: {value: 1e-300,", "impossible"),
-    ("model", "unit: '1', std: 0.0", "unit: '1', std: -0.1", "negative"),
-    ("model", "gear_ratio: {", "gear_ration: {", "did you mean 'gear_ratio'"),
-    ("model", "winding_resistance: {value: 0.3", "winding_resistance: {value: -0.3", "negative"),
     ("model", "winding_resistance: {value: 0.3, unit: ohm, std: 0.0",
      "winding_resistance: {value: -0.3, unit: ohm, std: 0.2", "must not be negative"),
     ("model", "driver: {unit: W/A, shoulder_pan_joint: 0.2",
      "driver: {unit: W/A, shoulder_pan_joint: -0.2", "must not be negative"),
     ("model", "temperature_range: {lowest: 20.0", "temperature_range: {lowest: 50", "above"),
-    ("model", "kind: physical", "kind: pysical", "did you mean 'physical'"),
-    ("model", "floor: {value: 0.0", "floor: {value: 1.0e+9", "W is impossible"),
     ("model", "floor: {value: 0.0", "floor: {value: 26", "above the standby power"),
-    ("model", "driver_std: {value: 0.01", "driver_std: {value: -0.01", "negative"),
     ("model", "idle: 12.5", "pwoer off: 12.5", "did you mean 'power off'"),
     ("model", "residual: {value: 1.5, unit: W", "residual: {value: 1.5, unit: mW", "'mW' must be"),
     # trajectories
-    ("trajectory", "schema: 1", "schema: 2", "update ur_energy_model"),
-    ("trajectory", "period: 10.0", "periode: 10.0", "did you mean 'period'"),
-    ("trajectory", "period: 10.0", "period: 0", "positive"),
     ("trajectory", "repetitions: 3", "repetitions: 2.5", "whole number"),
     ("trajectory", "repetitions: 3", "repetitions: 90000", "longer than a day"),
     ("trajectory", "q0: [", "q0: [9000, ", "rad is impossible"),
@@ -225,28 +201,24 @@ FAULTS: list[tuple[str, str, str, str]] = [
     ("geometry", "robot: ur5e", "robot: ur3", "must be ur5e"),
     ("geometry", "{link: 0", "{link: -1", "must be 0 to"),
     ("geometry", "[[0, 1]", "[[0, 1, 2]", "2 are needed"),
-    ("geometry", "[[0, 1]", "[[0, 99]", "must be 0 to"),
 ]  # fmt: skip
 
 ELSEWHERE = ("shoulder_lift_joint, ",)
 """Wrong lengths that are reported for another list further down."""
 
 
-@pytest.mark.parametrize(("kind", "old", "new", "problem"), FAULTS)
-def test_faults_are_refused_with_file_line_and_key(
-    tmp_path: Path, kind: str, old: str, new: str, problem: str
-) -> None:
-    text = valid(kind)
-    assert old in text
+def test_faults_are_refused_with_file_line_and_key(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(InputError) as refusal:
-        READERS[kind](path)
-    assert re.search(problem, str(refusal.value))
-    assert str(refusal.value).startswith(f"{path}: line ")
-    line = int(str(refusal.value.field).split(":")[0].split()[1])
-    first = text[: text.index(old)].count("\n") + 1
-    assert old in ELSEWHERE or line in range(first, first + 1 + new.count("\n"))
+    for kind, old, new, problem in FAULTS:
+        text = valid(kind)
+        assert old in text
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        with pytest.raises(InputError, match=problem) as refusal:
+            READERS[kind](path)
+        assert str(refusal.value).startswith(f"{path}: line "), (kind, new)
+        line = int(str(refusal.value.field).split(":")[0].split()[1])
+        first = text[: text.index(old)].count("\n") + 1
+        assert old in ELSEWHERE or line in range(first, first + 1 + new.count("\n")), (kind, new)
 
 
 @MANY

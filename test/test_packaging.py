@@ -45,39 +45,25 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def test_wheel_puts_executables_where_ros2_run_looks(wheel: zipfile.ZipFile) -> None:
-    for name in EXECUTABLES:
+def test_wheel_holds_executables_modules_and_share_files(wheel: zipfile.ZipFile) -> None:
+    names, share = set(wheel.namelist()), f"{DATA}/share/"
+    for name in EXECUTABLES:  # where ros2 run looks
         entry = wheel.getinfo(f"{DATA}/lib/ur_energy_model/{name}")
         assert (entry.external_attr >> 16) & stat.S_IXUSR, f"{name} is not executable"
-
-
-def test_wheel_holds_modules_and_share_files(wheel: zipfile.ZipFile) -> None:
-    share = f"{DATA}/share/"
-    names = set(wheel.namelist())
+        assert os.access(Path(sys.prefix) / "lib" / "ur_energy_model" / name, os.X_OK)
+    entries = wheel.read(f"{INFO}/entry_points.txt").decode()
+    assert set(re.findall(r"^(\w+) = ", entries, re.M)) == set(EXECUTABLES)
+    assert not [name for name in names if name.startswith(f"{DATA}/bin/")]  # pip's
     assert f"{share}ament_index/resource_index/packages/ur_energy_model" in names
     assert f"{share}ur_energy_model/package.xml" in names
-    for folder in ("config", "launch"):
+    own = f"{share}ur_energy_model/"
+    for folder, place in (("config", own), ("launch", own), ("ur_energy_model", "")):
         for path in (ROOT / folder).rglob("*.*"):
             if "__pycache__" not in path.parts and path.is_file():
-                assert f"{share}ur_energy_model/{path.relative_to(ROOT).as_posix()}" in names
-    for path in (ROOT / "ur_energy_model").rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts:
-            assert path.relative_to(ROOT).as_posix() in names
-
-
-def test_installed_executables_start() -> None:
-    prefix = Path(sys.prefix)
-    for name in EXECUTABLES:
-        forwarder = prefix / "lib" / "ur_energy_model" / name
-        assert os.access(forwarder, os.X_OK), f"{forwarder} is missing; run make setup"
-    done = subprocess.run(
-        [prefix / "lib/ur_energy_model/ur_energy", "--version"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0
-    assert done.stdout.startswith("ur_energy ")
+                assert f"{place}{path.relative_to(ROOT).as_posix()}" in names
+    forwarder = Path(sys.prefix) / "lib" / "ur_energy_model" / "ur_energy"
+    shown = subprocess.run([forwarder, "--version"], capture_output=True, text=True, timeout=60)
+    assert (shown.returncode, shown.stdout) == (0, f"ur_energy {__version__}\n")
 
 
 @pytest.fixture(scope="module")
@@ -118,12 +104,6 @@ def test_catkin_pkg_accepts_the_manifest() -> None:
         assert ("python3-ur-rtde-pip" in needed) == resolved
 
 
-def test_wheel_declares_scripts(wheel: zipfile.ZipFile) -> None:
-    entries = wheel.read(f"{INFO}/entry_points.txt").decode()
-    assert set(re.findall(r"^(\w+) = ", entries, re.M)) == set(EXECUTABLES)
-    assert not [name for name in wheel.namelist() if name.startswith(f"{DATA}/bin/")]  # pip's
-
-
 ROS_EXPORTED = re.compile(r"rclpy|launch(_ros)?|ament_index_python|\w+_(msgs|srvs|interfaces)")
 
 
@@ -149,39 +129,27 @@ def imported_packages() -> set[str]:
     return found - set(sys.stdlib_module_names) - {"ur_energy_model"}
 
 
-def test_imports_are_declared_dependencies(
+def test_dependencies_are_declared_with_lower_bounds(
     metadata: Message, manifest: ElementTree.Element
 ) -> None:
-    required = {
-        re.split(r"[\s;<>=\[]", line)[0] for line in metadata.get_all("Requires-Dist") or ()
-    }
-    names = imported_packages()
-    of_ros = {name for name in names if ROS_EXPORTED.fullmatch(name)}
-    assert of_ros <= {element.text for element in manifest.iter("exec_depend")}
-    assert {ON_PYPI.get(name, name) for name in names - of_ros} <= required
-
-
-def test_packages_whose_nodes_launch_files_start_are_declared(
-    manifest: ElementTree.Element,
-) -> None:
-    started = set(itertools.chain.from_iterable(VIEWERS.values()))
-    text = (ROOT / "ur_energy_model" / "nodes" / "launch_actions.py").read_text(encoding="utf-8")
-    assert set(re.findall(r'_viewer\("(\w+)"', text)) == started
-    assert started <= {element.text for element in manifest.iter("exec_depend")}
-
-
-def test_dependencies_have_lower_bounds_and_no_pins(metadata: Message) -> None:
-    for line in metadata.get_all("Requires-Dist") or ():
-        assert "==" not in line.partition(";")[0]
-        assert ">=" in line or line.startswith("ur_energy_model["), line
-
-
-def test_packages_that_messages_name_are_declared(metadata: Message) -> None:
+    """What is imported, what messages name, and what launch files start."""
     lines = metadata.get_all("Requires-Dist") or ()
     required = {re.split(r"[\s;<>=\[]", line)[0] for line in lines}
+    executed = {element.text for element in manifest.iter("exec_depend")}
+    names = imported_packages()
+    of_ros = {name for name in names if ROS_EXPORTED.fullmatch(name)}
+    assert of_ros <= executed
+    assert {ON_PYPI.get(name, name) for name in names - of_ros} <= required
     assert set(NAMES_ON_PYPI.values()) <= required
     assert {NAMES_ON_PYPI.get(name, name) for name in IN_UBUNTU} <= required
     assert "ros" in (metadata.get_all("Provides-Extra") or ())
+    for line in lines:
+        assert "==" not in line.partition(";")[0]
+        assert ">=" in line or line.startswith("ur_energy_model["), line
+    started = set(itertools.chain.from_iterable(VIEWERS.values()))
+    text = (ROOT / "ur_energy_model" / "nodes" / "launch_actions.py").read_text(encoding="utf-8")
+    assert set(re.findall(r'_viewer\("(\w+)"', text)) == started
+    assert started <= executed
 
 
 def test_colcon_can_evaluate_what_setup_py_declares() -> None:
