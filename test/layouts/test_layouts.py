@@ -1,9 +1,11 @@
-"""Layouts: every curve exists in a bag of energies, with namespace and prefix as stated."""
+"""Layouts: curves exist in a bag of energies, with namespace and prefix; queries of Grafana."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from itertools import product
 from typing import Any
 from xml.etree import ElementTree as Xml
 
@@ -25,7 +27,9 @@ from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.errors import InputError
 from ur_energy_model.layouts.files import PURPOSES, SUBSCRIBER, ArmTopics, layout_files
-from ur_energy_model.sinks.options import FOXGLOVE_PORT
+from ur_energy_model.layouts.grafana import COLUMNS, PANELS, grafana_dashboard, scrape_configuration
+from ur_energy_model.sinks.options import FOXGLOVE_PORT, PROMETHEUS_PORT
+from ur_energy_model.sinks.prometheus_metrics import METRICS
 
 JOINTS = tuple(ROBOT.joint_names)
 ARM = ArmTopics(JOINTS)
@@ -53,36 +57,28 @@ def test_viewers_find_every_curve_in_an_energy_bag(tmp_path: Any) -> None:
     assert names == [curve.name for curve in shown]
 
 
-@pytest.mark.parametrize("namespace", ["cell1", "/cell1", "cell1/"])
-def test_namespace_and_prefix_are_in_every_name(namespace: str) -> None:
-    files = layout_files(ArmTopics(JOINTS, namespace, "left_"))
-    assert plotjuggler_subscriptions(files[LIVE]) == ["/cell1/energy"]
-    curves = plotjuggler_curves(files[LIVE])
-    assert curves == plotjuggler_curves(files[BAG])
-    assert "/cell1/energy/left_elbow_joint/velocity" in curves
-    assert all(curve.startswith("/cell1/energy/") for curve in curves)
+def test_namespace_and_prefix_are_in_every_name() -> None:
+    for namespace in ("cell1", "/cell1", "cell1/"):
+        files = layout_files(ArmTopics(JOINTS, namespace, "left_"))
+        assert plotjuggler_subscriptions(files[LIVE]) == ["/cell1/energy"]
+        curves = plotjuggler_curves(files[LIVE])
+        assert curves == plotjuggler_curves(files[BAG])
+        assert "/cell1/energy/left_elbow_joint/velocity" in curves
+        assert all(curve.startswith("/cell1/energy/") for curve in curves)
     foxglove = files["foxglove/energy.json"]
     assert all(path.startswith("/cell1/energy.") for path in foxglove_paths(foxglove))
     own = {f"/cell1/{name}" for name in ("energy/markers", "energy/summary", "robot_description")}
     assert foxglove_topics(foxglove) == own | {"/diagnostics"}
     manager = yaml.safe_load(files["rviz/energy.rviz"])["Visualization Manager"]
-    assert manager["Global Options"]["Fixed Frame"] == "left_base"
     assert manager["Displays"][2]["Topic"]["Value"] == "/cell1/energy/markers"
-
-
-@pytest.mark.parametrize("prefix", ["left-", "1_", "a b", '<&"', "ä/"])
-def test_a_prefix_is_as_in_the_messages(prefix: str) -> None:
-    """Nodes replace characters in names of topics only, of which layouts use none of a joint."""
-    files = layout_files(ArmTopics(JOINTS, "", prefix))
-    assert f"/energy/{prefix}elbow_joint/velocity" in plotjuggler_curves(files[LIVE])
-    manager = yaml.safe_load(files["rviz/energy.rviz"])["Visualization Manager"]
-    assert manager["Global Options"]["Fixed Frame"] == f"{prefix}base"
-
-
-@pytest.mark.parametrize("namespace", ["1cell", "a//b", "a b", "ä", "cell;x", 'cell"'])
-def test_names_that_ros_refuses_are_refused(namespace: str) -> None:
-    with pytest.raises(InputError, match="--namespace"):
-        ArmTopics(JOINTS, namespace)
+    for prefix in ("left-", "1_", "a b", '<&"', "ä/"):  # as in the messages
+        files = layout_files(ArmTopics(JOINTS, "", prefix))
+        assert f"/energy/{prefix}elbow_joint/velocity" in plotjuggler_curves(files[LIVE])
+        manager = yaml.safe_load(files["rviz/energy.rviz"])["Visualization Manager"]
+        assert manager["Global Options"]["Fixed Frame"] == f"{prefix}base"
+    for namespace in ("1cell", "a//b", "a b", "ä", "cell;x", 'cell"'):
+        with pytest.raises(InputError, match="--namespace"):
+            ArmTopics(JOINTS, namespace)
 
 
 def test_subscriptions_of_plotjuggler() -> None:
@@ -119,3 +115,56 @@ def test_every_panel_of_foxglove_is_placed_and_every_file_has_a_purpose() -> Non
 
     assert sorted(named(layout["layout"])) == sorted(layout["configById"])
     assert set(FILES) == set(PURPOSES)
+
+
+# The dashboard of Grafana.
+
+SERIES = re.compile(r"(ur_energy_\w+)\{([^}]*)\}(\[[^\]]+\])?")
+UNITS = {"watt", "joule", "s", "celsius", "percentunit", "short", "bool_yes_no"}
+UNIT_OF_SUFFIX = {"_watts": "watt", "_joules": "joule", "_seconds": "s", "_celsius": "celsius"}
+
+
+def test_queries_of_grafana_are_of_metrics_labels_and_units_that_exist() -> None:
+    for panel in json.loads(grafana_dashboard())["panels"]:
+        unit = panel["fieldConfig"]["defaults"]["unit"]
+        assert unit in UNITS
+        for target in panel["targets"]:
+            expression = target["expr"]
+            found = SERIES.findall(expression)
+            assert len(found) == expression.count("ur_energy_") > 0, expression
+            assert expression.count("(") == expression.count(")")
+            for name, labels, span in found:
+                assert set(re.findall(r"(\w+)=~?", labels)) <= set(METRICS[name].labels)
+                assert 'arm=~"$arm"' in labels
+                # Ranges are for counters; gauges are averaged.
+                assert not span or METRICS[name].is_counter or "avg_over_time" in expression
+            name = found[0][0]
+            legend = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+            assert legend == set(METRICS[name].labels)
+            base = name.removesuffix("_total")
+            expected = next((u for end, u in UNIT_OF_SUFFIX.items() if base.endswith(end)), unit)
+            if len(found) == 1:  # a rate of energies is J/s
+                assert unit == ("watt" if "rate(" in expression else expected), expression
+
+
+def test_grafana_can_import_panels_that_do_not_overlap() -> None:
+    dashboard = json.loads(grafana_dashboard())
+    assert dashboard["id"] is None, "Grafana refuses a number that it did not give"
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", dashboard["uid"])
+    assert dashboard["schemaVersion"] >= 36
+    names = [variable["name"] for variable in dashboard["templating"]["list"]]
+    assert names == ["datasource", "arm"]
+    used = set(re.findall(r"\$\{?(\w+)\}?", json.dumps(dashboard)))
+    assert used - {"__range", "__rate_interval", "__all"} == set(names)
+    cells: set[tuple[int, int]] = set()
+    for panel in dashboard["panels"]:
+        place = panel["gridPos"]
+        taken = set(product(*(range(place[k], place[k] + place[size]) for k, size in ("xw", "yh"))))
+        assert max(x for x, _ in taken) < COLUMNS
+        assert not cells & taken
+        cells |= taken
+        assert panel["type"] in {"stat", "timeseries", "bargauge"}
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(PANELS)
+    (job,) = yaml.safe_load(scrape_configuration())["scrape_configs"]
+    assert job["static_configs"] == [{"targets": [f"127.0.0.1:{PROMETHEUS_PORT}"]}]
