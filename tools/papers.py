@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli.output import progress
@@ -45,15 +45,15 @@ def publish(folder: Path, results: Sequence[PaperResult]) -> None:
     for result in results:
         for item in result.items:
             for picture in item.pictures:
-                shutil.copyfile(folder / picture.file, IMAGES / _name(picture.file))
-    page = markdown(results, (REMARK,), lambda file: PurePosixPath("images/papers", _name(file)))
+                shutil.copyfile(folder / picture["file"], IMAGES / _name(picture["file"]))
+    page = markdown(results, (REMARK,), lambda file: f"images/papers/{_name(file)}")
     PAGE.write_text(page, encoding="utf-8")
     print(PAGE)
 
 
-def _name(file: PurePosixPath) -> str:
+def _name(file: str) -> str:
     """Name of a picture among those of all stages."""
-    return f"{file.parts[0]}_{file.name}"
+    return f"{Path(file).parts[0]}_{Path(file).name}"
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ class Topic:
     Attributes:
         name: relative to the namespace; absolute if it begins with /, private if with ~/.
         type: package/Type.
-        rate: of publication, in words; "publish_rate" stands for that parameter.
+        rate: of publication in words, such as the parameter publish_rate.
         description: content of the messages, with units.
         subscribed: True if the node subscribes to it.
         latched: True if late subscribers get the last message.
@@ -50,12 +50,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Service:
-    """One service; all are std_srvs/Trigger.
-
-    Attributes:
-        name: private name, beginning with ~/.
-        description: what it does and what it returns.
-    """
+    """One service, std_srvs/Trigger: private name, what it does and what it returns."""
 
     name: str
     description: str
@@ -85,49 +80,43 @@ IDENTIFICATION_RESULT = Topic(
     latched=True,
 )
 
-JOINT_POWER = Topic(f"energy/{JOINT}/power", _NUMBER, _LIVE, "electrical power of the joint [W]")
-JOINT_ENERGY = Topic(
-    f"energy/{JOINT}/energy",
-    _NUMBER,
-    _LIVE,
+
+def _pair(part: str, power: str, energy: str) -> tuple[Topic, Topic]:
+    """Topics of the power and the energy of a part of the arm."""
+    return (
+        Topic(f"energy/{part}/power", _NUMBER, _LIVE, power),
+        Topic(f"energy/{part}/energy", _NUMBER, _LIVE, energy),
+    )
+
+
+JOINT_POWER, JOINT_ENERGY = _pair(
+    JOINT,
+    "electrical power of the joint [W]",
     "electrical energy of the joint since reset [J], regeneration subtracted",
 )
-TOTAL_POWER = Topic(
-    "energy/total/power",
-    _NUMBER,
-    _LIVE,
+TOTAL_POWER, TOTAL_ENERGY = _pair(
+    "total",
     "power of the whole arm: joints, standby, drivers and regeneration [W]",
-)
-TOTAL_ENERGY = Topic(
-    "energy/total/energy",
-    _NUMBER,
-    _LIVE,
     "energy of the whole arm since reset [J]; never decreases",
 )
-BUS_POWER = Topic("energy/bus/power", _NUMBER, _LIVE, "measured bus voltage times current [W]")
-BUS_ENERGY = Topic("energy/bus/energy", _NUMBER, _LIVE, "integral of the bus power since reset [J]")
-STANDBY_POWER = Topic("energy/standby/power", _NUMBER, _LIVE, "standby power [W]")
-STANDBY_ENERGY = Topic("energy/standby/energy", _NUMBER, _LIVE, "standby energy since reset [J]")
-DRIVERS_POWER = Topic("energy/drivers/power", _NUMBER, _LIVE, "power lost in the drivers [W]")
-DRIVERS_ENERGY = Topic(
-    "energy/drivers/energy", _NUMBER, _LIVE, "energy lost in the drivers since reset [J]"
+BUS_POWER, BUS_ENERGY = _pair(
+    "bus",
+    "measured bus voltage times current [W]",
+    "integral of the bus power since reset [J]",
 )
-REGENERATION_POWER = Topic(
-    "energy/regeneration/power",
-    _NUMBER,
-    _LIVE,
+STANDBY_POWER, STANDBY_ENERGY = _pair(
+    "standby", "standby power [W]", "standby energy since reset [J]"
+)
+DRIVERS_POWER, DRIVERS_ENERGY = _pair(
+    "drivers", "power lost in the drivers [W]", "energy lost in the drivers since reset [J]"
+)
+REGENERATION_POWER, REGENERATION_ENERGY = _pair(
+    "regeneration",
     "what the supply cannot take back [W]: positive while it is stored or burnt, negative while "
     "the bus capacitor feeds the arm; joints, standby, drivers and regeneration sum to the total",
-)
-REGENERATION_ENERGY = Topic(
-    "energy/regeneration/energy",
-    _NUMBER,
-    _LIVE,
     "its energy since reset [J], which may rise and fall",
 )
-RESIDUAL_POWER = Topic(
-    "energy/residual/power", _NUMBER, _LIVE, "model minus measured bus power [W]"
-)
+RESIDUAL_POWER, _ = _pair("residual", "model minus measured bus power [W]", "")
 ENERGY_JOINTS = Topic(
     "energy/joints",
     "control_msgs/DynamicJointState",
@@ -220,7 +209,7 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
         DRIVERS_ENERGY, REGENERATION_POWER, REGENERATION_ENERGY, TOTAL_POWER, TOTAL_ENERGY,
         BUS_POWER, BUS_ENERGY, RESIDUAL_POWER, ENERGY_STAMPED, ENERGY_JOINTS, ENERGY_SUMMARY,
         ENERGY_CYCLE, ENERGY_PREDICTION, ENERGY_MARKERS, PLANNED_TRAJECTORY, OPTIMIZED_TRAJECTORY,
-        DRIVER_JOINT_STATES,        ROBOT_DESCRIPTION, CLOCK, DIAGNOSTICS,
+        DRIVER_JOINT_STATES, ROBOT_DESCRIPTION, CLOCK, DIAGNOSTICS,
     ),
     "simulated_robot": (DIAGNOSTICS,),
 }  # fmt: skip

@@ -32,10 +32,6 @@ def model(bag: Path) -> Path:
     return bag.parent / "model.yaml"
 
 
-def printed(capsys: Capture) -> dict[str, Any]:
-    return dict(json.loads(capsys.readouterr().out))
-
-
 def answer(capsys: Capture, *words: object, code: int = DONE) -> dict[str, Any]:
     """JSON of a command."""
     capsys.readouterr()

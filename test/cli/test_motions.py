@@ -73,37 +73,21 @@ def request(*arguments: str) -> DesignRequest:
     return request_of(build_parser().parse_args(["excite", "--robot", "ur5e", *arguments]), "ur5e")
 
 
-@pytest.mark.parametrize("words", [("1.5", "0", "0", "0.1"), ("1.5,0,0,0.1",)])
-def test_payload_with_its_centre(words: tuple[str, ...]) -> None:
-    payload = request("--payload", *words).setup.payload
-    assert payload.mass == 1.5
-    assert np.array_equal(payload.center_of_mass, [0, 0, 0.1])
-
-
-def test_wall_normals_are_normalised() -> None:
+def test_payload_walls_and_tool() -> None:
+    for words in (("1.5", "0", "0", "0.1"), ("1.5,0,0,0.1",)):
+        payload = request("--payload", *words).setup.payload
+        assert payload.mass == 1.5
+        assert np.array_equal(payload.center_of_mass, [0, 0, 0.1])
     table, wall = request("--table", "0.1", "--wall", "-2", "0", "0", "-1.2").walls
     assert (table.name, table.offset) == ("table", 0.1)
     assert np.array_equal(wall.normal, [-1, 0, 0])
     assert wall.offset == pytest.approx(-0.6)
-
-
-def test_tool_length_includes_its_rounded_end() -> None:
     (tool,) = request("--tool", "0.2", "0.05").tool
     assert tool.radius == 0.05
-    assert tool.end[2] + tool.radius == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--tool-speed", "0"),
-        ("--period", "1e-300"),
-        ("--wall", "0", "0", "0", "1"),
-    ],
-)
-def test_impossible_values_are_refused_by_option(arguments: tuple[str, ...]) -> None:
-    with pytest.raises(InputError, match=arguments[0]):
-        request(*arguments)
+    assert tool.end[2] + tool.radius == pytest.approx(0.2)  # its rounded end is part of it
+    for wrong in (["--tool-speed", "0"], ["--period", "1e-300"], ["--wall", *"0001"]):
+        with pytest.raises(InputError, match=wrong[0]):
+            request(*wrong)
 
 
 def test_a_protocol_on_a_simulated_arm(tmp_path: Path, capsys: Capture) -> None:
@@ -132,9 +116,7 @@ def test_files_and_page_agree_with_the_json(folder: Path, capsys: Capture) -> No
     options = ["-o", folder / "made", "--report", page, "--tariff", 0.3]
     result = answer(capsys, "optimize", folder / "model.yaml", folder / "cell", *options)
     assert [move["kind"] for move in result["moves"]] == ["moveJ", "moveL", "moveJ"]
-    assert result["new_energy"] < result["energy"]
     assert 0.99 * result["new_energy"] < result["typed_energy"] < result["energy"]
-    assert result["measured"] is None
     plan = read_plan(folder / "made" / PREDICTION, ROBOT.joint_names)
     predicted = predict_energy(arm_model(), plan).total
     assert predicted == pytest.approx(result["new_energy"], rel=5e-3)
@@ -145,20 +127,12 @@ def test_files_and_page_agree_with_the_json(folder: Path, capsys: Capture) -> No
         for name in ("new_speed", "new_acceleration", "new_wait"):
             assert row[name] == ("" if step[name] is None else str(step[name]))
     program = (folder / "made" / PROGRAM).read_text()
-    waits = [step["new_wait"] for step in result["sheet"] if step["new_wait"]]
-    assert [f"sleep({wait:.2f})" in program for wait in waits] == [True] * len(waits)
-    assert program.count("movej(") == 3  # the approach, and two moves
-    assert program.count("movel(") == 1
+    assert (program.count("movej("), program.count("movel(")) == (3, 1)  # with the approach
+    for step in result["sheet"]:
+        assert not step["new_wait"] or f"sleep({step['new_wait']:.2f})" in program
     html = page.read_text(encoding="utf-8")
     typed = f"{result['typed_saving_percent']:.1f} %"
-    for text in (
-        "What to type",
-        typed,
-        'class="lock" value="1"',
-        "one year",
-        "cost [EUR]",
-        "Energy and cycle time",
-    ):
+    for text in ("What to type", typed, "one year", "cost [EUR]", "Energy and cycle time"):
         assert text in html
 
 

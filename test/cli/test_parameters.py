@@ -35,9 +35,9 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_payload_that_the_controller_does_not_have(paths, tmp_path, capsys) -> None:
+    """Found without knowledge, and with its mass known for a calibration."""
     out = answer(capsys, "payload", *paths)
     assert out["mass"] == pytest.approx(2.5, rel=0.01)
-    assert 0 < out["std"] < 0.12
     assert np.allclose(out["center_of_mass"], LOAD.center_of_mass, atol=3e-3)
     assert out["interval"][0] < 2.5 < out["interval"][1]
     assert out["told_mass"] == pytest.approx(0.0, abs=0.01)
@@ -45,35 +45,32 @@ def test_payload_that_the_controller_does_not_have(paths, tmp_path, capsys) -> N
     captured = capsys.readouterr()
     assert "set_payload" in captured.err
     assert "mass [kg]" in captured.out
-    model, bag = map(str, paths)
-    new = str(tmp_path / "new.yaml")
-    refused(["payload", model, bag, "--known-payload", "-3"], capsys)
-    refused(["payload", model, bag, "-o", new], capsys, "--known-payload")
-    other = write_bag(tmp_path / "other", made_up_recording(load_robot("ur10e"), seconds=10))
-    words = "was recorded on a ur10e, not a ur5e; use a model of a ur10e"
-    refused(["payload", model, str(other)], capsys, words)
-    assert not Path(new).exists()
+    words = [*map(str, paths), "-o", str(tmp_path / "new.yaml")]
+    refused(["payload", *words, "--known-payload", "-3"], capsys)
+    refused(["payload", *words], capsys, "--known-payload")
+    assert not (tmp_path / "new.yaml").exists()
+    out = answer(capsys, "payload", *words, "--known-payload", 2.5)
+    constants = [entry["calibrated"] for entry in out["torque_constants"]]
+    assert np.allclose(constants, 0.1, rtol=0.03)
+    written = load_model(tmp_path / "new.yaml")
+    assert [joint.torque_constant for joint in written.joints] == pytest.approx(constants)
 
 
 @pytest.mark.parametrize(
     ("set_mass", "real", "wrist", "advice"),
     [
-        (0.0, 0.0, 0.0, None),
-        (0.0, 0.0, -0.03, None),  # an empty arm with a lighter wrist: nothing to set
         (0.0, 0.0, 0.03, None),  # less than drives repeat
         (0.0, 0.0, -0.5, "lower than those of the bare arm"),
         (2.5, 2.5, 0.0, None),
         (2.5, 0.0, 0.0, "set_payload"),
-        (0.0, 2.5, 0.0, "set_payload"),
     ],
 )
 def test_another_payload_is_advised_only_where_there_is_one(
     set_mass, real, wrist, advice, tmp_path, capsys
 ) -> None:
     robot = load_robot("ur5e")
-    lighter = replace(robot, mass=robot.mass + np.array([0, 0, 0, 0, wrist, 0]))
     made = made_up_recording(
-        lighter,
+        replace(robot, mass=robot.mass + np.array([0, 0, 0, 0, wrist, 0])),
         setup=Setup(UPRIGHT, replace(LOAD, mass=set_mass)),
         carried=Setup(UPRIGHT, replace(LOAD, mass=real)),
         noise=0.1,
@@ -87,15 +84,6 @@ def test_another_payload_is_advised_only_where_there_is_one(
     warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
     assert len(warnings) == (advice is not None)
     assert advice is None or advice in warnings[0]
-
-
-def test_known_payload_calibrates_and_writes_a_model(paths, tmp_path, capsys) -> None:
-    words = [*paths, "--known-payload", 2.5, "-o", tmp_path / "new.yaml"]
-    out = answer(capsys, "payload", *words)
-    constants = [entry["calibrated"] for entry in out["torque_constants"]]
-    assert np.allclose(constants, 0.1, rtol=0.03)
-    written = load_model(tmp_path / "new.yaml")
-    assert [joint.torque_constant for joint in written.joints] == pytest.approx(constants)
 
 
 def test_reports_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
@@ -138,28 +126,22 @@ def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
         assert out["mass"] == pytest.approx(true, rel=0.015, abs=0.03)
 
 
-@pytest.fixture(scope="module")
-def bags(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("bags")
+def test_base_parameters_and_their_verification(tmp_path, capsys) -> None:
     robot = load_robot("ur5e")
-    return (
-        write_bag(folder / "one", made_up_recording(robot, seed=1, **FRICTION)),
-        write_bag(folder / "two", made_up_recording(robot, seed=2, **FRICTION)),
+    one, two = (
+        write_bag(tmp_path / str(seed), made_up_recording(robot, seed=seed, **FRICTION))
+        for seed in (1, 2)
     )
-
-
-def test_base_parameters_and_their_verification(bags, capsys) -> None:
-    one, two = bags
-    out = answer(capsys, "base-parameters", one, "--robot", "ur5e", "--validate", two)
+    out = answer(capsys, "base-parameters", one, "--validate", two)
     assert out["rank"] == len(out["parameters"]) == 52
     assert 1 < out["condition_number"] < 300
     assert out["normalised_error_on"] == "validation"
     assert min(out["general_verification"]["r2"]) > 0.9
-    out = answer(capsys, "base-parameters", one, "--robot", "ur5e", "--from", "target_moment")
+    out = answer(capsys, "base-parameters", one, "--from", "target_moment")
     assert out["rank"] == 40  # without friction
     by_text = {entry["expression"]: entry["value"] for entry in out["parameters"]}
     assert by_text["Ja_4"] == pytest.approx(0.2118, rel=0.02)
-    assert main(["base-parameters", str(one), str(two), "--robot", "ur5e"]) == 0
+    assert main(["base-parameters", str(one)]) == 0
     table = capsys.readouterr().out
     assert "52 base parameters" in table
     assert "Izz_2 - " in table
@@ -170,22 +152,15 @@ def test_measured_torque_needs_neither_currents_nor_constants(tmp_path, capsys) 
     made = made_up_recording(robot, seed=1, **FRICTION)
     torque = made["actual_current"] * robot.gear_ratio * robot.torque_constant
     columns = {name: made[name] for name in ("actual_q", "actual_qd")}
-    bag = write_bag(
-        tmp_path / "torque", replace(made, columns={**columns, "actual_current_as_torque": torque})
-    )
-    out = answer(capsys, "base-parameters", bag, "--robot", "ur5e", "--from", "measured_torque")
-    assert out["rank"] == 52
-    assert out["torque_from"] == "measured_torque"
+    columns["actual_current_as_torque"] = torque
+    bag = str(write_bag(tmp_path / "torque", replace(made, columns=columns)))
+    out = answer(capsys, "base-parameters", bag, "--from", "measured_torque")
+    assert (out["rank"], out["torque_from"]) == (52, "measured_torque")
     assert min(out["self_verification"]["r2"]) > 0.9
-    assert main(["base-parameters", str(bag), "--robot", "ur5e"]) == 1
-    assert "actual_current" in capsys.readouterr().err
-
-
-def test_a_recording_without_motion_is_refused_with_the_remedy(tmp_path, capsys) -> None:
-    robot = load_robot("ur5e")
+    refused(["base-parameters", bag], capsys, "actual_current")
     poor = made_up_recording(robot, seconds=10, still=(0, 1, 2, 3, 4, 5), noise=0.1)
-    bag = write_bag(tmp_path / "poor", poor)
-    refused(["base-parameters", str(bag), "--robot", "ur5e"], capsys, "ur_energy excite")
+    bag = str(write_bag(tmp_path / "poor", poor))
+    refused(["base-parameters", bag], capsys, "ur_energy excite")
 
 
 def test_learn(tmp_path: Path, capsys: Capture) -> None:

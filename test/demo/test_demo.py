@@ -47,7 +47,7 @@ def test_demo_finds_the_energy_of_the_simulated_arm(
 ) -> None:
     output = tmp_path / "demo_output"
     done = subprocess.run(
-        [*DEMO, "--host", fresh_host(), "--seconds", "15", "-o", str(output)],
+        [*DEMO, "--host", fresh_host(), "--seconds", "12", "-o", str(output)],
         capture_output=True,
         text=True,
         timeout=230,
@@ -90,34 +90,22 @@ def test_demo_leaves_nothing_running_when_interrupted(
     assert not children_of(str(output))
 
 
-def test_processes_report_a_child_that_ended(tmp_path: Path) -> None:
+def test_processes_report_a_child_that_ended_and_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
     with Processes(tmp_path, {}) as processes:
         processes.start("short", [sys.executable, "-c", "print('over'); raise SystemExit(3)"])
         with pytest.raises(ChildError, match="short ended with exit code 3"):
             processes.wait_until(lambda: False, "short", timeout=20.0)
         assert processes.log("short").read_text() == "over\n"
-
-
-def test_processes_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
     seconds = f"1000.{os.getpid()}"
-    script = (
-        "import signal, sys\nfrom pathlib import Path\n"
-        "from ur_energy_model.demo.run import Processes\n"
-        "with Processes(Path(sys.argv[1]), {}) as children:\n"
-        f"    children.start('sleeper', ['sleep', '{seconds}'])\n"
-        "    print('started', flush=True)\n    signal.pause()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        text=True,
-        stderr=subprocess.DEVNULL,
-    ) as parent:
-        assert parent.stdout is not None
-        assert parent.stdout.readline() == "started\n"
-        assert _wait_for(lambda: bool(children_of(f"sleep {seconds}")), 10.0)
-        parent.send_signal(signal.SIGTERM)
-        parent.wait(timeout=20)
+
+    def interrupted() -> None:
+        with Processes(tmp_path, {}) as processes:
+            processes.start("sleeper", ["sleep", seconds])
+            assert _wait_for(lambda: bool(children_of(f"sleep {seconds}")), 10.0)
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert not children_of(f"sleep {seconds}")
 
 

@@ -156,7 +156,7 @@ def test_grafana_can_import_panels_that_do_not_overlap() -> None:
     assert names == ["datasource", "arm"]
     used = set(re.findall(r"\$\{?(\w+)\}?", json.dumps(dashboard)))
     assert used - {"__range", "__rate_interval", "__all"} == set(names)
-    cells: set[tuple[int, int]] = set()
+    cells: set[tuple[int, ...]] = set()
     for panel in dashboard["panels"]:
         place = panel["gridPos"]
         taken = set(product(*(range(place[k], place[k] + place[size]) for k, size in ("xw", "yh"))))

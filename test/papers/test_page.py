@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,64 +48,54 @@ def test_every_numbered_table_and_figure_is_listed_once() -> None:
         assert sum(place.startswith(figure) for place in places) == figures
 
 
-def test_a_stage_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
-    heard: list[float] = []
-
-    def hear(fraction: float, text: str | None = None) -> None:
-        heard.append(fraction)
-
-    refused, good, killed = run_stages(
-        tmp_path / "out",
-        stages=stages("refused", "good", "killed"),
-        workers=2,
-        progress=hear,
-    )
-    assert good.verdict is not None
-    assert not good.error
-    assert refused.error == "no way"
-    assert "7" in killed.error
-    assert heard[-1] == 1.0
-
-
-def test_finished_stages_are_kept_and_the_others_repeated(tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    run_stages(folder, seed=3, quick=True, stages=stages("a"), workers=1)
-    made = folder / "a" / "made"
+def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> None:
+    """One that fails does not stop the others; what an earlier run has ended is kept."""
+    folder, heard = tmp_path / "out", list[float]()
+    (kept,) = run_stages(folder, seed=3, quick=True, stages=stages("kept"), workers=1)
+    assert kept.verdict is not None
+    made = folder / "kept" / "made"
     assert made.read_text() == "3 True"
     made.write_text("kept")
     (folder / "b").mkdir()  # as an interrupted run leaves it
-    (folder / "c").mkdir()
-    (folder / "c" / "verdict.json").write_bytes(b'{"figures": [\xff')
-    found = run_stages(folder, seed=3, quick=True, stages=stages("a", "b", "c"), workers=1)
+    (folder / "b" / "verdict.json").write_bytes(b'{"figures": [\xff')
+    results = run_stages(
+        folder,
+        seed=3,
+        quick=True,
+        stages=stages("refused", "kept", "killed", "b"),
+        workers=2,
+        progress=lambda fraction, text: heard.append(fraction),
+    )
     assert made.read_text() == "kept"
-    assert all(result.verdict is not None for result in found)
-
-
-@pytest.mark.parametrize("other", [{"seed": 4, "quick": False}, {"seed": 3, "quick": True}])
-def test_a_folder_of_another_run_is_refused(tmp_path: Path, other: dict[str, Any]) -> None:
-    settings = {"seed": 3, "quick": False}
-    prepare(tmp_path / "out", settings)
-    prepare(tmp_path / "out", settings)
-    with pytest.raises(InputError, match="other settings"):
-        prepare(tmp_path / "out", other)
-    (tmp_path / "mine").write_text("x")
-    with pytest.raises(InputError, match="was not begun"):
-        prepare(tmp_path, settings)
-
-
-def test_rows_and_pictures_find_their_place_on_the_page(tmp_path: Path) -> None:
-    results = run_stages(tmp_path / "out", stages=stages("a"), workers=1)
-    found = side_by_side(PAPER, results)
+    assert heard[-1] == 1.0
+    refused, kept, killed, repeated = results
+    assert refused.error == "no way"
+    assert "7" in killed.error
+    assert repeated.verdict == kept.verdict
+    found = side_by_side(PAPER, [kept])
     by_place = {each.item.place: each for each in found.items}
     assert len(by_place["Table I"].rows) == 2
-    assert [str(picture.file) for picture in by_place["Fig. 1"].pictures] == ["a/pictures/a.png"]
+    files = [picture["file"] for picture in by_place["Fig. 1"].pictures]
+    assert files == ["kept/pictures/a.png"]
     assert by_place[UNPLACED].rows[0]["figure"] == "elsewhere"
     assert found.missing == ["Fig. 3"]
     assert found.verdicts == {"agrees": 1, "differs": 1, "not published": 1}
     page = markdown([found])
-    for text in ("agrees; another arm", "outside \\| of it", "![a curve](a/pictures/a.png)",
+    for text in ("agrees; another arm", "outside \\| of it", "![a curve](kept/pictures/a.png)",
                  "A photograph.", "mind this"):  # fmt: skip
         assert text in page
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
+    settings = {"seed": 3, "quick": False}
+    for _ in range(2):
+        prepare(tmp_path / "out", settings)
+    for other in ({"seed": 4, "quick": False}, {"seed": 3, "quick": True}):
+        with pytest.raises(InputError, match="other settings"):
+            prepare(tmp_path / "out", other)
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(InputError, match="was not begun"):
+        prepare(tmp_path, settings)
 
 
 def test_the_page_of_a_quick_run(tmp_path: Path) -> None:
@@ -119,4 +108,4 @@ def test_the_page_of_a_quick_run(tmp_path: Path) -> None:
     page = (tmp_path / "papers" / MARKDOWN).read_text()
     assert all(f"### {each.item.place}" in page for each in slides.items)
     pictures = [picture for each in slides.items for picture in each.pictures]
-    assert all((tmp_path / "papers" / picture.file).is_file() for picture in pictures)
+    assert all((tmp_path / "papers" / picture["file"]).is_file() for picture in pictures)

@@ -42,14 +42,7 @@ class QuickRun(UndrawnRun):
 
     designs: list[FourierTrajectory] = field(default_factory=list)
 
-    def design(
-        self,
-        name: str,
-        seed: int,
-        request: DesignRequest | None = None,
-        *,
-        population: int = 300,
-    ) -> Design:
+    def design(self, name: str, seed: int, *_: Any, **__: Any) -> Design:
         problem = DesignProblem(DesignRequest(ROBOT))
         trajectory = self.designs.pop(0)
         verdict = check(trajectory, problem.limits)
@@ -137,16 +130,8 @@ def test_s3_on_a_robot_says_whose_controller_it_was(session: QuickRun) -> None:
 def test_s4_on_the_robot_of_the_paper(tmp_path: Path) -> None:
     robot = load_robot("qin2024")
     refused: Any = None  # it has no arm to run on
-    session = UndrawnRun(
-        robot,
-        tmp_path,
-        refused,
-        refused,
-        unheard,
-        simulated=True,
-        paper_settings=True,
-        quick=True,
-    )
+    of_run: dict[str, Any] = {"simulated": True, "paper_settings": True, "quick": True}
+    session = UndrawnRun(robot, tmp_path, refused, refused, unheard, **of_run)
     outcome = run_protocol("s4", session)
     assert figures(outcome, "base parameters") == 48
     assert figures(outcome, "of these inertial") == 36
@@ -157,18 +142,14 @@ def test_s4_on_the_robot_of_the_paper(tmp_path: Path) -> None:
 
 
 def test_s4_identifies_a_payload(session: QuickRun) -> None:
+    """Without a mount that part is skipped."""
+    first = session.designs[0]
     outcome = run_protocol("s4", session)
     bags = {"excitation_unloaded", "general_unloaded", "excitation_loaded"}
     check_files(outcome, session.folder, {"model.yaml"}, bags)
     assert figures(outcome, "payload found") == pytest.approx(PAYLOAD, rel=0.05)
     assert outcome.warnings == []
-
-
-def test_without_a_mount_the_payload_part_is_skipped(session: QuickRun) -> None:
     session.mount = None
     model: Any = None  # not used
-    assert (
-        identify_known_payload(session, paper("s4"), session.designs[0], model, session.folder)
-        == []
-    )
+    assert identify_known_payload(session, paper("s4"), first, model, session.folder) == []
     assert any("somebody has to mount it" in warning for warning in session.warnings)

@@ -20,16 +20,14 @@ def outcome_of(protocol: str, folder: Path) -> Outcome:
     return stage.run(folder, seed=4, quick=True, progress=lambda fraction, text: None)
 
 
-@pytest.fixture(scope="module")
-def s0(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
-    folder = tmp_path_factory.mktemp("s0")
-    return outcome_of("s0", folder), folder
-
-
-@pytest.fixture(scope="module")
-def s2(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
-    folder = tmp_path_factory.mktemp("s2")
-    return outcome_of("s2", folder), folder
+def check_places(outcome: Outcome, folder: Path, models: set[str]) -> None:
+    """Every table and figure has its row or picture, and every file is there."""
+    shown = {row.place for row in outcome.rows}
+    shown |= {caption.partition(":")[0] for _, caption in outcome.pictures}
+    assert PLACES[outcome.protocol] <= shown
+    assert all(row.how for row in outcome.rows if row.here is not None)
+    assert all((folder / file).is_file() for file, _ in outcome.pictures)
+    assert {path.stem for path in folder.glob("model*.yaml")} == models
 
 
 def here(outcome: Outcome, figure: str) -> np.ndarray:
@@ -38,24 +36,9 @@ def here(outcome: Outcome, figure: str) -> np.ndarray:
     return np.asarray(row.here, dtype=float)
 
 
-@pytest.mark.parametrize("name", ["s0", "s2"])
-def test_every_table_and_figure_has_its_row_or_picture(
-    name: str, request: pytest.FixtureRequest
-) -> None:
-    outcome, folder = request.getfixturevalue(name)
-    shown = {row.place for row in outcome.rows}
-    shown |= {caption.partition(":")[0] for _, caption in outcome.pictures}
-    assert PLACES[name] <= shown
-    assert all(row.definition for row in outcome.rows if row.here is not None)
-    assert all((folder / file).is_file() for file, _ in outcome.pictures)
-
-
-def test_s0_has_the_papers_definition_beside_ours(s0: tuple[Outcome, Path]) -> None:
-    outcome, folder = s0
-    assert {path.name for path in folder.glob("model*.yaml")} == {
-        "model.yaml",
-        "model_catalogue.yaml",
-    }
+def test_s0_has_the_papers_definition_beside_ours(tmp_path: Path) -> None:
+    outcome = outcome_of("s0", tmp_path)
+    check_places(outcome, tmp_path, {"model", "model_catalogue"})
     assert here(outcome, "torque, R2 by joint, A").min() > 0.999
     # Noise that the filter takes out stays in the paper's errors.
     ours = here(outcome, "current, RMS error by joint, ours, A [A]")
@@ -69,10 +52,6 @@ def test_s0_has_the_papers_definition_beside_ours(s0: tuple[Outcome, Path]) -> N
     constants = here(outcome, "k_t by joint [N m/A]")
     np.testing.assert_allclose(constants, here(outcome, "k_t by joint [N m/A], ours"), rtol=0.2)
     assert here(outcome, "gear ratio") == 101
-
-
-def test_s0_counts_mechanical_over_electrical_energy(s0: tuple[Outcome, Path]) -> None:
-    outcome, _ = s0
     mechanical, electrical, efficiency = here(
         outcome, "mechanical, electrical energy [J] and efficiency of the arm, A"
     )
@@ -82,12 +61,9 @@ def test_s0_counts_mechanical_over_electrical_energy(s0: tuple[Outcome, Path]) -
     assert here(outcome, "k_t/k_b of the catalogue model") == pytest.approx(0.89)
 
 
-def test_s2_predicts_power_from_the_motion_alone(s2: tuple[Outcome, Path]) -> None:
-    outcome, folder = s2
-    assert {path.name for path in folder.glob("model*.yaml")} == {
-        "model_ecbot.yaml",
-        "model_physical.yaml",
-    }
+def test_s2_predicts_power_from_the_motion_alone(tmp_path: Path) -> None:
+    outcome = outcome_of("s2", tmp_path)
+    check_places(outcome, tmp_path, {"model_ecbot", "model_physical"})
     motion = here(outcome, "RMSE of power [W], testing")
     current = here(outcome, "RMSE of power from measured current [W], testing")
     assert current < motion < 5.0

@@ -161,8 +161,8 @@ def test_prometheus_scrapes_and_answers(
             assert number('up{job="ur_energy"}') == 1.0
             assert number("count({__name__=~'ur_energy_.+'})") > 30
             for panel in PANELS:
-                for expression, _ in panel.queries:
-                    asked = expression.replace("$arm", "arm-1")
+                for target in panel["targets"]:
+                    asked = target["expr"].replace("$arm", "arm-1")
                     asked = re.sub(r"\$__(range|rate_interval)", "1m", asked)
                     until(partial(query, asked), 30.0)
         finally:

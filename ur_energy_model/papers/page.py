@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from multiprocessing.process import BaseProcess
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError, UrEnergyError
@@ -25,15 +26,18 @@ from ur_energy_model.papers.stages import STAGES, Stage
 from ur_energy_model.typing import Progress
 
 UNPLACED = "Further figures"
+SETTINGS, ERROR = "settings.json", "error.txt"
+_POLL = 0.2
+"""Time between polls of the processes [s]."""
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A picture for a figure of a paper: its file in the output folder, how to read it, the arm."""
+class StageResult(NamedTuple):
+    """What a stage left in its folder: the content of verdict.json, or why it failed."""
 
-    file: PurePosixPath
-    caption: str
-    robot: str
+    name: str
+    protocol: str
+    verdict: dict[str, Any] | None
+    error: str
 
 
 @dataclass(frozen=True)
@@ -43,18 +47,12 @@ class ItemResult:
     Attributes:
         item: of the paper.
         rows: entries of "figures" in verdict.json, with the arm as "robot".
-        pictures: drawn for it.
+        pictures: of "pictures" there, with file (in the output folder), caption and robot.
     """
 
     item: PublishedItem
     rows: Sequence[Mapping[str, Any]] = ()
-    pictures: Sequence[Picture] = ()
-
-    @property
-    def missing(self) -> bool:
-        """Whether nothing was obtained although something could be."""
-        found = self.pictures or any(row["here"] is not None for row in self.rows)
-        return not found and not self.item.reason
+    pictures: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,12 @@ class PaperResult:
     @property
     def missing(self) -> list[str]:
         """Places of the items for which nothing was obtained although something could be."""
-        return [each.item.place for each in self.items if each.missing]
+        return [
+            each.item.place
+            for each in self.items
+            if not (each.item.reason or each.pictures)
+            and all(row["here"] is None for row in each.rows)
+        ]
 
     def summary(self) -> tuple[str, int, str, str]:
         """Source, number of rows, verdicts and missing places, as a row of a table."""
@@ -95,11 +98,9 @@ class PaperResult:
         """Plain values for JSON."""
         items = [
             {
-                "place": each.item.place,
-                "shows": each.item.shows,
-                "reason": each.item.reason,
-                "rows": [dict(row) for row in each.rows],
-                "pictures": [str(picture.file) for picture in each.pictures],
+                **{name: getattr(each.item, name) for name in ("place", "shows", "reason")},
+                "rows": each.rows,
+                "pictures": [picture["file"] for picture in each.pictures],
             }
             for each in self.items
         ]
@@ -113,28 +114,7 @@ class PaperResult:
         }
 
 
-# Runs all stages, several at once in processes of their own, and continues a stopped run.
-
-SETTINGS, ERROR = "settings.json", "error.txt"
-_POLL = 0.2
-"""Time between polls of the processes [s]."""
-
-
-@dataclass(frozen=True)
-class StageResult:
-    """What a stage left in its folder.
-
-    Attributes:
-        name: of the stage and its folder.
-        protocol: "s0" to "s4".
-        verdict: content of verdict.json, None if the stage failed.
-        error: why it failed, "" if it did not.
-    """
-
-    name: str
-    protocol: str
-    verdict: dict[str, Any] | None
-    error: str
+# All stages, several at once in processes of their own; a stopped run is continued.
 
 
 def run_stages(
@@ -146,18 +126,15 @@ def run_stages(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> list[StageResult]:
-    """Run all stages; those finished by an earlier, interrupted run in this folder are kept.
+    """Run all stages, the longest first; those that an earlier run in this folder ended are kept.
 
     Args:
         folder: new, empty, or of an earlier run with the same settings.
-        seed: of the arms and searches.
-        quick: shorter motions and searches.
-        stages: to run, the longest first.
+        seed: see `Stage.run`.
+        quick: see there.
+        stages: to run; results have their order.
         workers: processes at once, None for one per core.
         progress: called with the share of stages done and a text.
-
-    Returns:
-        In the order of `stages`. A stage that fails does not stop the others.
 
     Raises:
         InputError: the folder contains something else.
@@ -229,7 +206,7 @@ def prepare(folder: Path, settings: dict[str, Any]) -> None:
 def _run(stage: Stage, folder: Path, seed: int, quick: bool) -> None:
     """One stage, in its process; what goes wrong is left in the folder."""
     try:
-        stage.run(folder, seed=seed, quick=quick, progress=_unheard)
+        stage.run(folder, seed=seed, quick=quick, progress=lambda fraction, text: None)
     except UrEnergyError as error:
         write_text(folder / ERROR, f"{error}\n")
     except Exception:
@@ -241,10 +218,6 @@ def _record_sudden_end(folder: Path, exit_code: int | None) -> None:
     if not (folder / VERDICT).is_file() and not (folder / ERROR).is_file():
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / ERROR, f"its process ended with exit code {exit_code}\n")
-
-
-def _unheard(fraction: float, text: str | None = None) -> None:
-    """Progress of a stage; that of all stages is reported by their parent."""
 
 
 # papers.md: published beside obtained.
@@ -269,24 +242,23 @@ def side_by_side(paper: Paper, results: Sequence[StageResult]) -> PaperResult:
     """The paper with the rows and pictures of its stages at its tables and figures."""
     own = [result for result in results if result.protocol == paper.key]
     rows: dict[str, list[Mapping[str, Any]]] = {}
-    pictures: dict[str, list[Picture]] = {}
+    pictures: dict[str, list[Mapping[str, Any]]] = {}
     for result in own:
         verdict = result.verdict or {"figures": [], "pictures": [], "robot": ""}
-        robot = verdict["robot"]
+        robot = {"robot": verdict["robot"]}
         for row in verdict["figures"]:
-            rows.setdefault(row["place"], []).append({**row, "robot": robot})
+            rows.setdefault(row["place"], []).append(row | robot)
         for picture in verdict["pictures"]:
             place, _, caption = picture["caption"].partition(": ")
-            file = PurePosixPath(result.name, picture["file"])
-            pictures.setdefault(place, []).append(Picture(file, caption, robot))
+            file = f"{result.name}/{picture['file']}"
+            pictures.setdefault(place, []).append({"file": file, "caption": caption, **robot})
     items = [
         ItemResult(item, rows.pop(item.place, ()), pictures.pop(item.place, ()))
         for item in paper.items
     ]
     if rows or pictures:
-        left = [row for each in rows.values() for row in each]
-        drawn = [picture for each in pictures.values() for picture in each]
-        items.append(ItemResult(PublishedItem(UNPLACED, "not in the paper"), left, drawn))
+        left = (list(chain(*each.values())) for each in (rows, pictures))
+        items.append(ItemResult(PublishedItem(UNPLACED, "not in the paper"), *left))
     warnings = [text for each in own for text in (each.verdict or {}).get("warnings", ())]
     errors = [f"{each.name}: {each.error}" for each in own if each.error]
     return PaperResult(paper, items, list(dict.fromkeys(warnings)), errors)
@@ -295,15 +267,9 @@ def side_by_side(paper: Paper, results: Sequence[StageResult]) -> PaperResult:
 def markdown(
     results: Sequence[PaperResult],
     remarks: Sequence[str] = (),
-    place: Callable[[PurePosixPath], PurePosixPath] = lambda file: file,
+    place: Callable[[str], str] = lambda file: file,
 ) -> str:
-    """The page.
-
-    Args:
-        results: the papers in order.
-        remarks: about the run, one line each.
-        place: where a picture is, relative to the page.
-    """
+    """The page, with remarks about the run; `place` gives where a picture is, seen from it."""
     lines = [f"# {TITLE}", "", INTRODUCTION, "", VERDICTS, ""]
     lines += [*(f"- {remark}" for remark in remarks), ""] if remarks else []
     lines += _table(SUMMARY, [result.summary() for result in results])
@@ -318,8 +284,9 @@ def markdown(
             if each.rows:
                 lines += [*_table(COLUMNS, [_cells(row) for row in each.rows]), ""]
             for picture in each.pictures:
-                lines += [f"![{picture.caption}]({place(picture.file)})", ""]
-                lines += [f"{picture.robot}: {picture.caption}", ""]
+                caption = picture["caption"]
+                lines += [f"![{caption}]({place(picture['file'])})", ""]
+                lines += [f"{picture['robot']}: {caption}", ""]
             if not each.rows and not each.pictures:
                 lines += [f"{item.reason[:1].upper()}{item.reason[1:] or 'Not obtained'}."]
     return "\n".join(lines).rstrip() + "\n"
@@ -351,18 +318,7 @@ def run_papers(
     stages: Sequence[Stage] = STAGES,
     progress: Progress | None = None,
 ) -> list[PaperResult]:
-    """Run every protocol on simulated arms and write the page into the folder.
-
-    Args:
-        folder: new, empty, or of an earlier run with the same settings, which is continued.
-        seed: of the arms and searches.
-        quick: shorter motions and searches.
-        stages: to run.
-        progress: called with a fraction and a text.
-
-    Raises:
-        InputError: the folder contains something else.
-    """
+    """Run every protocol on simulated arms and write the page; see `run_stages`."""
     done = run_stages(folder, seed=seed, quick=quick, stages=stages, progress=progress)
     results = [side_by_side(paper, done) for paper in papers()]
     write_text(folder / MARKDOWN, markdown(results, (QUICK,) if quick else ()))

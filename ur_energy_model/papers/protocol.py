@@ -93,7 +93,7 @@ class Paper:
         return {key: (item.place, row) for item in self.items for key, row in item.rows.items()}
 
     def row(self, key: str, here: Any, *, judged: str = "", **named: Any) -> Row:
-        """A row of the verdict.
+        """A row of the verdict with the value found here.
 
         Args:
             key: of the row.
@@ -102,10 +102,10 @@ class Paper:
             named: attributes of the row that depend on the run, and names in its texts.
         """
         place, row = self._rows[key]
-        row = replace(row, **{each: named.pop(each) for each in _CHANGED & named.keys()})
-        words = {**self.inputs, **named}
-        figure, how = row.figure.format(**words), row.how.format(**words)
-        return Row(figure, row.published, here, place, how, row.differs, row.tolerance, judged)
+        content = vars(row) | {each: named.pop(each) for each in _CHANGED & named.keys()}
+        for text in ("figure", "how"):
+            content[text] = content[text].format(**{**self.inputs, **named})
+        return Row(**content, here=here, place=place, judged=judged)
 
 
 _CHANGED = {"published", "differs", "tolerance"}
@@ -126,28 +126,17 @@ def paper(key: str) -> Paper:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One row of a verdict.
+class Row(PublishedRow):
+    """A published row with what was found: one row of a verdict.
 
     Attributes:
-        figure: name with unit.
-        published: value in the paper, None without one.
         here: value found on this arm.
         place: table, figure, equation or section of the paper, such as "Table V".
-        definition: how the paper computes the number, one clause; here follows it exactly.
-        differs: what is not as in the paper, such as "arm", "data", "method".
-        tolerance: relative difference up to which the two agree; None if it is not for a
-            tolerance to decide (`verdict` is "see text" then, unless `judged` has more).
         judged: verdict in words where numbers alone do not decide.
     """
 
-    figure: str
-    published: Any
-    here: Any
+    here: Any = None
     place: str = ""
-    definition: str = ""
-    differs: tuple[str, ...] = ()
-    tolerance: float | None = None
     judged: str = ""
 
     @property
@@ -195,25 +184,15 @@ class Outcome:
     pictures: Sequence[tuple[str, str]] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Content of verdict.json."""
+        names = ("protocol", "source", "robot", "simulated", "warnings")
+        shown = ("figure", "published", "here", "place", "differs", "verdict")
         return {
-            "protocol": self.protocol,
-            "source": self.source,
-            "robot": self.robot,
-            "simulated": self.simulated,
+            **{name: getattr(self, name) for name in names},
             "figures": [
-                {
-                    "figure": row.figure,
-                    "published": row.published,
-                    "here": row.here,
-                    "place": row.place,
-                    "definition": row.definition,
-                    "differs": list(row.differs),
-                    "verdict": row.verdict,
-                }
+                {name: getattr(row, name) for name in shown} | {"definition": row.how}
                 for row in self.rows
             ],
-            "warnings": list(self.warnings),
             "pictures": [{"file": file, "caption": caption} for file, caption in self.pictures],
         }
 
@@ -315,19 +294,14 @@ class ProtocolRun:
         return limits_of(DesignRequest(self.robot))
 
     def design(
-        self,
-        name: str,
-        seed: int,
-        request: DesignRequest | None = None,
-        *,
-        population: int = 300,
+        self, name: str, seed: int, request: DesignRequest | None = None, *, population: int = 300
     ) -> Design:
-        """Design an exciting trajectory and save it.
+        """Design an exciting trajectory (None: the usual one) and save it under this name.
 
         Args:
             name: of the file.
             seed: of the search.
-            request: the wanted trajectory; None for the usual one.
+            request: the wanted trajectory.
             population: of the genetic algorithm, with the settings of the paper.
         """
         wanted = replace(request or DesignRequest(self.robot), seed=seed)
@@ -336,9 +310,8 @@ class ProtocolRun:
         elif self.paper_settings:
             design = genetic_search(wanted, population=population, progress=self.progress)
         else:
-            design = design_trajectory(
-                wanted, time_limit=self.design_seconds, progress=self.progress
-            )
+            limit = self.design_seconds
+            design = design_trajectory(wanted, time_limit=limit, progress=self.progress)
         save_trajectory(self.folder / f"{name}.yaml", design.trajectory)
         return design
 
@@ -384,15 +357,8 @@ class ProtocolRun:
 
     def finish(self, paper: Paper, rows: Sequence[Row]) -> Outcome:
         """Write the outcome as verdict.md and verdict.json, and return it."""
-        outcome = Outcome(
-            paper.key,
-            paper.source,
-            self.robot.name,
-            self.simulated,
-            rows,
-            self.warnings,
-            self.pictures,
-        )
+        of_run = (self.robot.name, self.simulated, rows, self.warnings, self.pictures)
+        outcome = Outcome(paper.key, paper.source, *of_run)
         write_text(self.folder / "verdict.md", outcome.markdown())
         text = json.dumps(plain(outcome.as_dict()), indent=2, allow_nan=False)
         write_text(self.folder / VERDICT, text + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -85,7 +86,7 @@ def identify_known_payload(
     Args:
         session: run of the protocol.
         paper: its rows.
-        motion: motion to repeat with the payload.
+        motion: to repeat with the payload.
         found: model identified without payload.
         unloaded: bag of the motion without payload.
     """
@@ -174,12 +175,18 @@ class BaseModel:
         return dict(zip(names, map(float, np.round(values, _DECIMALS) + 0.0), strict=True))
 
     def identified(self, run: MeasuredRun) -> Array:
-        """Base parameters [rank] from a processed run."""
-        return least_squares(run, self.regressor, self.regrouping)
+        """Base parameters [rank] from a processed run by ordinary least squares (eq. 17)."""
+        part = slice(None, None, _THINNING)
+        columns = self.regressor(run.q[part], run.qd[part], run.qdd[part])
+        flat = columns[:, :, self.regrouping.base].reshape(-1, self.regrouping.rank)
+        return np.asarray(np.linalg.lstsq(flat, run.torque[part].ravel(), rcond=None)[0])
 
     def predicted(self, run: MeasuredRun, values: Array) -> Array:
         """Torque [samples, n], N m, of a processed run by base parameters [rank]."""
-        return predict(run, self.regressor, self.regrouping, values)
+        parts = np.array_split(np.arange(len(run.time)), max(1, len(run.time) // 1000))
+        base = self.regrouping.base
+        columns = (self.regressor(run.q[part], run.qd[part], run.qdd[part]) for part in parts)
+        return np.concatenate([each[:, :, base] @ values for each in columns])
 
 
 def _simulation_rows(session: ProtocolRun, paper: Paper, design: Design) -> list[Row]:
@@ -223,7 +230,7 @@ def _experiment_rows(
 ) -> list[Row]:
     """Table 9 and both verifications: friction and noise as of an experiment."""
     robot, names = session.robot, paper["base_names"]
-    friction = JointFriction(np.array(paper["coulomb"]), np.array(paper["viscous"]))
+    friction = np.array([paper["coulomb"], paper["viscous"]])
     runs = [
         _measured(session, each, friction, session.seed + k)
         for k, each in enumerate((design, other))
@@ -255,14 +262,12 @@ def _experiment_rows(
     return rows
 
 
-def _measured(
-    session: ProtocolRun, design: Design, friction: JointFriction, seed: int
-) -> MeasuredRun:
+def _measured(session: ProtocolRun, design: Design, friction: Array, seed: int) -> MeasuredRun:
     """A run with friction and noise."""
     dynamics = ArmDynamics(session.robot, _setup(session.robot))
     motion = design.trajectory.repeated(_REPETITIONS)
     plain = simulate(dynamics, motion.repeated(1), friction=friction).torque
-    noise = Noise(_POSITION_NOISE, _SPEED_NOISE, _TORQUE_NOISE * np.sqrt(np.mean(plain**2, axis=0)))
+    noise = (_POSITION_NOISE, _SPEED_NOISE, _TORQUE_NOISE * np.sqrt(np.mean(plain**2, axis=0)))
     return simulate(dynamics, motion, friction=friction, noise=noise, seed=seed)
 
 
@@ -281,38 +286,6 @@ CUTOFF = 10.0
 """Of the smoothing [Hz]; the motion has components up to 0.5 Hz."""
 _THINNING = 10
 """One of so many samples enters the least squares."""
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Errors of a measurement, standard deviations; n joints.
-
-    Attributes:
-        position: rad.
-        speed: rad/s.
-        torque: [n], N m.
-    """
-
-    position: float
-    speed: float
-    torque: Array
-
-
-@dataclass(frozen=True)
-class JointFriction:
-    """Coulomb and viscous friction, joint side.
-
-    Attributes:
-        coulomb: [n], N m.
-        viscous: [n], N m s/rad.
-    """
-
-    coulomb: Array
-    viscous: Array
-
-    def torque(self, qd: Array) -> Array:
-        """At speeds [samples, n], rad/s; joint side, N m."""
-        return np.asarray(self.coulomb * np.sign(qd) + self.viscous * qd)
 
 
 @dataclass(frozen=True)
@@ -341,8 +314,8 @@ def simulate(
     dynamics: ArmDynamics,
     motion: PeriodicMotion,
     *,
-    friction: JointFriction | None = None,
-    noise: Noise | None = None,
+    friction: Array | None = None,
+    noise: Sequence[Any] = (0.0, 0.0, 0.0),
     seed: int = 0,
 ) -> MeasuredRun:
     """An arm that follows a motion exactly, as joint drives do in a multibody simulation.
@@ -350,8 +323,8 @@ def simulate(
     Args:
         dynamics: the arm in its setup.
         motion: sampled at the rate of the arm, all repetitions.
-        friction: None for none.
-        noise: of the measurement, None for none.
+        friction: Coulomb and viscous, joint side [2, n], N m and N m s/rad; None for none.
+        noise: standard deviations of position [rad], speed [rad/s] and torque ([n], N m).
         seed: of the noise.
     """
     rate = dynamics.robot.rate
@@ -359,12 +332,12 @@ def simulate(
     q, qd, qdd = motion.sample(time)
     torque = dynamics.inverse_dynamics(q, qd, qdd)
     if friction is not None:
-        torque = torque + friction.torque(qd)
-    if noise is not None:
-        random = np.random.default_rng([seed, 595])
-        q = q + noise.position * random.standard_normal(q.shape)
-        qd = qd + noise.speed * random.standard_normal(q.shape)
-        torque = torque + noise.torque * random.standard_normal(q.shape)
+        torque = torque + friction[0] * np.sign(qd) + friction[1] * qd
+    random = np.random.default_rng([seed, 595])
+    q, qd, torque = (
+        values + std * random.standard_normal(q.shape)
+        for values, std in zip((q, qd, torque), noise, strict=True)
+    )
     return MeasuredRun(time, q, qd, qdd, torque)
 
 
@@ -388,27 +361,6 @@ def processed(run: MeasuredRun, repetitions: int, cutoff: float = CUTOFF) -> Mea
     qd = smooth(run.qd)
     qdd = (np.roll(qd, -1, axis=0) - np.roll(qd, 1, axis=0)) / (2 * run.period)
     return MeasuredRun(run.time[:samples], smooth(run.q), qd, qdd, smooth(run.torque))
-
-
-def least_squares(run: MeasuredRun, regressor: FullRegressor, regrouping: Regrouping) -> Array:
-    """Base parameters [rank] by ordinary least squares (eq. 17)."""
-    part = slice(None, None, _THINNING)
-    columns = regressor(run.q[part], run.qd[part], run.qdd[part])[:, :, regrouping.base]
-    flat = columns.reshape(-1, regrouping.rank)
-    return np.asarray(np.linalg.lstsq(flat, run.torque[part].ravel(), rcond=None)[0])
-
-
-def predict(
-    run: MeasuredRun, regressor: FullRegressor, regrouping: Regrouping, values: Array
-) -> Array:
-    """Torque [samples, n], N m, of a motion by base parameters [rank]."""
-    parts = np.array_split(np.arange(len(run.time)), max(1, len(run.time) // 1000))
-    return np.concatenate(
-        [
-            regressor(run.q[part], run.qd[part], run.qdd[part])[:, :, regrouping.base] @ values
-            for part in parts
-        ]
-    )
 
 
 # Pictures of the paper's own robot.
@@ -505,22 +457,14 @@ _COEFFICIENT_ERROR = 0.03
 
 @dataclass(frozen=True)
 class Swing:
-    """Torque values of the drive over two cycles.
+    """Torque values of the drive of joint 3 [samples] over two cycles of a simulated run.
 
-    Attributes:
-        run: simulated motion and torque.
-        values: of joint 3 [samples], drive units.
-        crossings: instants at the horizontal [4], indices.
+    `means` are those about each of four passages of the horizontal.
     """
 
     run: MeasuredRun
     values: Array
-    crossings: tuple[int, ...]
-
-    def at_horizontal(self) -> list[float]:
-        """Mean values within the window about each crossing."""
-        half = round(_WINDOW / self.run.period)
-        return [float(self.values[k - half : k + half + 1].mean()) for k in self.crossings]
+    means: list[float]
 
 
 def check_load(session: ProtocolRun, paper: Paper) -> list[Row]:
@@ -534,7 +478,7 @@ def check_load(session: ProtocolRun, paper: Paper) -> list[Row]:
     )
     # Cycles of the loaded run against cycles of the unloaded one, at both crossings: eight.
     differences = [
-        abs(loaded.at_horizontal()[2 * i + side] - unloaded.at_horizontal()[2 * k + side])
+        abs(loaded.means[2 * i + side] - unloaded.means[2 * k + side])
         for i, k, side in product(range(2), range(2), range(2))
     ]
     applied = float(mass * session.robot.controller_gravity * paper["load_arm"])
@@ -564,14 +508,15 @@ def _swing(session: ProtocolRun, paper: Paper, mass: float, scale: float, random
     flange = _lever(ArmDynamics(robot), level)
     centre = np.array([0.0, 0.0, paper["load_arm"] - flange])
     dynamics = ArmDynamics(robot, Setup(gravity=gravity, payload=Payload(mass, centre)))
-    friction = JointFriction(np.array(paper["coulomb"]), np.array(paper["viscous"]))
+    friction = np.array([paper["coulomb"], paper["viscous"]])
     run = simulate(dynamics, motion, friction=friction)
     values = run.torque[:, JOINT] * scale + _NOISE * random.standard_normal(len(run.time))
     angle = run.q[:, JOINT] - level[JOINT]
     edge = round(0.25 * _PERIOD / run.period)
     inside = slice(edge, len(angle) - edge)
     crossings = np.flatnonzero(np.diff(angle[inside] > 0)) + edge
-    return Swing(run, values, tuple(int(k) for k in crossings))
+    half = round(_WINDOW / run.period)
+    return Swing(run, values, [float(values[k - half : k + half + 1].mean()) for k in crossings])
 
 
 def _horizontal(dynamics: ArmDynamics) -> Array:

@@ -30,11 +30,7 @@ from ur_energy_model.typing import Progress
 # s3: Battistini, Samori, Subini, slides. s4: Machines 2024, 12(9), 595.
 
 PROTOCOLS: dict[str, Callable[[ProtocolRun, Paper], Outcome]] = {
-    "s0": s0.run,
-    "s1": s1.run,
-    "s2": s2.run,
-    "s3": s3.run,
-    "s4": s4.run,
+    each.__name__.rpartition(".")[2]: each.run for each in (s0, s1, s2, s3, s4)
 }
 """Functions that run a protocol, by name."""
 
@@ -73,9 +69,8 @@ class SimulatedCell:
     ) -> None:
         self._robot = robot
         self._progress = progress
-        self.arm = SimulatedArm(
-            robot, motion=Hold(home_position(robot)), seed=seed, options=options
-        )
+        hold = Hold(home_position(robot))
+        self.arm = SimulatedArm(robot, motion=hold, seed=seed, options=options)
 
     def run(self, plan: ExecutionPlan, bag: Path) -> ExecutionResult:
         """Move to the start, warm up and record, as `execute` does on a controller."""
@@ -186,14 +181,7 @@ class Stage:
 
 
 STAGES = (
-    Stage(
-        "s1",
-        "s1",
-        "ur5",
-        campaign=True,
-        paper_settings=True,
-        options=ArmOptions(warmth=0.0, ambient=22.7),
-    ),
+    Stage("s1", "s1", "ur5", True, True, ArmOptions(warmth=0.0, ambient=22.7)),
     Stage("s4", "s4", "qin2024", paper_settings=True),
     Stage("s4_payload", "s4", "ur5e", paper_settings=True),
     Stage("s2_ur3e", "s2", "ur3e"),
@@ -209,14 +197,7 @@ STAGES = (
 def stage_for(
     protocol: str, robot: str | None, *, campaign: bool = False, paper_settings: bool = False
 ) -> Stage:
-    """The stage of a protocol run alone.
-
-    Args:
-        protocol: "s0" to "s4".
-        robot: name or file of the arm, None for the paper's.
-        campaign: with cold and warm runs (s1).
-        paper_settings: trajectories with the limits and the genetic algorithm of the paper.
-    """
+    """The stage of a protocol run alone; robot: name or file of the arm, None for the paper's."""
     usual = next(stage for stage in STAGES if stage.protocol == protocol)
     options = usual.options if campaign or protocol != "s1" else ArmOptions()
     return replace(
