@@ -58,45 +58,43 @@ def compare(
     # nothing is left out between them: `held` is what it needs of that, and from `begin` on new.
     held: FilteredMotion | None = None
     values, with_moment, begin = np.zeros((0, 0)), False, 0
-    for motion in recording.motions():
-        for part, dynamics in setups.parts(motion):
-            link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
-            load = link + inertia * part.qdd
-            predicted, std = model.currents_from_link_torque(
-                link, part.qd, part.qdd, temperature=part.known_temperature, direction=memory(part)
-            )
-            columns = [std, part.current, predicted, load]
-            own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
-            if own:
-                later = part.time + setups.setup_and_delay(part.payload[0])[1]
-                moment = [np.interp(later, part.time, column) for column in part.moment.T]
-                columns += [np.column_stack(moment), setups.controller_load(part, load)]
-            new = np.column_stack(columns)
-            if held is not None and own == with_moment and _follows(held, part):
-                held, values = held.followed_by(part), np.concatenate([values, new])
-            else:
-                held, values, with_moment, begin = part, new, own, 0
-            inside = narrow.inside(held)
-            rows = slice(max(begin, inside.start), inside.stop, inside.step)
-            count = len(held.time[rows])
-            if not count:
-                continue
-            filtered = narrow(held, values[:, n:])[rows]
-            current, modelled, torque, *moments = np.split(filtered, filtered.shape[1] // n, axis=1)
-            yield Comparison(
-                motion=held.cut(rows),
-                current_measured=current,
-                current_model=modelled,
-                current_std=values[rows, :n],
-                moving=narrow.moving(held, MOVING_SPEED)[rows],
-                torque_recorded=moments[0] if own else None,
-                torque_model=moments[1] if own else None,
-                friction_measured=current * scale - torque,
-                friction_model=modelled * scale - torque,
-            )
-            begin = rows.start + count * rows.step
-            keep = max(0, begin - 8 * inside.start)
-            held, values, begin = held.cut(slice(keep, None)), values[keep:], begin - keep
+    for part, link in setups.link_torques(recording):
+        load = link + inertia * part.qdd
+        predicted, std = model.currents_from_link_torque(
+            link, part.qd, part.qdd, temperature=part.known_temperature, direction=memory(part)
+        )
+        columns = [std, part.current, predicted, load]
+        own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
+        if own:
+            later = part.time + setups.setup_and_delay(part.payload[0])[1]
+            moment = [np.interp(later, part.time, column) for column in part.moment.T]
+            columns += [np.column_stack(moment), setups.controller_load(part, load)]
+        new = np.column_stack(columns)
+        if held is not None and own == with_moment and _follows(held, part):
+            held, values = held.followed_by(part), np.concatenate([values, new])
+        else:
+            held, values, with_moment, begin = part, new, own, 0
+        inside = narrow.inside(held)
+        rows = slice(max(begin, inside.start), inside.stop, inside.step)
+        count = len(held.time[rows])
+        if not count:
+            continue
+        filtered = narrow(held, values[:, n:])[rows]
+        current, modelled, torque, *moments = np.split(filtered, filtered.shape[1] // n, axis=1)
+        yield Comparison(
+            motion=held.cut(rows),
+            current_measured=current,
+            current_model=modelled,
+            current_std=values[rows, :n],
+            moving=narrow.moving(held, MOVING_SPEED)[rows],
+            torque_recorded=moments[0] if own else None,
+            torque_model=moments[1] if own else None,
+            friction_measured=current * scale - torque,
+            friction_model=modelled * scale - torque,
+        )
+        begin = rows.start + count * rows.step
+        keep = max(0, begin - 8 * inside.start)
+        held, values, begin = held.cut(slice(keep, None)), values[keep:], begin - keep
 
 
 def _follows(before: FilteredMotion, after: FilteredMotion) -> bool:

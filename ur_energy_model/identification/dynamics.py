@@ -29,7 +29,7 @@ from ur_energy_model.identification.torque_constants import JointEstimate, refle
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import LinkTensors
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.setup import Payload, Setup, tensor_of
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
 from ur_energy_model.typing import Array, Mask
 
@@ -45,10 +45,8 @@ class EstimatedSetup:
     stated: SetupPrior  # as configured or recorded
     setup: Setup  # estimate
     setup_source: str  # "estimated" where target_moment determines it, else the source of `stated`
-    # Standard deviations [3] m/s^2, kg, [3] m
-    gravity_std: Array
-    mass_std: float
-    center_std: Array
+    mass_std: float  # standard deviation [kg]
+    center_std: Array  # [3], m
     # Of target_moment behind the motion it belongs to [s]. With recorded targets the position
     # is older: target_moment = f(target_q - delay * target_qd, ...)
     delay: float
@@ -107,8 +105,8 @@ def estimate_dynamics(
     columns = TorqueColumns(robot, identify_tensors)
     data: dict[tuple[object, ...], TorqueInformation] = {}
     for recording in recordings:
-        for part in _constant_payloads(recording):
-            stated = stated_for(part.info, _recorded_payload(part), robot, configured)
+        for part, controller_payload in _constant_payloads(recording):
+            stated = stated_for(part.info, controller_payload, robot, configured)
             payload = stated.setup.payload
             key = (part.info.source, payload.mass, *payload.center_of_mass)
             entry = data.setdefault(key, TorqueInformation(part.info.source, stated))
@@ -169,7 +167,6 @@ def _estimated_setup(
         stated=data.stated,
         setup=found,
         setup_source="estimated" if decided else source,
-        gravity_std=std[GRAVITY],
         mass_std=mass_std,
         center_std=std[CENTER],
         delay=data.nominal_delay + float(unknowns[DELAY]),
@@ -293,15 +290,8 @@ def stated_for(
 ) -> SetupPrior:
     """Setup stated for a recording.
 
-    In order of precedence: the user, the payload set in the controller, the recording's info, the
-    fallback, upright and unloaded.
-
-    Args:
-        info: of the recording.
-        controller_payload: payload recorded with the samples, None where not recorded.
-        robot: the arm.
-        configured: mounting and payload as stated by the user.
-        fallback: setup of other recordings of the same arm.
+    In order of precedence: the user, the payload set in the controller (None where not recorded),
+    the recording's info, that of other recordings of the arm, upright and unloaded.
     """
     if configured is not None:
         return SetupPrior(configured, "configured")
@@ -337,32 +327,22 @@ def payload_runs(payload: Array) -> Iterator[tuple[slice, Array]]:
         yield rows, rounded[rows.start]
 
 
-def _constant_payloads(part: Telemetry) -> Iterator[Telemetry]:
-    """Stretches with one payload as set in the controller."""
-    if "payload" not in part or not len(part):
-        yield part
+def _constant_payloads(part: Telemetry) -> Iterator[tuple[Telemetry, Payload | None]]:
+    """Stretches with one payload set in the controller, and that payload; None if unknown."""
+    if "payload" not in part:
+        yield part, None
         return
-    payload = part["payload"].reshape(-1, 1)
-    if "payload_cog" in part:
-        payload = np.concatenate([payload, part["payload_cog"]], axis=1)
-    for rows, _ in payload_runs(payload):
-        yield part.cut(rows)
-
-
-def _recorded_payload(part: Telemetry) -> Payload | None:
-    """Payload set in the controller at the first sample; None where not recorded."""
-
-    def first(name: str, otherwise: Array) -> Array:
-        if name in part and len(part) and np.isfinite(part[name][0]).all():
-            return np.array(part[name][0], dtype=float)
-        return otherwise
-
-    mass = float(first("payload", np.array(np.nan)))
-    if np.isnan(mass):
-        return None
-    xx, yy, zz, xy, xz, yz = first("payload_inertia", np.zeros(6))
-    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return Payload(mass, first("payload_cog", np.zeros(3)), inertia)
+    count = len(part)
+    cog, inertia = (
+        part[name] if name in part else np.zeros((count, k))
+        for name, k in (("payload_cog", 3), ("payload_inertia", 6))
+    )
+    for rows, _ in payload_runs(np.column_stack([part["payload"], cog])):
+        payload = payload_of_row(np.append(part["payload"][rows.start], cog[rows.start]))
+        if payload is not None:
+            xx, yy, zz, xy, xz, yz = np.nan_to_num(inertia[rows.start])
+            payload = replace(payload, inertia=tensor_of(np.array([xx, xy, yy, xz, yz, zz])))
+        yield part.cut(rows), payload
 
 
 # Arm dynamics of one recording, with the setup that belongs to each payload.
@@ -401,27 +381,43 @@ class RecordingDynamics:
         for rows, controller_payload in payload_runs(motion.payload):
             yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(controller_payload))
 
+    def link_torques(self, recording: Recording) -> Iterator[tuple[FilteredMotion, Array]]:
+        """Motions with one payload each, and torque of the links [samples, n], N m, joint side.
+
+        The torques of a recording of which parts are kept stay in memory for further passes.
+        """
+        own = self.carried
+        key = () if own is None else (own.mass, *own.center_of_mass, *own.inertia.ravel())
+        known, number = recording.link_torques.setdefault(key, []), 0
+        for motion in recording.motions():
+            for part, arm in self.parts(motion):
+                if number < len(known):
+                    yield part, known[number]
+                else:
+                    torque = arm.inverse_dynamics(part.q, part.qd, part.qdd)
+                    if recording.kept is not None:
+                        known.append(torque)
+                    yield part, torque
+                number += 1
+
     def actual_setup(self, controller_payload: Array) -> Setup:
         """Setup with the carried payload where the controller has this one set [4]."""
         setup = self.setup_and_delay(controller_payload)[0]
         return setup if self.carried is None else replace(setup, payload=self.carried)
 
     def controller_load(self, motion: FilteredMotion, load: Array) -> Array:
-        """Load as the controller computes it [samples, n], N m, joint side.
+        """Load as the controller computes it [samples, n], N m, from that with the carried payload.
 
-        `load`: with the carried payload.
+        `motion`: with one payload.
         """
         if self.carried is None:
             return load
-        controller_payload = motion.payload[0]
-        with_set, with_carried = (
-            ArmDynamics(self.robot, setup).inverse_dynamics(motion.q, motion.qd, motion.qdd)
-            for setup in (
-                self.setup_and_delay(controller_payload)[0],
-                self.actual_setup(controller_payload),
-            )
+        own, state = motion.payload[0], (motion.q, motion.qd, motion.qdd)
+        setups = (self.setup_and_delay(own)[0], self.actual_setup(own))
+        set_one, carried = (
+            ArmDynamics(self.robot, each).inverse_dynamics(*state) for each in setups
         )
-        return np.asarray(load + (with_set - with_carried))
+        return np.asarray(load + (set_one - carried))
 
     def setup_and_delay(self, controller_payload: Array) -> tuple[Setup, float]:
         """Setup and delay of target_moment [s] for a payload set in the controller [4], or NaN."""
@@ -431,12 +427,11 @@ class RecordingDynamics:
         payloads = [entry.stated.setup.payload for entry in entries]
         known = np.array([(payload.mass, *payload.center_of_mass) for payload in payloads])
         distance = np.abs(known - np.nan_to_num(controller_payload)).max(axis=1)
-        nearest = min(
-            range(len(entries)), key=lambda index: (distance[index], -entries[index].samples)
-        )
-        if np.isfinite(controller_payload[0]) and distance[nearest] > _SAME_PAYLOAD:
-            return self.stated(np.nan_to_num(controller_payload)).setup, entries[nearest].delay
-        return entries[nearest].setup, entries[nearest].delay
+        order = np.lexsort([[-entry.samples for entry in entries], distance])
+        nearest = entries[int(order[0])]
+        if np.isfinite(controller_payload[0]) and distance[order[0]] > _SAME_PAYLOAD:
+            return self.stated(np.nan_to_num(controller_payload)).setup, nearest.delay
+        return nearest.setup, nearest.delay
 
     def stated(self, controller_payload: Array) -> SetupPrior:
         """Stated setup for a payload set in the controller [4]."""

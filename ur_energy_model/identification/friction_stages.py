@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -171,7 +171,7 @@ def fit_currents(
         for recording, own in zip(recordings, dynamics, strict=True):
             fit.start_session()
             narrow = ParallelFilter(recording.cutoff)
-            for motion, link_torque in _motions(recording, own):
+            for motion, link_torque in own.link_torques(recording):
                 fit.accumulate(motion, link_torque + nominal * motion.qdd, narrow)
         joints = fit.fit()
         nominal = inertia_with_currents(inertia, joints).value
@@ -186,15 +186,6 @@ def with_presliding(
     for recording, own in zip(recordings, dynamics, strict=True):
         fit.start_recording()
         narrow = ParallelFilter(recording.cutoff)
-        for motion, link_torque in _motions(recording, own):
+        for motion, link_torque in own.link_torques(recording):
             fit.accumulate(motion, link_torque, narrow)
     return with_travels(model, fit.travels())
-
-
-def _motions(
-    recording: Recording, dynamics: RecordingDynamics
-) -> Iterator[tuple[FilteredMotion, Array]]:
-    """Motions with one payload each, and the torque of the links [samples, n], N m, joint side."""
-    for motion in recording.motions():
-        for part, arm in dynamics.parts(motion):
-            yield part, arm.inverse_dynamics(part.q, part.qd, part.qdd)

@@ -227,28 +227,17 @@ class PowerFit:
             for name, structure in structures.items()
         }
         rmse = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
+        gain = errors["common"] - errors["per size"]
+        scatter = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
         chosen = "common"
-        for name in structures:
-            gain = errors[chosen] - errors[name]
-            scatter = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
-            if (
-                rmse[name] < rmse[chosen] * (1 - FREE_TERM_GAIN)
-                and gain.mean() > scatter
-                and self._copper(structures[name]).min() >= 0  # no negative loss
-            ):
-                chosen = name
+        if rmse["per size"] < rmse["common"] * (1 - FREE_TERM_GAIN) and gain.mean() > scatter:
+            finer = structures["per size"]
+            found = solve(self._project(finer), finer.prior, counts).coefficients
+            if (finer.basis @ found)[PowerLayout(self.robot.dof).copper].min() >= 0:
+                chosen = "per size"  # no loss is negative
         others = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
-        return self._result(
-            "physical",
-            structures[chosen],
-            rmse,
-            f"copper factors: {chosen}; held-out RMSE {others}",
-        )
-
-    def _copper(self, structure: Structure) -> Array:
-        """Copper losses of the joints [n], ohm."""
-        found = solve(self._project(structure), structure.prior, self._data.counts.blocks)
-        return (structure.basis @ found.coefficients)[PowerLayout(self.robot.dof).copper]
+        reason = f"copper factors: {chosen}; held-out RMSE {others}"
+        return self._result("physical", structures[chosen], rmse, reason)
 
     def _project(self, structure: Structure) -> Array:
         """Gram matrices of the structure's own columns [blocks, p + 1, p + 1]."""

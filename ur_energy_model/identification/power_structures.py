@@ -37,59 +37,34 @@ STANDSTILL_SPEED = 0.003  # joint speed below which a joint stands still [rad/s]
 WIND_UP_TIME = 0.03  # time in which a gear winds up: one period of its resonance, about 30 Hz [s]
 
 
-@dataclass(frozen=True)
 class PowerLayout:
-    """Positions of the power columns and their coefficients, for an arm with n joints."""
+    """Positions of the power columns and their coefficients, for an arm with n joints.
 
-    joints: int  # n
-    standby: int = 0  # constant column
-    # Columns of the two delays
-    current_delay: int = -2
-    supply_delay: int = -1
+    Attributes:
+        joints, width: n, and the number of columns, 4 n + 3.
+        standby: constant column.
+        copper, conversion, driver, inductance: columns i^2, w i, |i| and i di/dt of each joint, w
+            the motor speed; coefficients in ohm, V s/rad, W/A and H.
+        current_delay, supply_delay: columns of the two delays.
+        bus_errors: standby, copper, conversion and driver, as `BusModel.errors` has them.
+        without_delays: EcBot's 4 n + 1 columns.
+    """
 
-    @property
-    def copper(self) -> slice:
-        """Columns i^2 of each joint; coefficients in ohm."""
-        return self._per_joint(0)
+    standby, current_delay, supply_delay = 0, -2, -1
 
-    @property
-    def conversion(self) -> slice:
-        """Columns w i of each joint, w the motor speed; coefficients in V s/rad."""
-        return self._per_joint(1)
-
-    @property
-    def driver(self) -> slice:
-        """Columns |i| of each joint; coefficients in W/A."""
-        return self._per_joint(2)
-
-    @property
-    def inductance(self) -> slice:
-        """Columns i di/dt of each joint; coefficients in H."""
-        return self._per_joint(3)
-
-    @property
-    def bus_errors(self) -> slice:
-        """Standby, copper, conversion and driver, as `BusModel.errors` has them."""
-        return slice(0, self.driver.stop)
-
-    @property
-    def without_delays(self) -> slice:
-        """EcBot's 4 n + 1 columns."""
-        return slice(0, self.inductance.stop)
-
-    @property
-    def width(self) -> int:
-        """Number of columns, 4 n + 3."""
-        return 4 * self.joints + 3
+    def __init__(self, joints: int) -> None:
+        self.joints, self.width = joints, 4 * joints + 3
+        self.copper, self.conversion, self.driver, self.inductance = (
+            slice(1 + kind * joints, 1 + (kind + 1) * joints) for kind in range(4)
+        )
+        self.bus_errors = slice(0, self.driver.stop)
+        self.without_delays = slice(0, self.inductance.stop)
 
     def coefficients(self, position: int | slice, values: Array | float) -> Array:
         """Coefficients [width] that have `values` at a position and are zero elsewhere."""
         out = np.zeros(self.width)
         out[position] = values
         return out
-
-    def _per_joint(self, kind: int) -> slice:
-        return slice(1 + kind * self.joints, 1 + (kind + 1) * self.joints)
 
 
 class PowerRows(NamedTuple):
@@ -308,48 +283,44 @@ def physical(
     *,
     per_size: bool = False,
 ) -> Structure:
-    """One copper factor for all joints, or one for each motor size.
+    """One copper factor for all joints, or one more for each motor size (winding resistance).
 
-    Args:
-        robot: the arm, n joints.
-        constant: torque constants identified from currents [n], N m/A.
-        deviation: their standard deviations [n], N m/A.
-        known: prior of the other parameters; None for that of the robot file.
-        per_size: a factor more for each motor size, that is for each winding resistance.
+    `constant` and `deviation`: torque constants identified from currents and their standard
+    deviations [n], N m/A. `known`: prior of the other parameters; None for that of the robot file.
     """
     n, known = robot.dof, known or PowerPrior.from_robot(robot)
     (resistance, spread), constant = expected_resistance(robot), np.nan_to_num(constant)
     layout, joints, none = PowerLayout(n), np.eye(n), np.zeros(n)
-    relative = spread / resistance
-    names, means, deviations, columns, torques = [], [], [], [], []
-
-    def add(
-        name: str, place: int | slice, per_unit: Array | float, mean: float, std: float,
-        torque: Array = none,
-    ) -> None:  # fmt: skip
-        """One parameter: its prior, power coefficients and torque constants [n] per unit."""
-        names.append(name)
-        means.append(mean)
-        deviations.append(std)
-        columns.append(layout.coefficients(place, per_unit))
-        torques.append(torque)
-
-    add("standby", layout.standby, 1.0, *known.standby)
-    add("copper", layout.copper, resistance, *known.copper)
-    add("conversion", layout.conversion, constant, *CONVERSION_FACTOR)
-    add("driver", layout.driver, 1.0, *known.driver)
-    add("current_delay", layout.current_delay, 1.0, 0.0, DELAY)
-    add("supply_delay", layout.supply_delay, 1.0, 0.0, DELAY)
-    for j, own in enumerate(joints):
-        mean, std = float(known.own_copper[j]), float(relative[j])
-        add(f"copper_{j}", layout.copper, resistance * own, mean, std)
-    if (deviation > 0).any():
-        add("torque", layout.conversion, constant, 0.0, COMMON_TORQUE_ERROR, constant)
-    for j in np.flatnonzero(deviation > 0).tolist():
-        add(f"k_{j}", layout.conversion, joints[j], 0.0, float(deviation[j]), joints[j])
-    for k, value in enumerate(np.unique(resistance) if per_size else ()):
-        alike = resistance * (resistance == value)
-        add(f"copper_size_{k}", layout.copper, alike, 0.0, SIZE_SPREAD)
-    prior = Prior(np.array(means), np.array(deviations))
-    basis, torque = np.column_stack(columns), np.column_stack(torques)
-    return Structure(tuple(names), basis, prior, torque, constant)
+    own = zip(known.own_copper.tolist(), (spread / resistance).tolist(), strict=True)
+    sizes = [resistance == value for value in np.unique(resistance)] if per_size else []
+    uncertain = np.flatnonzero(deviation > 0).tolist()
+    conversion = layout.conversion
+    # Name, place and power coefficients per unit, prior; torque constants per unit, if any.
+    table: list[tuple[str, int | slice, Array | float, tuple[float, float], Array]] = [
+        ("standby", layout.standby, 1.0, known.standby, none),
+        ("copper", layout.copper, resistance, known.copper, none),
+        ("conversion", conversion, constant, CONVERSION_FACTOR, none),
+        ("driver", layout.driver, 1.0, known.driver, none),
+        ("current_delay", layout.current_delay, 1.0, (0.0, DELAY), none),
+        ("supply_delay", layout.supply_delay, 1.0, (0.0, DELAY), none),
+        *(
+            (f"copper_{j}", layout.copper, resistance * joints[j], each, none)
+            for j, each in enumerate(own)
+        ),
+        *(
+            ("torque", conversion, constant, (0.0, COMMON_TORQUE_ERROR), constant)
+            for _ in uncertain[:1]
+        ),
+        *(
+            (f"k_{j}", conversion, joints[j], (0.0, float(deviation[j])), joints[j])
+            for j in uncertain
+        ),
+        *(
+            (f"copper_size_{k}", layout.copper, resistance * alike, (0.0, SIZE_SPREAD), none)
+            for k, alike in enumerate(sizes)
+        ),
+    ]
+    names, places, values, priors, torques = zip(*table, strict=True)
+    basis = np.column_stack([*map(layout.coefficients, places, values)])
+    prior = Prior(*np.array(priors).T)
+    return Structure(tuple(names), basis, prior, np.column_stack(torques), constant)

@@ -210,8 +210,11 @@ class Recording:
     _torque: TorqueBuffer = field(repr=False)
     _samples: Buffer[Telemetry] = field(repr=False)
 
+    # Of passes so far, by payload; see `RecordingDynamics`
+    link_torques: dict[tuple[float, ...], list[Array]] = field(default_factory=dict, repr=False)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "sha256": self.sha256}
+        return {**self.__dict__, "sha256": self.sha256, "link_torques": {}}
 
     @cached_property
     def sha256(self) -> str:
