@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 
 from ur_energy_model.identification.filtered_motion import FilteredMotion, MotionStream
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -74,12 +73,6 @@ def made_up_recording(
     values |= {name: np.broadcast_to(v, (len(time), *np.shape(v))) for name, v in columns.items()}
     info = RecordingInfo(source=source, robot=robot.name, rate=rate)
     return Telemetry(time, values, info, find_gaps(time, 1 / rate))
-
-
-@pytest.fixture(scope="session")
-def recording() -> Callable[..., Telemetry]:
-    """`made_up_recording`."""
-    return made_up_recording
 
 
 def filtered_motions(

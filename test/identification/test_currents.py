@@ -13,8 +13,8 @@ from ur_energy_model.identification.assembly import spread_between_sessions
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.friction_fit import CurrentRegression
-from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
-from ur_energy_model.identification.torque_constants import with_shared_sizes
+from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.torque_constants import JointEstimate, with_shared_sizes
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS
@@ -22,15 +22,14 @@ from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD
 from ur_energy_model.telemetry.samples import Telemetry
 
 
-def fitted(recordings: list[Telemetry], arm: ExactArm, friction: str = "auto") -> CurrentRegression:
-    warm = len({float(r["joint_temperatures"][0, 0]) for r in recordings}) > 1
-    fit = CurrentRegression(arm.robot, friction, warm=warm)
+def fitted(arm: ExactArm, *recordings: Telemetry, friction: str = "auto") -> list[JointEstimate]:
+    fit = CurrentRegression(arm.robot, friction, warm=len(recordings) > 1)
     narrow, dynamics = ParallelFilter(3.0), ArmDynamics(arm.robot, arm.setup)
     for recording in recordings:
         for motion in filtered_motions([recording], 6, 3.0, 0.01):
             link = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
             fit.accumulate(motion, link + arm.robot.reflected_inertia * motion.qdd, narrow)
-    return fit
+    return list(fit.fit())
 
 
 LAW_PARAMETERS = {
@@ -38,125 +37,100 @@ LAW_PARAMETERS = {
     "power_flow": {"viscous": 4e-4, "coulomb_direct": 0.07, "coulomb_reverse": 0.03},
     "load_dependent": {"viscous": 4e-4, "coulomb": 0.04, "load": 0.12},
     "power": {"coulomb": 0.03, "power": 0.08},
+    "temperature_linear": {"viscous": 5e-4, "coulomb": 0.05, "viscous_temperature": -1.2e-5},
 }
 
 
 @pytest.mark.parametrize("law", LAW_PARAMETERS)
 def test_auto_finds_the_law_that_made_the_data(law: str) -> None:
-    arm = ExactArm(law=LAWS[law], parameters=LAW_PARAMETERS[law], current_noise=0.01)
-    joints = fitted([arm.record(60.0, seed=11)], arm).fit()
-    loaded = joints[1]  # carries gravity: every term of every law is excited there
+    values = LAW_PARAMETERS[law]
+    arm = ExactArm(law=LAWS[law], parameters=values, current_noise=0.01)
+    warmths = (24.0, 35.0) if "temperature" in law else (30.0,)
+    seconds = 60.0 / len(warmths)
+    made = [arm.record(seconds, seed=11 + int(warm), temperature=warm) for warm in warmths]
+    loaded = fitted(arm, *made)[1]  # carries gravity: every term of every law is excited there
     assert loaded.friction.law.name == law
+    assert loaded.friction.temperature_range == (warmths[0], warmths[-1])
     assert loaded.torque_constant == pytest.approx(TORQUE_CONSTANT[1], rel=0.01)
-    for name, value in LAW_PARAMETERS[law].items():
-        assert loaded.friction.parameters[name] == pytest.approx(value, rel=0.05)
-    assert loaded.comparison[law] == min(loaded.comparison.values()) or "worth" in loaded.reason
-
-
-def test_cold_and_warm_recordings_give_friction_over_temperature() -> None:
-    law, values = (
-        LAWS["temperature_linear"],
-        {"viscous": 5e-4, "coulomb": 0.05, "viscous_temperature": -1.2e-5},
-    )
-    arm = ExactArm(law=law, parameters=values)
-    recordings = [arm.record(seed=13, temperature=24.0), arm.record(seed=14, temperature=35.0)]
-    joint = fitted(recordings, arm).fit()[1]
-    assert joint.friction.law.name == "temperature_linear"
-    assert joint.friction.parameters["viscous_temperature"] == pytest.approx(-1.2e-5, rel=0.1)
-    assert joint.friction.temperature_range == (24.0, 35.0)
+    for name, value in values.items():
+        assert loaded.friction.parameters[name] == pytest.approx(value, rel=0.1)
+    assert loaded.comparison[law] < 1.01 * min(loaded.comparison.values())
 
 
 def test_intervals_cover_the_truth_under_correlated_noise() -> None:
     """Torque constant and friction of 24 arms: 95 % intervals hold the truth in 90 to 99 %."""
-    arm = ExactArm(current_noise=0.05, correlation=0.9)
-    hits, count = 0, 0
+    arm, hits = ExactArm(current_noise=0.05, correlation=0.9), []
     for seed in range(24):
-        joints = fitted([arm.record(40.0, seed=100 + seed)], arm, "power_flow").fit()
+        joints = fitted(arm, arm.record(40.0, seed=100 + seed), friction="power_flow")
         for j, joint in enumerate(joints):
             error = joint.regressed_constant - TORQUE_CONSTANT[j]
-            hits += abs(error) < 1.96 * joint.regressed_std
+            hits.append(abs(error) < 1.96 * joint.regressed_std)
             for name, value in arm.parameters.items():
                 wrong = joint.friction.parameters[name] - value * arm.size[j]
-                hits += abs(wrong) < 1.96 * joint.friction_std[name]
-            count += 1 + len(arm.parameters)
-    assert 0.90 <= hits / count <= 0.995
+                hits.append(abs(wrong) < 1.96 * joint.friction_std[name])
+    assert 0.90 <= np.mean(hits) <= 0.995
 
 
 def test_joints_of_one_size_inform_each_other() -> None:
     arm = ExactArm()
-    joints = fitted([arm.record(seed=18, still=(5,))], arm, "power_flow").fit()
+    joints = fitted(arm, arm.record(seed=18, still=(5,)), friction="power_flow")
     shared = with_shared_sizes(joints, arm.robot)
-    idle = shared[5]
+    idle, well, own = shared[5], shared[1], joints[1]
     assert idle.source["torque_constant"] == "joints of the same size"
     assert abs(idle.torque_constant - 0.0795) < abs(joints[5].torque_constant - 0.0795)
     assert idle.torque_constant_std > 0.03 * idle.torque_constant
-    well, own = shared[1], joints[1]
     assert well.torque_constant == pytest.approx(own.torque_constant, rel=0.005)
     for name, value in own.friction.parameters.items():  # which keeps the current
-        ratio = well.friction.parameters[name] / value
-        assert ratio == pytest.approx(1.0, rel=0.05)
+        assert well.friction.parameters[name] == pytest.approx(value, rel=0.05)
 
 
-SCALES = (0.85, 1.0, 1.15)
-STANDBY = (24.0, 26.0, 30.0)
-LAW = "coulomb_viscous"
+SCALES, STANDBY = (0.85, 1.0, 1.15), (24.0, 26.0, 30.0)
+OPTIONS = IdentificationOptions(friction="coulomb_viscous")
 PARAMETERS = {"viscous": 4e-4, "coulomb": 0.05}
 
 
 def arm(scale: float, standby: float) -> ExactArm:
     parameters = {name: scale * value for name, value in PARAMETERS.items()}
-    return ExactArm(law=LAWS[LAW], parameters=parameters, standby=standby)
+    return ExactArm(law=LAWS["coulomb_viscous"], parameters=parameters, standby=standby)
 
 
 @pytest.fixture(scope="module")
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("sessions")
-    return [
-        arm(scale, standby).bag(folder, f"day{k}", seed=40 + k, seconds=25)
-        for k, (scale, standby) in enumerate(zip(SCALES, STANDBY, strict=True))
-    ]
-
-
-@pytest.fixture(scope="module")
-def together(bags: list[Path]) -> Identification:
-    return identify(bags, "ur5e", IdentificationOptions(friction=LAW))
+    arms = [arm(*each) for each in zip(SCALES, STANDBY, strict=True)]
+    return [each.bag(folder, f"day{k}", seed=40 + k, seconds=25) for k, each in enumerate(arms)]
 
 
 @pytest.fixture(scope="module")
 def model(bags: list[Path]) -> EnergyModel:
-    return identify(bags[1:2], "ur5e", IdentificationOptions(friction=LAW)).model
+    return identify(bags[1:2], "ur5e", OPTIONS).model
 
 
-def test_every_session_has_friction_and_standby_of_its_own(together: Identification) -> None:
-    truth = ExactArm()
+def test_every_session_has_friction_and_standby_of_its_own(bags: list[Path]) -> None:
+    together, truth = identify(bags, "ur5e", OPTIONS), ExactArm()
     for j, joint in enumerate(together.joints):
         np.testing.assert_allclose(joint.session_scales, SCALES, rtol=0.03)
         assert joint.torque_constant == pytest.approx(truth.torque_constant[j], rel=0.03)
-        values = joint.friction.parameters
-        assert values["coulomb"] == pytest.approx(PARAMETERS["coulomb"] * truth.size[j], rel=0.05)
+        coulomb = joint.friction.parameters["coulomb"]
+        assert coulomb == pytest.approx(PARAMETERS["coulomb"] * truth.size[j], rel=0.05)
     assert together.model.bus.standby == pytest.approx(np.mean(STANDBY), abs=0.6)
     assert together.model.bus.residual == pytest.approx(truth.power_noise, rel=0.1)
-
-
-def test_the_spread_is_stated_with_its_count(together: Identification, model: EnergyModel) -> None:
     spread = together.model.sessions
     friction = spread_between_sessions(np.array(SCALES), FRICTION_SPREAD)
     standby = spread_between_sessions(np.array(STANDBY), STANDBY_SPREAD)
     assert spread.count == 3
     np.testing.assert_allclose(spread.friction, friction, rtol=0.1)
     assert spread.standby == pytest.approx(standby, rel=0.1)
-    assert (model.sessions.count, model.sessions.standby) == (0, STANDBY_SPREAD)
 
 
-def test_few_sessions_count_beside_the_prior() -> None:
+def test_few_sessions_count_beside_the_prior(model: EnergyModel) -> None:
     """The prior, in the limit the scatter of the sessions, and between them in between."""
-    random = np.random.default_rng(0)
+    assert (model.sessions.count, model.sessions.standby) == (0, STANDBY_SPREAD)
     assert spread_between_sessions(np.array([1.0]), 0.08) == pytest.approx(0.08)
-    many = spread_between_sessions(1 + 0.02 * random.standard_normal(400), 0.08)
-    assert many == pytest.approx(0.02, rel=0.15)
-    few = spread_between_sessions(np.array([0.98, 1.02]), 0.08)
-    assert 0.02 < few < 0.08
-    # a pair that scatters as the prior has it leaves its variance, and halves that of the mean
+    many = 1 + 0.02 * np.random.default_rng(0).standard_normal(400)
+    assert spread_between_sessions(many, 0.08) == pytest.approx(0.02, rel=0.15)
+    assert 0.02 < spread_between_sessions(np.array([0.98, 1.02]), 0.08) < 0.08
+    # A pair that scatters as the prior has it leaves its variance, and halves that of the mean.
     pair = np.array([1.0, 1.0 + 0.08])
     assert spread_between_sessions(pair, 0.08) == pytest.approx(0.08 * np.sqrt(1.5 / 2))
 
@@ -165,15 +139,12 @@ def test_a_recording_of_another_day_anchors_its_session(
     model: EnergyModel, bags: list[Path], tmp_path: Path
 ) -> None:
     """It has more friction and standby than the model; standby comes from standstill."""
-    anchored, plain = (
-        evaluate(model, bags[2], anchor=anchor).as_json() for anchor in (True, False)
-    )
-    session = anchored["session"]
-    assert session["anchored"]
-    assert not plain["session"]["anchored"]
+    found = [evaluate(model, bags[2], anchor=anchor).as_json() for anchor in (True, False)]
+    session = found[0]["session"]
+    assert [each["session"]["anchored"] for each in found] == [True, False]
     assert session["moving_seconds"] == pytest.approx(3.0, abs=0.1)
     assert np.median(session["friction_scale"]) == pytest.approx(1.13, abs=0.03)
-    error = [[entry["rms"] for entry in found["current"]] for found in (anchored, plain)]
+    error = [[entry["rms"] for entry in each["current"]] for each in found]
     assert (np.array(error[0]) < 0.6 * np.array(error[1])).all()
     bag = arm(1.0, 31.0).bag(tmp_path, seed=50, seconds=12, still=tuple(range(6)))
     session = evaluate(model, bag).as_json()["session"]
@@ -183,10 +154,8 @@ def test_a_recording_of_another_day_anchors_its_session(
     assert session["standby_std"] < 0.2 * STANDBY_SPREAD
 
 
-@pytest.mark.parametrize("anchor", [True, False])
-def test_currents_lie_within_their_intervals(
-    model: EnergyModel, bags: list[Path], anchor: bool
-) -> None:
-    entries = evaluate(model, bags[0], anchor=anchor).as_json()["current_interval_all"]
-    assert np.mean([entry["coverage"] for entry in entries]) > 0.9
-    assert all(entry["std"] > 0 for entry in entries)
+def test_currents_lie_within_their_intervals(model: EnergyModel, bags: list[Path]) -> None:
+    for anchor in (True, False):
+        entries = evaluate(model, bags[0], anchor=anchor).as_json()["current_interval_all"]
+        assert np.mean([entry["coverage"] for entry in entries]) > 0.9
+        assert all(entry["std"] > 0 for entry in entries)

@@ -60,7 +60,7 @@ def test_intervals_cover_the_truth() -> None:
     """95 % intervals hold the truth in 90 to 99 % of runs, however the noise is correlated."""
     effective = []
     for correlation in (0.0, 0.97):
-        found = [solved(data(seed, correlation=correlation)) for seed in range(400)]
+        found = [solved(data(seed, correlation=correlation)) for seed in range(300)]
         within = [np.abs(one.coefficients - TRUTH) < 1.96 * one.std for one in found]
         assert 0.90 <= np.mean(within) <= 0.99
         effective.append(np.median([one.effective_samples for one in found]))
@@ -106,13 +106,13 @@ def rounded(matrix: np.ndarray, seed: int) -> np.ndarray:
     return matrix * (1 + ROUNDING * np.random.default_rng(seed).standard_normal(matrix.shape))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_equal_columns_are_decided_by_their_order(seed):
+def test_equal_columns_are_decided_by_their_order() -> None:
     """Of each column and its negative the first is taken, whatever rounding makes of them."""
-    half = np.random.default_rng(100 + seed).standard_normal((20, 6))
-    matrix = rounded(np.hstack([half, -half, half]), seed)
-    assert sorted(pivoted_columns(matrix, 6)) == list(range(6))
-    assert first_independent_columns(matrix).tolist() == list(range(6))
+    for seed in range(5):
+        half = np.random.default_rng(100 + seed).standard_normal((20, 6))
+        matrix = rounded(np.hstack([half, -half, half]), seed)
+        assert sorted(pivoted_columns(matrix, 6)) == list(range(6))
+        assert first_independent_columns(matrix).tolist() == list(range(6))
 
 
 @pytest.mark.parametrize("arm", ["ur5e", "gen3", "fr3"])
