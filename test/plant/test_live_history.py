@@ -249,7 +249,7 @@ def test_a_store_that_hangs_does_not_hold_up_the_estimator(
         entered.set()
         release.wait(60)
 
-    monkeypatch.setattr(live_hours.LiveHours, "write", hang)
+    monkeypatch.setattr(live_hours.LiveRows, "write", hang)
     source = estimator(history)
     telemetry = Session().telemetry()
     feed(source, telemetry.cut(slice(0, 500)))

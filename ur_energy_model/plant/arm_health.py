@@ -16,16 +16,11 @@ from ur_energy_model.typing import Array, Indices
 class Quantity:
     """A quantity of the joints or of the whole arm, with the scatter that is usual for its level.
 
-    Attributes:
-        name: "friction", "torque constant" or "standby power".
-        relative: whether levels are logarithms and changes are stated in percent; else in `unit`.
-        unit: of its value.
-        least: smallest change that is stated, in the level's unit.
-        session, day: standard deviation between sessions, and between units of one session.
-        common: between sessions, in common with the other channels.
-        slope: with temperature, per kelvin, beyond the model.
-        model: between two models of the arm.
-        work: between programs of work, which a change cannot be separated from.
+    Levels of relative ones are logarithms, and changes are stated in percent. `least` is the
+    smallest change that is stated; what follows are standard deviations: between sessions, between
+    units of one session, between sessions in common with the other channels, of the slope with
+    temperature beyond the model [per kelvin], between two models of the arm, and between programs
+    of work, which a change cannot be separated from.
     """
 
     name: str
@@ -40,46 +35,18 @@ class Quantity:
     work: float
 
 
-FRICTION = Quantity(
-    "friction",
-    relative=True,
-    unit="N m",
-    least=0.06,
-    session=float(NOISE.session),
-    day=float(NOISE.wander),
-    common=NOISE.common,
-    slope=float(NOISE.slope),
-    model=0.05,
-    work=0.015,
-)
+_NOISE = (float(NOISE.session), float(NOISE.wander), NOISE.common, float(NOISE.slope))
+FRICTION = Quantity("friction", True, "N m", 0.06, *_NOISE, model=0.05, work=0.015)
 """Scatter as learning expects it; two models of an arm state friction up to 5 % apart, and
 the simulated arm's differs by 1.2 % between programs of work (test/benchmarks/
 bench_learning.py)."""
 TORQUE_CONSTANT = Quantity(
-    "torque constant",
-    relative=True,
-    unit="N m/A",
-    least=0.03,
-    session=0.01,
-    day=0.005,
-    common=0.01,
-    slope=0.0005,
-    model=0.02,
-    work=0.005,
+    "torque constant", True, "N m/A", 0.03, 0.01, 0.005, 0.01, 0.0005, model=0.02, work=0.005
 )
 """Magnets lose 0.1 % of their field per kelvin at most, joints differ by less than that; what
 remains of payloads that were not set in the controller is common to the joints."""
 STANDBY = Quantity(
-    "standby power",
-    relative=False,
-    unit="W",
-    least=2.0,
-    session=STANDBY_SPREAD,
-    day=0.4,
-    common=0.0,
-    slope=0.05,
-    model=0.5,
-    work=0.2,
+    "standby power", False, "W", 2.0, STANDBY_SPREAD, 0.4, 0.0, 0.05, model=0.5, work=0.2
 )
 
 CERTAIN = 32.0
@@ -87,7 +54,8 @@ CERTAIN = 32.0
 test/benchmarks/bench_health.py."""
 MOST_UNITS = 400
 """Units that are followed, the last ones: bounded time and memory for a store of any length."""
-_DAY = 86400.0
+DAY = 86400.0
+"""s."""
 _CORRELATED = 15.0
 """Consecutive minutes with errors in common (learning/changes.py: 900 s)."""
 _FEWEST = 30
@@ -100,14 +68,10 @@ _FEWEST_JOINTS = 3
 
 @dataclass(frozen=True)
 class MinuteLevels:
-    """A quantity of c channels minute by minute.
+    """A quantity of c channels minute by minute: time ascending [minutes], s since 1970.
 
-    Attributes:
-        time: ascending [minutes], s since 1970.
-        value: [minutes, c]; NaN where not measured.
-        std: [minutes, c].
-        temperature: of the channels [minutes, c], degC; NaN where unknown.
-        model: number of the model that the values are stated with [minutes].
+    `value` (NaN where not measured), `std` and `temperature` (degC; NaN where unknown) are
+    [minutes, c], `model` numbers the models that the values are stated with [minutes].
     """
 
     time: Array
@@ -119,17 +83,10 @@ class MinuteLevels:
 
 @dataclass(frozen=True)
 class Levels:
-    """The same by unit of work: the part of a session that is in one day.
+    """The same by unit of work [u], the part of a session that is in one day.
 
-    Attributes:
-        time: mean time of each unit [u], s since 1970.
-        session: number of each unit's session [u].
-        model: number of the model [u].
-        value: [u, c]; NaN where not measured.
-        std: of the measurement [u, c].
-        temperature: [u, c], degC; NaN where unknown.
-        slope: change of each channel with temperature, as seen within units [c], per kelvin.
-        slope_precision: inverse of its variance [c]; 0 where nothing is known.
+    `time` is a unit's mean time; `slope` the change of each channel with temperature as seen within
+    units [c], per kelvin, `slope_precision` the inverse of its variance, 0 where nothing is known.
     """
 
     time: Array
@@ -149,8 +106,7 @@ class LevelChange:
     Attributes:
         onset: index of the first unit after it.
         gradual: whether the level changed gradually from then on.
-        size: change up to the last unit, in the level's unit.
-        std: its standard deviation.
+        size, std: change up to the last unit, in the level's unit, and its standard deviation.
         ratio: twice the logarithm of the likelihood ratio against no change.
         course: change at each unit [u].
         channel: its number; None for a change that all joints have in common.
@@ -173,11 +129,10 @@ class LevelCourse:
         quantity: what it is.
         time: mean time of each unit [u], s since 1970.
         reference: temperature that the levels are stated at [c], degC; NaN where unknown.
-        value: levels at that temperature [u, c]; NaN where not measured.
-        std: standard deviation of the measured level [u, c].
+        value, std: levels at that temperature [u, c]; NaN where not measured.
         changes: those larger than their uncertainty, the likeliest first.
-        now: level after the changes, mean over the scatter of sessions [c]; NaN if never measured.
-        now_std: its standard deviation [c].
+        now, now_std: level after the changes, mean over the scatter of sessions [c]; NaN if never
+            measured.
     """
 
     quantity: Quantity
@@ -191,13 +146,7 @@ class LevelCourse:
 
 
 def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) -> LevelCourse:
-    """Levels of a quantity over days, and its changes.
-
-    Args:
-        minutes: of one arm, one or more.
-        quantity: what they are.
-        certain: likelihood ratio from which a change is stated.
-    """
+    """Levels of a quantity of one arm over days, and its changes of at least a likelihood ratio."""
     units = levels(minutes, quantity.day)
     known, n = np.isfinite(units.std), units.value.shape[1]
     warm = np.isfinite(units.temperature).any(axis=0)
@@ -223,13 +172,8 @@ def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) 
         spread = float(np.hypot(quantity.common, quantity.session / np.sqrt(n)))
         enough = known.sum(axis=1) >= _FEWEST_JOINTS
         std = np.where(enough, quantity.day / np.sqrt(n), np.nan)
-        together = _ChangeTest(
-            units,
-            std,
-            excess.mean(axis=1),
-            float(slope_std.mean()),
-            replace(quantity, session=spread),
-        )
+        shared = replace(quantity, session=spread)
+        together = _ChangeTest(units, std, excess.mean(axis=1), float(slope_std.mean()), shared)
 
     # One change after the other: each is taken out of the levels before the next is sought.
     changes: list[LevelChange] = []
@@ -275,14 +219,9 @@ def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) 
 
 
 def levels(minutes: MinuteLevels, wander: float) -> Levels:
-    """Levels of the last MOST_UNITS units.
-
-    Args:
-        minutes: one or more.
-        wander: standard deviation of a minute's value within a unit, besides its own.
-    """
+    """Levels of the last MOST_UNITS units; `wander`: scatter of their minutes besides `std`."""
     session = np.cumsum(np.diff(minutes.time, prepend=minutes.time[0]) > SESSION_GAP)
-    keys = np.stack([session, np.floor(minutes.time / _DAY), minutes.model])
+    keys = np.stack([session, np.floor(minutes.time / DAY), minutes.model])
     unit = np.append(0, np.cumsum((np.diff(keys, axis=1) != 0).any(axis=0)))
     recent = unit > unit[-1] - MOST_UNITS
     unit = unit[recent] - unit[recent][0]
@@ -340,17 +279,10 @@ _SCALE_LEAST = 0.25
 
 
 class _ChangeTest:
-    """Finds the likeliest change of one channel.
+    """Finds the likeliest change of one channel, from its std [u] (NaN where not measured).
 
-    Args:
-        levels: whose units are used.
-        std: of the channel's measurement [u]; NaN where it was not measured.
-        excess: temperature above the reference [u], K; 0 where unknown.
-        slope_std: standard deviation of the effect of temperature, per kelvin.
-        scatter: expected.
-
-    Attributes:
-        mean_std: standard deviation of `mean`, the scatter of sessions included.
+    `excess` is the temperature above the reference [u], K, 0 where unknown, with the effect
+    `slope_std` per kelvin; `mean_std` is the standard deviation of `mean`, sessions included.
     """
 
     def __init__(
@@ -374,7 +306,7 @@ class _ChangeTest:
         shapes = [(np.arange(len(rows))[:, None] >= onsets).astype(float)]
         for days in _RAMPS if len(onsets) else ():
             begin = time[onsets - 1]
-            span = np.maximum(np.minimum(days * _DAY, time[-1] - begin), 1.0)
+            span = np.maximum(np.minimum(days * DAY, time[-1] - begin), 1.0)
             shapes.append(np.clip((time[:, None] - begin) / span, 0.0, 1.0))
         self._onsets = np.tile(onsets, len(shapes))
         self._gradual = np.arange(len(self._onsets)) >= len(onsets)

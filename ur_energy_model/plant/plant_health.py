@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.learning.minute import MINUTE
 from ur_energy_model.plant.arm_health import (
+    DAY,
     FRICTION,
     STANDBY,
     TORQUE_CONSTANT,
@@ -25,6 +26,7 @@ from ur_energy_model.plant.arm_health import (
 )
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
+from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Array, Progress
 
 TABLE = "health"
@@ -40,18 +42,10 @@ _SAME_MINUTE = 0.5 * MINUTE
 
 @dataclass(frozen=True)
 class HealthChange:
-    """A change that is larger than its uncertainty.
+    """A change that is larger than its uncertainty; of the whole arm if `joint` is None.
 
-    Attributes:
-        arm: name.
-        joint: name; None for a change of the whole arm.
-        what: name of the quantity.
-        since: day of its begin (UTC).
-        gradual: whether the level changed gradually from then on.
-        size: relative (0.18 for 18 % more); of standby power in W.
-        interval: 95 % interval of the size (low, high).
-        temperature: that both levels are stated at, degC; None where unknown.
-        words: for people.
+    `since` is the UTC day of its begin, `size` relative (0.18 for 18 % more) or in W, `interval`
+    its 95 % interval, `temperature` that of both levels, degC, None where unknown.
     """
 
     arm: str
@@ -67,15 +61,7 @@ class HealthChange:
 
 @dataclass(frozen=True)
 class ArmHealth:
-    """Health of one arm.
-
-    Attributes:
-        arm: name.
-        robot: type.
-        levels: of each joint's friction and torque constant and of the standby power: now, and
-            day by day, as in "levels" of the command's JSON.
-        changes: in order of time.
-    """
+    """Health of one arm: levels as in the command's JSON, changes in order of time."""
 
     arm: str
     robot: str
@@ -86,13 +72,9 @@ class ArmHealth:
 def plant_health(
     address: str, *, progress: Progress | None = None
 ) -> tuple[tuple[ArmHealth, ...], tuple[str, ...]]:
-    """Health of all arms, in order of their names; one arm is in memory at a time.
+    """Health of all arms, in order of their names, and what is wrong with the store.
 
-    With it, what is wrong with the store, see `HistoryStore.holdings`.
-
-    Args:
-        address: of the store.
-        progress: called with the finished fraction and text.
+    One arm is in memory at a time.
 
     Raises:
         StoreError: the store cannot be read, or has no health of any arm.
@@ -117,12 +99,7 @@ def plant_health(
 
 
 def arm_health(arm: str, rows: pa.Table) -> ArmHealth | None:
-    """Levels of an arm and their changes; None without any minute.
-
-    Args:
-        arm: name.
-        rows: of the table `health`, with COLUMNS, in any order.
-    """
+    """Levels of an arm and their changes, from COLUMNS of `health`; None without any minute."""
     if not rows.num_rows:
         return None
     robot, joints, minutes = minute_levels(rows)
@@ -141,14 +118,11 @@ def arm_health(arm: str, rows: pa.Table) -> ArmHealth | None:
 def minute_levels(
     rows: pa.Table,
 ) -> tuple[str, tuple[str, ...], dict[Quantity, MinuteLevels]]:
-    """Type and joints of an arm, and its levels minute by minute.
+    """Type and joints of an arm, and its levels minute by minute, from one or more rows.
 
     Friction is that at 0.5 rad/s, joint side, as its logarithm in N m [minutes, n]; torque per
     ampere, motor side, as its logarithm in N m/A [minutes, n]; standby power in W [minutes, 1].
-
-    Args:
-        rows: one or more, with COLUMNS, in any order. Those with another number of joints than the
-            last one are left out, and of a minute that several sources have all but one.
+    Rows with another number of joints than the last one, and all but one of a minute, are left out.
     """
     rows = rows.sort_by("minute")
     joints = tuple(rows["joints"][-1].as_py())
@@ -185,23 +159,21 @@ def minute_levels(
 
 def _level(course: LevelCourse, j: int, joint: str | None) -> dict[str, Any]:
     """The level of a channel now, and on each day (UTC)."""
-    quantity = course.quantity
-    state = np.exp if quantity.relative else float
+    quantity, reference = course.quantity, float(course.reference[j])
 
     def entry(level: float, std: float) -> dict[str, Any]:
-        half = CONFIDENCE * std
-        interval = (float(state(level - half)), float(state(level + half)))
-        return {"value": float(state(level)), "interval": interval}
+        ends = level + CONFIDENCE * std * np.array([0.0, -1.0, 1.0])
+        value, *interval = (np.exp(ends) if quantity.relative else ends).tolist()
+        return {"value": value, "interval": tuple(interval)}
 
-    units: dict[date, list[int]] = {}
-    for unit in np.flatnonzero(np.isfinite(course.value[:, j])).tolist():
-        units.setdefault(_day(course.time[unit]), []).append(unit)
+    known = np.flatnonzero(np.isfinite(course.value[:, j]))
     days = []
-    for day, own in units.items():
-        precision = np.square(1.0 / course.std[own, j])
-        mean = float(precision @ course.value[own, j] / precision.sum())
-        days.append({"day": day.isoformat(), **entry(mean, float(precision.sum() ** -0.5))})
-    reference = float(course.reference[j])
+    for run in equal_runs(course.time[known] // DAY):
+        units = known[run]
+        weight = course.std[units, j] ** -2.0
+        level = entry(float(np.average(course.value[units, j], weights=weight)),
+                      float(weight.sum() ** -0.5))  # fmt: skip
+        days.append({"day": _day(course.time[units[0]]).isoformat(), **level})
     return {
         "joint": joint,
         "what": quantity.name,

@@ -20,10 +20,11 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
 from ur_energy_model.plant.rows import joint_rows
@@ -52,7 +53,7 @@ from ur_energy_model.plant.store_files import (
     StoredFile,
     StoreError,
     StoreFiles,
-    by_day,
+    divided,
     sync,
     with_arm,
 )
@@ -67,6 +68,8 @@ MOST_SMALL = 64
 """Files of a table and day from which adding compacts them."""
 STILL_WRITTEN = 3 * 3600 * 10**9
 """Files of live writers of the last hours [ns] are not compacted: the writer replaces them."""
+MOST_DAYS = 400
+"""Of one source: a recording that seems to be longer has a damaged clock."""
 KEPT_HOURS = 24
 """For which files that were replaced stay, for those who read them."""
 CONFIGURATION: dict[str, str | None] = {
@@ -82,12 +85,7 @@ class OverlapError(Exception):
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a store holds.
-
-    Attributes:
-        files: those that count, by table.
-        warnings: what is lost, changed, left out or foreign, in one line each.
-    """
+    """What a store holds: files that count by table; what is lost or foreign, a line each."""
 
     files: Mapping[str, Sequence[StoredFile]]
     warnings: tuple[str, ...]
@@ -95,12 +93,7 @@ class Holdings:
 
 @dataclass(frozen=True)
 class Compaction:
-    """Result of compacting a store.
-
-    Attributes:
-        files_before, files_after: number of files that count.
-        removed: number of files that were replaced long ago.
-    """
+    """Number of files that count, before and after, and of old ones that were removed."""
 
     files_before: int
     files_after: int
@@ -108,17 +101,11 @@ class Compaction:
 
 
 class HistoryStore:
-    """A store in a folder, or below an s3:// address.
+    """A store in a folder, which the first writing makes, or below s3://BUCKET/PREFIX.
 
-    Credentials and region come from the environment or the files of AWS (AWS_ACCESS_KEY_ID,
-    AWS_SECRET_ACCESS_KEY, AWS_REGION, ~/.aws), the server from AWS_ENDPOINT_URL.
-
-    Args:
-        address: folder, made by the first writing, or s3://BUCKET/PREFIX.
-
-    Attributes:
-        address: absolute path of the folder, or s3:// address.
-        notes: what writing has found that a user should see.
+    `address` is the absolute path or s3:// address, `notes` what writing has found that a user
+    should see. Credentials, region and server come from the environment or the files of AWS. All
+    methods raise StoreError if the store cannot be read or written.
 
     Raises:
         StoreError: no such address.
@@ -134,21 +121,24 @@ class HistoryStore:
         self._models: set[str] = set()
 
     def has(self, source: str) -> bool:
-        """Whether a source is complete: committed, and all its rows are there, as written.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Whether a source is committed, and all its rows are there as written."""
         with self._problems("read"):
             seconds = self._open("seconds")
-            return seconds is not None and self._has(seconds, source)
+            if seconds is None or seconds.transaction_version(source) is None:
+                return False
+            record = next(iter(self._records(source)), None)
+            return record is not None and all(
+                record.rows[table]
+                == sum(
+                    self._rows_of(source, file) or 0
+                    for file in _logged(table, seconds if table == "seconds" else self._open(table))
+                    if file.arm == record.arm
+                )
+                for table in COUNTED
+            )
 
     def sources(self) -> Iterator[SourceRecord]:
-        """Records of all sources that are complete.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Records of all sources that are complete."""
         with self._problems("read"):
             seconds = self._open("seconds")
             for record in self._records():
@@ -156,11 +146,7 @@ class HistoryStore:
                     yield record
 
     def covered(self, arm: str, start: int, *, besides: str) -> TimeRanges:
-        """Time of an arm that the sources besides one cover from a host time [ns] on.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Time of an arm that the sources besides one cover from a host time [ns] on."""
         with self._problems("read"):
             return self._covered(self._open("seconds"), arm, start, besides)
 
@@ -169,13 +155,8 @@ class HistoryStore:
     ) -> Holdings:
         """Compare what the logs state with what the store holds.
 
-        Args:
-            first: first day that matters, YYYY-MM-DD; None for the first one.
-            last: last day that matters; None for the last one.
-            arms: names of the arms that matter; () for all.
-
-        Raises:
-            StoreError: the store cannot be read, or is none.
+        `first` and `last` are the days that matter, YYYY-MM-DD, or None; `arms` those that matter,
+        () for all. A folder that is no store, or an empty one, is refused.
         """
 
         def matters(file: StoredFile) -> bool:
@@ -188,35 +169,39 @@ class HistoryStore:
         with self._problems("read"):
             seconds, logged = self._snapshot()
             before = list(self._files.old_sources())
-            old = [each for each in before if not _taken_over(each, seconds)]
+            old = [  # a killed process has made tables of the others, and not removed their files
+                each
+                for each in before
+                if seconds is None or seconds.transaction_version(Path(each.name).stem) is None
+            ]
             if seconds is None and not old:
                 raise StoreError(
                     self.address,
                     "is no history store, or holds nothing yet",
                     "add recordings with ur_energy history add",
                 )
-            done = self._complete(seconds, logged)
-            files = [*filter(done.__contains__, logged), *(f for each in old for f in each.files)]
-            records = {record.source: record for record in self._records()}
+            done = _complete(seconds, logged)
+            files = [*done, *(file for each in old for file in each.files)]
             wrong, foreign = self._compared(files, logged, before)
+            records = self._records()
+            bags = [*records, *(each.record for each in old if each.record is not None)]
             lines = [
-                *self._lost([file for file in files if matters(file)], wrong, records, old),
-                *self._short(done, records),
+                *_lost([file for file in files if matters(file)], wrong, bags),
+                *self._short(done, [record for record in records if record.bag]),
                 *foreign,
             ]
+            if (more := len(lines) - MOST_LINES) > 0:
+                lines[MOST_LINES:] = [f"and {more} more of this kind"]
             good: dict[str, list[StoredFile]] = {table: [] for table in TABLES}
             for file in files:
                 if matters(file) and file.path not in wrong:
                     good[file.table].append(file)
-            more = len(lines) - MOST_LINES
-            if more > 0:
-                lines[MOST_LINES:] = [f"and {more} more of this kind"]
             return Holdings(good, tuple(lines))
 
     def rows(self, table: str, holdings: Holdings) -> ds.Dataset:
-        """Rows of the files of a table that count, with the columns of today's schema.
+        """Rows of the files that count, with the columns of today's schema, null in older files.
 
-        Columns that a file lacks are null; a table without files has no rows. Arm and day are text.
+        Arm and day are text.
         """
         return self._files.dataset(table, holdings.files[table])
 
@@ -243,40 +228,44 @@ class HistoryStore:
 
         Raises:
             OverlapError: another source covers some of that time meanwhile; nothing counts.
-            StoreError: the store cannot be written.
         """
         source, arm = record.source, record.arm
         with self._problems("written"):
-            seconds = self._made("seconds")
-            if self._has(seconds, source):
+            before = self._made("seconds").transaction_version(source)
+            if self.has(source):
                 return None
-            before = seconds.transaction_version(source)
             record = replace(record, rows={name: len(rows) for name, rows in tables.items()})
             if model is not None:
                 self.keep_model(SourceKeys(source, record.robot, record.model), *model)
             joints = joint_rows(with_arm(tables["seconds"], arm))
             rows = {**tables, "joint_seconds": joints, "sources": record.table()}
             rows["seconds"] = rows.pop("seconds")  # the last one to be committed
+            parts = {table: list(divided(table, each, ranges)) for table, each in rows.items()}
+            if (days := len(parts["seconds"])) > MOST_DAYS:
+                problem = f"its stamps are on {days} days"
+                raise RecordingError(source, problem, "record again with a host clock")
             actions = {
                 table: [
                     self._files.write(table, arm, day, source, part, within)
-                    for day, part, within in by_day(table, each, ranges, source)
+                    for _, day, part, within in each
                 ]
-                for table, each in rows.items()
+                for table, each in parts.items()
             }
             for _ in range(MOST_TRIES):
                 seconds = self._made("seconds")
                 if seconds.transaction_version(source) != before:
                     return None  # another process was faster
-                taken = self._covered(seconds, arm, record.start, source)
-                if checked and any(taken.within(*pair) for pair in ranges.pairs()):
-                    raise OverlapError
-                if before is not None:
-                    self._note(f"{record.bag}: files of it were lost or changed, it is added again")
+                if checked:
+                    self._check_free(seconds, arm, source, ranges)
+                note = f"{record.bag}: files of it were lost or changed, it is added again"
+                if before is not None and note not in self.notes:
+                    self.notes.append(note)
                 with suppress(CommitFailedError):
                     for table, added in actions.items():
                         log = seconds if table == "seconds" else self._made(table)
-                        gone = self._spoilt(table, log, source)
+                        gone = [
+                            file for file in _logged(table, log) if self._rows_of(source, file) != 0
+                        ]
                         rest = [] if before is None else self._without(gone, source, ranges)
                         self._commit(table, log, [*added, *rest], gone, source, arm)
                     return record
@@ -287,50 +276,39 @@ class HistoryStore:
         table: str,
         arm: str,
         source: str,
-        rows: tuple[str, pa.Table, TimeRanges],
+        rows: Sequence[tuple[str, pa.Table, TimeRanges]],
         replaced: Collection[str] = (),
     ) -> list[str]:
-        """Commit rows of a live writer, perhaps in place of some of its files.
+        """Commit rows of a live writer (their day, they, the time they cover) as a file each.
 
-        Args:
-            table: of the rows.
-            arm: name of the arm.
-            source: name of the writer.
-            rows: their day, the rows, and the time that they cover.
-            replaced: paths of its files that the rows replace.
-
-        Returns:
-            paths of the new files.
+        They stand in place of its files at the paths `replaced`. Returns the paths of new files.
 
         Raises:
             OverlapError: another source covers some of that time meanwhile.
-            StoreError: the store cannot be written.
         """
-        day, part, ranges = rows
         with self._problems("written"):
-            new = [self._files.write(table, arm, day, source, part, ranges)] if len(part) else []
+            new = [self._files.write(table, arm, day, source, *part) for day, *part in rows]
             for _ in range(MOST_TRIES):
                 log = self._made(table)
-                if ranges:
-                    taken = self._covered(log, arm, ranges.pairs()[0][0], source)
-                    if any(taken.within(*pair) for pair in ranges.pairs()):
-                        raise OverlapError
+                for _, _, ranges in rows:
+                    self._check_free(log, arm, source, ranges)
                 gone = [file for file in _logged(table, log) if file.path in replaced]
                 with suppress(CommitFailedError):
                     self._commit(table, log, new, gone, source, arm)
                     return [f"{table}/{action.path}" for action in new]
         raise self._busy()
 
+    def join(self, table: str, paths: Collection[str]) -> None:
+        """Replace files of one arm and day by one."""
+        with self._problems("written"):
+            group = [file for file in _logged(table, self._open(table)) if file.path in paths]
+            if len(group) > 1 and all(map(self._files.is_good, group)):
+                self._join(group)
+
     def keep_model(self, keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> None:
-        """Write the row of a model, unless it is there.
+        """Write the row of a model, unless it is there; model and path are None if generic.
 
-        Args:
-            keys: of a source whose energies were computed with the model.
-            model: the model; None for the generic one.
-            path: of its file; None for the generic one.
-
-        Raises:
-            StoreError: the store cannot be written.
+        `keys` are of a source whose energies were computed with the model.
         """
         name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{keys.model}-{keys.robot}")
         if name not in self._models:
@@ -341,41 +319,31 @@ class HistoryStore:
     def compact(self, *, least: int = 2) -> Compaction:
         """Write one file per arm and day in place of many, and remove what was replaced long ago.
 
-        Args:
-            least: files of a table and day (of all arms) from which they are compacted.
-
-        Raises:
-            StoreError: the store cannot be written.
+        Days with fewer files of a table than `least`, of all arms, stay as they are.
         """
         self.take_over()
         with self._problems("written"):
             seconds, files = self._snapshot()
-            complete, removed = self._complete(seconds, files), 0
             of_day = Counter((file.table, file.day) for file in files)
             recent = time.time_ns() - STILL_WRITTEN
-            groups: dict[tuple[str, object, object, bool], list[StoredFile]] = {}
-            for file in files:
+            groups: dict[tuple[str, str | None, str | None, bool], list[StoredFile]] = {}
+            # Files of several sources have complete ones only: readers rely on it.
+            for file in _complete(seconds, files):
                 busy = file.live and file.times is not None and file.times[1] > recent
-                # Files of several sources have complete ones only: readers rely on it.
-                if file in complete and not busy and of_day[file.table, file.day] >= least:
+                if not busy and of_day[file.table, file.day] >= least:
                     key = (file.table, file.day, file.arm, file.live)
                     groups.setdefault(key, []).append(file)
-            for (table, *_), group in groups.items():
+            for group in groups.values():
                 if len(group) > 1 and all(map(self._files.is_good, group)):
-                    self._join(table, group)
-            for table in TABLES:
-                log = self._open(table)
-                if log is not None:
-                    log.create_checkpoint()
-                    removed += len(log.vacuum(KEPT_HOURS, dry_run=False))
+                    self._join(group)
+            removed = 0
+            for log in filter(None, map(self._open, TABLES)):
+                log.create_checkpoint()
+                removed += len(log.vacuum(KEPT_HOURS, dry_run=False))
             return Compaction(len(files), len(self._snapshot()[1]), removed)
 
     def compact_if_many(self) -> None:
-        """Compact the days of many files.
-
-        Raises:
-            StoreError: the store cannot be written.
-        """
+        """Compact the days of many files."""
         with self._problems("written"):
             for table in ("seconds", "sources"):
                 days = Counter(file.day for file in _logged(table, self._open(table)))
@@ -384,11 +352,7 @@ class HistoryStore:
                     return
 
     def take_over(self) -> None:
-        """Make tables of what an earlier version wrote; killed meanwhile, it can be repeated.
-
-        Raises:
-            StoreError: the store cannot be read or written.
-        """
+        """Make tables of what an earlier version wrote; killed meanwhile, it can be repeated."""
         with self._problems("written"):
             for old in self._files.old_sources():
                 if old.name:
@@ -404,33 +368,33 @@ class HistoryStore:
 
     # The logs of the tables
 
-    def _open(self, table: str, *, make: bool = False) -> DeltaTable | None:
-        """The table as its log is now; None if there is none, or a link in its place.
-
-        Args:
-            table: its name.
-            make: make it if there is none.
-        """
-        address, folder = f"{self.address}/{table}", self._files.folder
+    def _open(self, table: str) -> DeltaTable | None:
+        """The table as its log is now; None if there is none, or a link in its place."""
+        folder = self._files.folder
         log = Path() if folder is None else folder / table / "_delta_log"
-        there = log.is_dir() and not log.is_symlink() and not log.parent.is_symlink()
-        if table in self._logs:  # a log grows with every bag: only what is new is read
-            known, stamp = self._logs.pop(table)
-            if there and stamp is not None and stamp == _stamp(log, known):
+        if folder is not None:
+            if not log.is_dir() or log.is_symlink() or log.parent.is_symlink():
+                return None
+            # A log grows with every bag: only what is new is read, unless the store is another one.
+            known, stamp = self._logs.pop(table, (None, None))
+            if known is not None and stamp is not None and stamp == _stamp(log, known):
                 with suppress(DeltaError):  # commits since then may be in a checkpoint alone
-                    if (log / f"{known.version() + 1:020}.json").exists():
-                        known.update_incremental()
+                    known.update_incremental()
                     self._logs[table] = known, _stamp(log, known)
                     return known
-        if folder is None or there:
-            with suppress(TableNotFoundError):
-                found = DeltaTable(address, storage_options=self._files.options)
-                if folder is not None:
-                    self._logs[table] = found, _stamp(log, found)
-                return found
-        if not make:
-            return None
-        if folder is not None:
+        with suppress(TableNotFoundError):
+            found = DeltaTable(f"{self.address}/{table}", storage_options=self._files.options)
+            if folder is not None:
+                self._logs[table] = found, _stamp(log, found)
+            return found
+        return None
+
+    def _made(self, table: str) -> DeltaTable:
+        """The table as its log is now, made if there is none."""
+        if (found := self._open(table)) is not None:
+            return found
+        address, options = f"{self.address}/{table}", self._files.options
+        if self._files.folder is not None:
             self._files.path(f"{table}/_delta_log/x").parent.mkdir(parents=True, exist_ok=True)
         with suppress(CommitFailedError):  # another process makes it
             DeltaTable.create(
@@ -439,14 +403,9 @@ class HistoryStore:
                 mode="ignore",
                 partition_by=_partitions(table),
                 configuration=CONFIGURATION,
-                storage_options=self._files.options,
+                storage_options=options,
             )
-        return DeltaTable(address, storage_options=self._files.options)
-
-    def _made(self, table: str) -> DeltaTable:
-        found = self._open(table, make=True)
-        assert found is not None
-        return found
+        return DeltaTable(address, storage_options=options)
 
     def _snapshot(self) -> tuple[DeltaTable | None, list[StoredFile]]:
         """The table `seconds`, and the files of all tables at one moment.
@@ -457,54 +416,13 @@ class HistoryStore:
         for _ in range(MOST_TRIES):
             seconds = self._open("seconds")
             version = None if seconds is None else seconds.version()
-            files = [
-                file
-                for table in TABLES
-                for file in _logged(table, seconds if table == "seconds" else self._open(table))
-            ]
+            files = _logged("seconds", seconds)
+            for table in TABLES:
+                files += [] if table == "seconds" else _logged(table, self._open(table))
             again = self._open("seconds")
             if version is None or again is None or again.version() == version:
                 break
         return seconds, files
-
-    def _complete(self, seconds: DeltaTable | None, files: Iterable[StoredFile]) -> set[StoredFile]:
-        """Those files whose sources are complete."""
-        files = list(files)
-        known = {file.source for file in files if file.table == "seconds"}
-        found = set()
-        for file in files:
-            source = file.source
-            if file.table != "models" and source is not None and source not in known:
-                if seconds is None or seconds.transaction_version(source) is None:
-                    continue
-                known.add(source)
-            found.add(file)
-        return found
-
-    def _has(self, seconds: DeltaTable, source: str) -> bool:
-        """Whether a source is committed and its rows are intact."""
-        record = None
-        if seconds.transaction_version(source) is not None:
-            record = next(iter(self._records(source)), None)
-        return record is not None and all(
-            self._count(table, seconds if table == "seconds" else self._open(table), record)
-            == record.rows[table]
-            for table in COUNTED
-        )
-
-    def _count(self, table: str, log: DeltaTable | None, record: SourceRecord) -> int:
-        """Rows of a source in the files of a table that are whole."""
-        own = [
-            file
-            for file in _logged(table, log)
-            if file.may_hold(record.source) and file.arm == record.arm and self._files.is_good(file)
-        ]
-        mixed = [file for file in own if file.source is None]
-        count = sum(file.rows or 0 for file in own if file.source is not None)
-        if mixed:
-            of_source = ds.field("source") == record.source
-            count += self._files.dataset(table, mixed).count_rows(filter=of_source)
-        return count
 
     def _records(self, source: str | None = None) -> list[SourceRecord]:
         """Records of the table `sources`, of one source or all."""
@@ -516,32 +434,25 @@ class HistoryStore:
         condition = None if source is None else ds.field("source") == source
         return SourceRecord.of(self._files.dataset("sources", files).to_table(filter=condition))
 
-    def _spoilt(self, table: str, log: DeltaTable, source: str) -> list[StoredFile]:
-        """Files that adding a source replaces: earlier ones of it, and those of several."""
+    def _rows_of(self, source: str, file: StoredFile) -> int | None:
+        """Number of rows of a source in a file; None if the file is lost or changed."""
+        if not file.may_hold(source):
+            return 0
+        if not self._files.is_good(file):
+            return None
+        if file.source is not None:
+            return file.rows
         own = ds.field("source") == source
-        return [
-            file
-            for file in _logged(table, log)
-            if file.source == source
-            or (
-                file.source is None
-                and file.may_hold(source)
-                and (
-                    not self._files.is_good(file)
-                    or self._files.dataset(table, [file]).count_rows(filter=own)
-                )
-            )
-        ]
+        return int(self._files.dataset(file.table, [file]).count_rows(filter=own))
 
     def _without(
-        self, files: Iterable[StoredFile], source: str, ranges: TimeRanges
+        self, files: Sequence[StoredFile], source: str, ranges: TimeRanges
     ) -> Iterator[AddAction]:
         """Rows of other sources in files of several that are whole, as files of their own."""
-        others = ds.field("source") != source
         for file in files:
             if file.source is None and self._files.is_good(file):
-                rows = self._files.dataset(file.table, [file]).to_table(filter=others)
-                covered = NOTHING
+                data = self._files.dataset(file.table, [file])
+                rows, covered = data.to_table(filter=ds.field("source") != source), NOTHING
                 if file.table not in UNDIVIDED:
                     rows = rows.drop_columns(["day"])
                     covered = TimeRanges.of(self._files.ranges(file)).without(ranges)
@@ -553,7 +464,7 @@ class HistoryStore:
         table: str,
         log: DeltaTable,
         added: Sequence[AddAction],
-        gone: Iterable[StoredFile],
+        gone: Sequence[StoredFile],
         source: str,
         arm: str,
     ) -> None:
@@ -591,19 +502,25 @@ class HistoryStore:
             with suppress(CommitFailedError):  # another process has written the same row
                 self._commit("models", log, [added], (), name, "")
 
-    def _join(self, table: str, group: Sequence[StoredFile]) -> None:
+    def _join(self, group: Sequence[StoredFile]) -> None:
         """Replace files of complete sources of one arm and day by one."""
+        table, arm, day = group[0].table, group[0].arm or "", group[0].day or ""
         rows = self._files.dataset(table, group).to_table()
         if table not in UNDIVIDED:
             rows = rows.drop_columns(["day"]).sort_by(TABLES[table][0].name)
         pairs = [pair for f in group if table == "seconds" for pair in self._ranges_of(f)]
-        arm, day = group[0].arm or "", group[0].day or ""
         name = f"{LIVE if group[0].live else ''}joined"
         added = self._files.write(table, arm, day, name, rows, TimeRanges.of(pairs))
         log = self._made(table)
         if {file.path for file in _logged(table, log)}.issuperset(file.path for file in group):
             with suppress(CommitFailedError):  # who replaced one of them meanwhile is right
                 self._commit(table, log, [added], group, f"joined:{arm}:{day}", arm)
+
+    def _check_free(self, seconds: DeltaTable, arm: str, source: str, ranges: TimeRanges) -> None:
+        start = int(ranges.edges[0, 0]) if ranges else 0
+        taken = self._covered(seconds, arm, start, source) if ranges else NOTHING
+        if any(taken.within(*pair) for pair in ranges.pairs()):
+            raise OverlapError
 
     def _covered(
         self, seconds: DeltaTable | None, arm: str, start: int, besides: str
@@ -633,20 +550,21 @@ class HistoryStore:
     ) -> tuple[dict[str, str], list[str]]:
         """What is wrong with files ("lost", "changed") by path, and lines about foreign ones."""
         there = {n: size for table in TABLES for n, size in self._files.listing(table).items()}
-        look = self._files.folder is not None and sum(f.size or 0 for f in files) <= MOST_CHECKED
+        local = self._files.folder is not None
+        read = local and sum(file.size or 0 for file in files) <= MOST_CHECKED
         wrong = {}
         for file in files:
-            size = there.get(file.path, -1)
-            if size == -1:
+            size = there.get(file.path)
+            if file.path not in there:
                 wrong[file.path] = "lost"
             elif (
                 size is None
                 or file.size not in (None, size)
-                or (look and not self._files.is_good(file))
+                or (read and not self._files.is_good(file))
             ):
                 wrong[file.path] = "changed"
-        known = {file.path for file in (*logged, *files)} | {each.name for each in old}
-        known |= {file.path for each in old for file in each.files}
+        known = {file.path for file in (*logged, *files, *(f for each in old for f in each.files))}
+        known |= {each.name for each in old}
         names = {path.rpartition("/")[2] for path in known}
         copies: dict[str, list[str]] = {}
         for path, size in there.items():
@@ -661,51 +579,17 @@ class HistoryStore:
             for paths in copies.values()
         ]
 
-    def _lost(
-        self,
-        files: Sequence[StoredFile],
-        wrong: Mapping[str, str],
-        records: Mapping[str, SourceRecord],
-        old: Sequence[OldSource],
-    ) -> Iterator[str]:
-        """Lines about files that are lost or changed."""
-        records = {**records, **{each.record.source: each.record for each in old if each.record}}
-        found: dict[tuple[str, ...], list[str]] = {}
-        for file in files:
-            if file.path in wrong:
-                bags = [
-                    record.bag
-                    for record in records.values()
-                    if file.source == record.source
-                    or (file.source is None and file.arm == record.arm and _overlap(file, record))
-                ]
-                found.setdefault((wrong[file.path], *filter(None, bags)), []).append(file.path)
-        for (word, *bags), paths in found.items():
-            where = f"{_some(paths)} {'are' if len(paths) > 1 else 'is'} {word}, the sums lack"
-            if bags:
-                yield f"{where} its rows; add {' '.join(bags)} again"
-            else:
-                yield f"{where} the rows that the estimator wrote there"
-
-    def _short(self, files: Iterable[StoredFile], records: Mapping[str, SourceRecord]) -> list[str]:
+    def _short(self, files: Sequence[StoredFile], bags: Sequence[SourceRecord]) -> list[str]:
         """Lines about bags of which fewer rows are left than they had.
 
         Files of several bags that are lost are replaced when one of these is added again; then the
         rows of the others are still missing.
         """
         have = sum(f.rows or 0 for f in files if f.table == "seconds" and not f.live)
-        bags = [record for record in records.values() if record.bag]
         if have >= sum(record.rows["seconds"] for record in bags):
             return []
-        return [
-            f"{record.bag}: rows of it are lost; add it again"
-            for record in bags
-            if self._open("seconds") is not None and not self.has(record.source)
-        ]
-
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+        lost = [record for record in bags if not self.has(record.source)]
+        return [f"{record.bag}: rows of it are lost; add it again" for record in lost]
 
     def _busy(self) -> StoreError:
         return StoreError(
@@ -773,15 +657,39 @@ def _logged(table: str, log: DeltaTable | None) -> list[StoredFile]:
     return found
 
 
-def _taken_over(old: OldSource, seconds: DeltaTable | None) -> bool:
-    """Whether a killed process has made tables of it, and has not removed its files yet."""
-    source = Path(old.name).stem
-    return bool(source and seconds and seconds.transaction_version(source) is not None)
+def _complete(seconds: DeltaTable | None, files: Sequence[StoredFile]) -> list[StoredFile]:
+    """Those files whose sources are complete."""
+
+    @cache
+    def known(source: str) -> bool:
+        return seconds is not None and seconds.transaction_version(source) is not None
+
+    return [f for f in files if f.table == "models" or f.source is None or known(f.source)]
 
 
-def _overlap(file: StoredFile, record: SourceRecord) -> bool:
-    first, last = file.times or (0, 0)
-    return first <= record.end and record.start <= last + 10**9
+def _lost(
+    files: Sequence[StoredFile], wrong: Mapping[str, str], records: Sequence[SourceRecord]
+) -> Iterator[str]:
+    """Lines about files that are lost or changed."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for file in files:
+        if file.path in wrong:
+            first, last = file.times or (0, 0)
+            bags = [
+                each.bag
+                for each in records
+                if file.source == each.source
+                or (
+                    (file.source is None and file.arm == each.arm)
+                    and first <= each.end
+                    and each.start <= last + 10**9
+                )
+            ]
+            found.setdefault((wrong[file.path], *filter(None, bags)), []).append(file.path)
+    for (word, *bags), paths in found.items():
+        where = f"{_some(paths)} {'are' if len(paths) > 1 else 'is'} {word}, the sums lack"
+        again = f"its rows; add {' '.join(bags)} again"
+        yield f"{where} {again if bags else 'the rows that the estimator wrote there'}"
 
 
 def _ns(time: datetime) -> int:

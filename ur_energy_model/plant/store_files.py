@@ -30,16 +30,14 @@ import pyarrow.fs
 import pyarrow.parquet
 from deltalake.transaction import AddAction
 
-from ur_energy_model.errors import InputError, RecordingError
-from ur_energy_model.files import new_file, open_regular, user_path
+from ur_energy_model.errors import InputError
+from ur_energy_model.files import new_file, user_path
 from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
 from ur_energy_model.plant.schema import LIVE, TABLES, UNDIVIDED, arrow_schema
 from ur_energy_model.typing import Self
 
 DAY = 86_400 * 1_000_000_000
 """ns."""
-MOST_DAYS = 400
-"""Of one source: a recording that seems to be longer has a damaged clock."""
 RANGES = b"ur_energy_model.ranges"
 """Key in the footer of a file: begins and ends of the time that its rows cover [ns]."""
 COUNTED = ("seconds", "cycles", "health")
@@ -59,26 +57,19 @@ _OLD_RECORD = re.compile(rf"(?:sources|writers)/{_PLAIN}\.json")
 _OLD_MODEL = re.compile(r"models/[0-9a-z]+-[A-Za-z0-9_]+\.parquet")
 
 
+Rows = tuple[pyarrow.Table, TimeRanges]
+"""Rows and the time that they cover."""
+
+
 class StoreError(InputError):
     """A history store that cannot be read or written."""
 
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """A source: a row of the table `sources`.
+    """A source: a row of the table `sources`, see there; `bag` is "" for a live writer.
 
-    Attributes:
-        source: SHA-256 of the bag, or name of the live writer.
-        bag: absolute path where it was read; "" for a live writer.
-        arm: name of the arm.
-        robot: its type.
-        model: that its energies were computed with, see `model_key`.
-        start, end: host time of the first and last sample [ns since 1970 UTC].
-        host_time: whether these are times of day; False where only the controller's clock is known.
-        rows: number of rows by table.
-        energy: sum of total_energy over the rows of `seconds` [J].
-        accounted: time integrated over [s].
-        left_out: time that other sources had covered [s].
+    `start` and `end` are ns since 1970 UTC, `rows` numbers of rows by table.
     """
 
     source: str
@@ -117,14 +108,8 @@ class SourceRecord:
 class StoredFile:
     """A file that the log of a table names, or a record of an earlier version.
 
-    Attributes:
-        path: in the store.
-        size: bytes; None where it is not known.
-        crc32: of its content; None where it is not known.
-        rows: their number; None where it is not known.
-        day, arm: of the rows; None for tables that are not divided.
-        sources: first and last name of the sources of its rows, in the order of names.
-        times: of the first and last row [ns]; None where they are not known.
+    `path` is that in the store, `size` in bytes; what is not known is None. `sources` are the first
+    and last name of the sources of its rows, `times` those of the first and last row [ns].
     """
 
     path: str
@@ -167,18 +152,9 @@ class StoredFile:
 
 
 class StoreFiles:
-    """Files of a store, by paths with "/" between folders.
+    """Files of a store, by paths with "/" between folders; arguments as of `HistoryStore`.
 
-    Args:
-        address: folder, made by the first writing, or s3://BUCKET/PREFIX.
-
-    Attributes:
-        folder: absolute path; None on an S3 server.
-        address: path of the folder, or s3:// address.
-        options: of the S3 server, for Delta Lake.
-
-    Raises:
-        StoreError: no such address.
+    `folder` is an absolute path, None on an S3 server; `options` are that server's for Delta Lake.
     """
 
     def __init__(self, address: str) -> None:
@@ -249,28 +225,26 @@ class StoreFiles:
             return bool(info.is_file and file.size in (None, info.size))
         with suppress(OSError):
             data = self.read(file.path)
-            return len(data) > 0 and (file.crc32 is None or zlib.crc32(data) == file.crc32)
+            return len(data) > 0 and file.crc32 in (None, zlib.crc32(data))
         return False
 
     def read(self, name: str) -> bytes:
         """Content of a file; b"" if there is none, or a link, pipe or device."""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            if self.folder is None:
-                with self._system.open_input_file(self._root + name) as stream:
-                    return bytes(stream.read())
-            path = self.path(name)
-            if path.is_file() and not path.is_symlink():
-                with open_regular(path) as file:
-                    return file.read()
+        path = None if self.folder is None else self.path(name)
+        if path is None or (path.is_file() and not path.is_symlink()):
+            with (
+                suppress(FileNotFoundError, NotADirectoryError),
+                self._system.open_input_file(self._root + name) as stream,
+            ):
+                return bytes(stream.read())
         return b""
 
     def remove(self, name: str) -> None:
         """Remove a file, if there is one."""
         if self.folder is not None:
-            self.path(name).unlink(missing_ok=True)
-        else:
-            with suppress(FileNotFoundError):
-                self._system.delete_file(self._root + name)
+            self.path(name)
+        with suppress(FileNotFoundError):
+            self._system.delete_file(self._root + name)
 
     def ranges(self, file: StoredFile) -> list[tuple[int, int]]:
         """Begins and ends of the time that the rows of a file cover [ns]."""
@@ -305,10 +279,7 @@ class StoreFiles:
         return found
 
     def dataset(self, table: str, files: Sequence[StoredFile]) -> pyarrow.dataset.Dataset:
-        """Rows of files, arm and day as text; columns that a file lacks are null.
-
-        Conditions on day and arm leave out the files that cannot hold such rows.
-        """
+        """Rows of files, see `HistoryStore.rows`; conditions on day and arm leave out files."""
         schema = arrow_schema(table)
         columns = [field.with_nullable(True) for field in schema]
         if table not in UNDIVIDED:
@@ -352,12 +323,9 @@ class StoreFiles:
 
 @dataclass(frozen=True)
 class OldSource:
-    """What a record of an earlier version names.
+    """What a record of an earlier version names: the path of the record, it, and its files.
 
-    Attributes:
-        name: path of the record; "" for the file of a model.
-        record: None for the files of a live writer, and of a model.
-        files: of the source.
+    The path is "" for the file of a model; the record None for that, and for a live writer.
     """
 
     name: str
@@ -368,19 +336,18 @@ class OldSource:
     def of(cls, name: str, content: bytes) -> Self | None:
         """From the content of a record; None if it is none, or names what is not its own."""
         source = Path(name).stem
-        owner = source.partition(".")[0]
         try:
             values = json.loads(content)
             named = values["files"] if isinstance(values, dict) else values
+            named = named if isinstance(named, dict) else {path: {} for path in named}
             files = []
-            for path in named:
-                known = named[path] if isinstance(named, dict) else {}
+            for path, known in named.items():
                 found = next(filter(None, (old.fullmatch(path) for old in _OLD_FILES)), None)
-                if not found or found["table"] not in TABLES or owner not in found["source"]:
+                if not found or source.partition(".")[0] not in found["source"]:
                     return None
-                date.fromisoformat(found["day"])
-                owners = (found["source"],) * 2
-                place = (found["day"], found["arm"], owners)
+                if found["table"] not in TABLES or not date.fromisoformat(found["day"]):
+                    return None
+                place = (found["day"], found["arm"], (found["source"],) * 2)
                 files.append(StoredFile(path, known.get("size"), known.get("crc32"), None, *place))
             if isinstance(values, list):
                 return cls(name, None, tuple(files))
@@ -422,31 +389,18 @@ class OldSource:
         )
 
 
-def by_day(
-    table: str, rows: pyarrow.Table, ranges: TimeRanges, source: str
-) -> Iterator[tuple[str, pyarrow.Table, TimeRanges]]:
-    """Rows of a table by UTC day, with the time that they cover.
-
-    Raises:
-        RecordingError: more than MOST_DAYS days.
-    """
+def divided(
+    table: str, rows: pyarrow.Table, ranges: TimeRanges, span: int = DAY
+) -> Iterator[tuple[int, str, pyarrow.Table, TimeRanges]]:
+    """Rows of a table by spans of at most a day [ns]: begin [ns], UTC day, rows, time covered."""
     if table in UNDIVIDED:
-        yield "", rows, NOTHING
+        yield 0, "", rows, NOTHING
         return
-    days = rows[TABLES[table][0].name].cast("int64").to_numpy() * 1000 // DAY
-    found = np.unique(days).tolist()
-    if len(found) > MOST_DAYS:
-        raise RecordingError(
-            source, f"its stamps are on {len(found)} days", "record again with a host clock"
-        )
-    for day in found:
-        within = ranges.within(day * DAY, (day + 1) * DAY) if table == "seconds" else NOTHING
-        yield day_name(day * DAY), rows.filter(days == day), within
-
-
-def day_name(time: int) -> str:
-    """UTC day YYYY-MM-DD of a host time [ns]."""
-    return str(np.datetime64(time, "ns").astype("datetime64[D]"))
+    spans = rows[TABLES[table][0].name].cast("int64").to_numpy() * 1000 // span
+    for begin in (np.unique(spans) * span).tolist():
+        within = ranges.within(begin, begin + span) if table == "seconds" else NOTHING
+        day = str(np.datetime64(begin, "ns").astype("datetime64[D]"))
+        yield begin, day, rows.filter(spans == begin // span), within
 
 
 def with_arm(rows: pyarrow.Table, arm: str) -> pyarrow.Table:

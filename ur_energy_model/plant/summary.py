@@ -71,22 +71,43 @@ PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
          "regeneration": "regeneration_energy"}  # fmt: skip
 """Parts of an arm that are listed beside its joints; together they are all of its energy."""
 _FIRST_PART = 1000
-_JOINTS = f"""
-    accounted, unaccounted, unnest(list_concat(joints, {list(PARTS)})) AS joint,
-    unnest(list_concat(range(len(joints)), {list(range(_FIRST_PART, _FIRST_PART + len(PARTS)))}))
-        AS place,
-    unnest(list_concat(joint_energy, [{", ".join(PARTS.values())}])) AS energy,
-    unnest(joint_mechanical_energy) AS mechanical, unnest(joint_friction_energy) AS friction,
-    unnest(joint_copper_energy) AS copper"""
-_PART_SUMS = ", ".join(
-    f"sum(if(place = {place}, energy, 0)) AS {name}"
-    for place, name in enumerate(PARTS.values(), start=_FIRST_PART)
+_OF_JOINT = ("energy", "mechanical_energy", "friction_energy", "copper_energy")
+
+
+def _joints(columns: str, most: int) -> str:
+    """Sums of the lists of `seconds`, a row per joint and part of each arm and its joints.
+
+    The lists are summed up entry by entry, up to the most joints of an arm, and unnested then.
+    """
+    lists = ", ".join(
+        f"[{', '.join(f'sum(joint_{name}[{k + 1}])' for k in range(most))}] AS {name}"
+        for name in _OF_JOINT
+    )
+    parts = ", ".join(PARTS.values())
+    sums = ", ".join(f"sum({name}) AS {name}" for name in (*PARTS.values(), *_TIMES))
+    places = list(range(_FIRST_PART, _FIRST_PART + len(PARTS)))
+    entries = {name: f"{name}[:len(joints)]" for name in _OF_JOINT}
+    entries["energy"] = f"list_concat({entries['energy']}, [{parts}])"
+    entries["joint"] = f"list_concat(joints, {list(PARTS)})"
+    entries["place"] = f"list_concat(range(len(joints)), {places})"
+    unnested = ", ".join(f"unnest({entry}) AS {name}" for name, entry in entries.items())
+    return f"""(SELECT * EXCLUDE ({parts}, joints, {", ".join(_OF_JOINT)}), {unnested}
+        FROM (SELECT {columns} joints, {lists}, {sums} FROM seconds GROUP BY ALL))"""
+
+
+_TIMES = ("accounted", "unaccounted")
+_ONE_JOINT = ", ".join(
+    [
+        "min(place) AS place, sum(energy) AS energy",
+        *(
+            f"sum(if(place = {place}, energy, 0)) AS {name}"
+            for place, name in enumerate(PARTS.values(), start=_FIRST_PART)
+        ),
+        "NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy",
+        "sum(accounted) AS duration, NULL AS motion_time, sum(unaccounted) AS unaccounted",
+        *(f"sum({name}) AS {name}" for name in _OF_JOINT[1:]),
+    ]
 )
-_ONE_JOINT = f"""
-    sum(energy) AS energy, {_PART_SUMS},
-    NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy, sum(accounted) AS duration,
-    NULL AS motion_time, sum(unaccounted) AS unaccounted, sum(mechanical) AS mechanical_energy,
-    sum(friction) AS friction_energy, sum(copper) AS copper_energy"""
 
 
 @dataclass(frozen=True)
@@ -126,34 +147,32 @@ def summarise(
     if "shift" in keys and not shifts:
         remedy = "add --shifts 06:00,14:00,22:00"
         raise InputError("--by shift", "needs the begins of shifts", remedy)
-    columns = _key_columns(keys, "start" if "program" in keys else "second", shifts)
-    grouped = f"GROUP BY {', '.join(str(k + 1) for k in range(len(keys)))}"
-    order = f"ORDER BY {', '.join(f'{k + 1} NULLS LAST' for k in range(len(keys)))}"
-    rows: list[Row] = []
-    if "joint" in keys:
-        columns = _key_columns([key for key in keys if key != "joint"], "second", shifts)
-        found = database.rows(
-            f"SELECT {', '.join(keys)}, min(place) AS place, {_ONE_JOINT} "
-            f"FROM (SELECT {columns} {_JOINTS} FROM seconds) {grouped} "
-            f"ORDER BY {', '.join(key for key in (*keys, 'place') if key != 'joint')}, joint"
-        )
-        for row in found:
-            if row.pop("place") >= _FIRST_PART:
-                for name in ("mechanical_energy", "friction_energy", "copper_energy"):
-                    del row[name]
-            rows.append(row)
-    elif "program" in keys:
-        cycles, end = "cycles", database.period.end
-        if end is not None:  # the energy of the last cycle is not all of this period
+    time, sums, table = "second", _SECONDS, "seconds"
+    order = [f"{key} NULLS LAST" for key in keys if key != "joint"]
+    if "program" in keys:
+        time, sums, table = "start", _CYCLES, "cycles"
+        if (end := database.period.end) is not None:  # the last cycle's energy is not all of this
             until = f"epoch(start) + duration <= {end.timestamp()!r}"
-            cycles = f"(SELECT * FROM cycles WHERE {until})"
-        rows = database.rows(f"SELECT {columns} {_CYCLES} FROM {cycles} {grouped} {order}")
-    elif keys:
-        rows = database.rows(f"SELECT {columns} {_SECONDS} FROM seconds {grouped} {order}")
+            table = f"(SELECT * FROM cycles WHERE {until})"
+    columns = _key_columns([key for key in keys if key != "joint"], time, shifts)
+    if "joint" in keys:
+        (most,) = database.rows("SELECT max(len(joints)) AS joints FROM seconds")
+        sums, table = _ONE_JOINT, _joints(columns, most["joints"] or 1)
+        columns, order = f"{', '.join(keys)},", [*order, "place", "joint"]
+    rows: list[Row] = []
+    if keys:
+        grouped = ", ".join(str(number) for number in range(1, len(keys) + 1))
+        rows = database.rows(
+            f"SELECT {columns} {sums} FROM {table} GROUP BY {grouped} ORDER BY {', '.join(order)}"
+        )
+    for row in rows if "joint" in keys else ():
+        if row.pop("place") >= _FIRST_PART:
+            for name in _OF_JOINT[1:]:
+                del row[name]
     whole = rows
     if not keys or {"program", "joint"} & set(keys):
         whole = database.rows(f"SELECT {_SECONDS} FROM seconds HAVING count(*) > 0")
-    arms = database.rows("SELECT count(DISTINCT arm) AS arms FROM seconds")
+    (arms,) = database.rows("SELECT count(DISTINCT arm) AS arms FROM seconds")
     total = _added(whole)
     outside = None
     if "program" in keys:
@@ -162,7 +181,7 @@ def summarise(
             if total[name] is not None and within[name] is not None:
                 rest = total[name] - within[name]
                 outside[name] = rest if abs(rest) > 1e-9 * abs(total[name]) else 0.0
-    return Summary(tuple(rows), {**total, **arms[0]}, outside)
+    return Summary(tuple(rows), {**total, **arms}, outside)
 
 
 def _added(rows: Sequence[Row]) -> Row:
@@ -217,12 +236,9 @@ _ARMS = """
 
 @dataclass(frozen=True)
 class Work:
-    """The cycles of one program of one arm, by day.
+    """The cycles of one program of one arm, "" if its name is not known.
 
-    Attributes:
-        arm, program: names; "" for a program whose name is not known.
-        days: with cycles [k], days since 1970.
-        sums: CYCLE_SUMS by name [k].
+    `days` are those with cycles [k], since 1970, `sums` CYCLE_SUMS by name [k].
     """
 
     arm: str
@@ -249,11 +265,9 @@ class Work:
 
 @dataclass(frozen=True)
 class FleetDays:
-    """Energies of a fleet.
+    """Energies of a fleet: names, types and models of its arms, in alphabetical order.
 
     Attributes:
-        arms: names, in alphabetical order.
-        robots, models: type of each arm; models that were used for it.
         first: first day, days since 1970.
         daily: QUANTITIES by name [arms, days]; NaN where an arm has no rows.
         hourly: energy of the fleet [days, 24], J; NaN where there are no rows.
@@ -311,24 +325,15 @@ def read_fleet_days(database: HistoryDatabase) -> FleetDays:
     hourly = np.full((count, 24), np.nan)
     hours = rows["hour"][by_hour].astype(float).astype(np.intp)
     hourly[day[by_hour] - first, hours] = rows["energy"][by_hour]
-    works = [
-        Work(
-            row["arm"],
-            row["program"],
-            np.array(row["day"], dtype="datetime64[D]").astype(np.intp),
-            {name: np.array(row[name], dtype=float) for name in CYCLE_SUMS},
-        )
-        for row in database.rows(_WORKS)
-    ]
-    return FleetDays(
-        tuple(row["arm"] for row in arms),
-        tuple(row["robot"] or "" for row in arms),
-        tuple(row["models"] or "" for row in arms),
-        first,
-        daily,
-        hourly,
-        tuple(works),
+    works = []
+    for row in database.rows(_WORKS):
+        days = np.array(row["day"], dtype="datetime64[D]").astype(np.intp)
+        sums = {name: np.array(row[name], dtype=float) for name in CYCLE_SUMS}
+        works.append(Work(row["arm"], row["program"], days, sums))
+    names, robots, models = (
+        tuple(row[name] or "" for row in arms) for name in ("arm", "robot", "models")
     )
+    return FleetDays(names, robots, models, first, daily, hourly, tuple(works))
 
 
 # Days on which an arm was unlike itself, in words.
@@ -350,16 +355,10 @@ LEAST_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Anomaly:
-    """Consecutive days on which a quantity of an arm was unusual.
+    """Consecutive days (since 1970) on which a quantity of an arm was unusual.
 
-    Attributes:
-        arm: its name.
-        first, last: days since 1970.
-        quantity: in words, with the program if it is of one.
-        unit: of value and usual.
-        value: the one furthest from the usual one.
-        usual: median over all days.
-        deviations: distance of `value`, in standard deviations.
+    `usual` is the median over all days, `value` the one furthest from it, by that many standard
+    `deviations`; both in `unit`.
     """
 
     arm: str
@@ -394,58 +393,40 @@ def number_text(value: float) -> str:
 
 def find_anomalies(fleet: FleetDays) -> tuple[Anomaly, ...]:
     """Unusual standby power, model error, and energy and duration of cycles; strongest first."""
-    found: list[Anomaly] = []
     daily = fleet.daily
     duration = np.where(daily["duration"] >= LEAST_TIME, daily["duration"], np.nan)
-    standby = daily["standby"] / duration
     measured = np.where((daily["bus"] > 0) & np.isfinite(duration), daily["bus"], np.nan)
-    error = 100 * (daily["bus_model"] - measured) / measured
+    standby, error = daily["standby"] / duration, 100 * (daily["bus_model"] - measured) / measured
+    found: list[Anomaly] = []
     for k, arm in enumerate(fleet.arms):
         found += _unusual(arm, "standby power", "W", 2.0, fleet.days, standby[k])
         quantity = "model minus measured bus energy"
         found += _unusual(arm, quantity, "%", 3.0, fleet.days, error[k])
     for work in fleet.works:
         of = f" of {work.program}" if work.program else ""
-        days, lengths = work.days, work.sums["duration"] / work.sums["cycles"]
         enough = work.sums["cycles"] >= LEAST_CYCLES
-        energies, lengths = (np.where(enough, each, np.nan) for each in (work.mean, lengths))
-        found += _unusual(work.arm, f"energy per cycle{of}", "J", 0.0, days, energies)
-        found += _unusual(work.arm, f"duration of a cycle{of}", "s", 0.0, days, lengths)
+        energies = np.where(enough, work.mean, np.nan)
+        lengths = np.where(enough, work.sums["duration"] / work.sums["cycles"], np.nan)
+        found += _unusual(work.arm, f"energy per cycle{of}", "J", 0.0, work.days, energies)
+        found += _unusual(work.arm, f"duration of a cycle{of}", "s", 0.0, work.days, lengths)
     return tuple(sorted(found, key=lambda anomaly: -anomaly.deviations))
 
 
 def _unusual(
     arm: str, quantity: str, unit: str, least: float, days: Indices, values: Array
 ) -> Iterator[Anomaly]:
-    """Runs of days with unusual values.
-
-    Args:
-        arm: see Anomaly.
-        quantity: see Anomaly.
-        unit: see Anomaly.
-        least: change that matters, at least; at least LEAST_SHARE of the usual value too.
-        days: days since 1970, ascending [k].
-        values: [k]; NaN where there is none.
-    """
+    """Runs of days with unusual values [k], NaN where there is none, that differ by `least`."""
     known = np.isfinite(values)
     days, values = days[known], values[known]
     if len(values) < FEWEST_DAYS:
         return
     usual = float(np.median(values))
     distance = np.abs(values - usual)
-    deviation = max(1.4826 * float(np.median(distance)), 1e-12)
+    deviations = distance / max(1.4826 * float(np.median(distance)), 1e-12)
     matters = max(least, LEAST_SHARE * abs(usual))
-    unusual = np.flatnonzero((distance > OUTLIER * deviation) & (distance > matters))
+    unusual = np.flatnonzero((deviations > OUTLIER) & (distance > matters))
     breaks = np.flatnonzero(np.diff(unusual) > 1) + 1  # days without work do not end a run
     for run in np.split(unusual, breaks) if len(unusual) else ():
-        worst = run[np.argmax(distance[run])]
-        yield Anomaly(
-            arm,
-            int(days[run[0]]),
-            int(days[run[-1]]),
-            quantity,
-            unit,
-            float(values[worst]),
-            usual,
-            float(distance[worst] / deviation),
-        )
+        worst, first, last = run[np.argmax(distance[run])], int(days[run[0]]), int(days[run[-1]])
+        value = float(values[worst])
+        yield Anomaly(arm, first, last, quantity, unit, value, usual, float(deviations[worst]))
