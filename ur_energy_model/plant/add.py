@@ -114,14 +114,7 @@ MOST_OVERLAPS = 5
 
 @dataclass(frozen=True)
 class BagHistory:
-    """The history of one bag.
-
-    Attributes:
-        record: of the bag.
-        tables: rows by name of the table.
-        ranges: host time that the rows cover; nothing where it is not known.
-        warnings: for the user, one line each.
-    """
+    """The history of one bag, as `HistoryStore.add` takes it, and warnings, one line each."""
 
     record: SourceRecord
     tables: dict[str, pa.Table]
@@ -131,16 +124,14 @@ class BagHistory:
 
 @dataclass(frozen=True)
 class BagWork:
-    """Makes the history of a bag, perhaps in another process.
+    """Makes the history of a bag for the store at `address`, perhaps in another process.
 
     Attributes:
-        address: of the store.
-        model: of the arm; None takes the generic one of the type that each bag names.
-        model_name: see `model_key`.
+        model, model_name, path: of the arm; None, its `model_key` and None take the generic one of
+            the type that each bag names.
         arm: name of the arm; None takes the serial number (or type) in the bag.
         cycle_trigger, cycle_output: what starts a cycle, see CycleDetector.
         same_arm: see `model_of_arm`.
-        path: of the model file; None for a generic model.
     """
 
     address: str
@@ -190,11 +181,8 @@ class BagWork:
         if host_time:
             others = store.covered(arm, int(host_times(samples)[0]), besides=source)
 
-        parts, cycles, health = (
-            EnergyParts(channels, others),
-            CycleRows(channels),
-            HealthRows(calculator),
-        )
+        parts, cycles = EnergyParts(channels, others), CycleRows(channels)
+        health = HealthRows(calculator)
         seconds, times, ranges = [], [], NOTHING
         accounted = left_out = 0.0
         detector = CycleDetector(self.cycle_trigger, self.cycle_output)
@@ -243,13 +231,9 @@ class BagWork:
 
 @dataclass
 class Added:
-    """Result of adding bags.
+    """Result of adding bags: those added, those that the store had, and those that failed.
 
-    Attributes:
-        records: of the bags that were added.
-        skipped: bags that the store has already.
-        failed: bags that cannot be used, with reasons.
-        warnings: about the added bags, and what was mended.
+    Warnings are about the added bags, and what was mended.
     """
 
     records: list[SourceRecord] = field(default_factory=list)
@@ -272,12 +256,6 @@ def add_bags(
 
     Bags are added in the order of their begins, whatever the order in which they are given: where
     two of one arm overlap, the later one is left out for that time.
-
-    Args:
-        work: what is done with each bag.
-        bags: recordings.
-        for_each: runs the work.
-        progress: called with the finished fraction and text.
 
     Raises:
         StoreError: the store cannot be read or written; bags added before stay.

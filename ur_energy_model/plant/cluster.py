@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError
@@ -38,11 +37,8 @@ def bag_work(
 ) -> Iterator[BagExecutor]:
     """What works on these bags; its processes and connections end with the block.
 
-    Args:
-        bags: to work on.
-        scheduler: address of the scheduler of a running Dask cluster.
-        workers: number of processes of this machine; as many as its cores and the size of the bags
-            suggest if None.
+    `scheduler` is the address of a running Dask cluster, `workers` a number of processes of this
+    machine; None takes as many as its cores and the size of the bags suggest.
 
     Raises:
         InputError: scheduler and workers are both given.
@@ -73,55 +69,35 @@ def _suggested(bags: Sequence[Path]) -> int:
     return min(len(os.sched_getaffinity(0)), int(size / _WORTH_A_PROCESS))
 
 
-# What a worker does with one bag.
+def run_task(
+    work: Callable[..., Result], bag: Path, given: tuple[Any, ...], origin: tuple[Path, bool, str]
+) -> BagResult[Result]:
+    """Do the work on a bag, in the process of a worker.
 
-
-@dataclass(frozen=True)
-class BagTask(Generic[Result]):
-    """The work on one bag, as it is sent to a worker.
-
-    Attributes:
-        work: called with `path` and `given`.
+    Args:
+        work: called with the absolute path and `given`.
         bag: as given by the user.
         given: further arguments of the work.
-        path: absolute path of the bag.
-        exists: whether the bag is there where the task comes from.
-        version: of this package where the task comes from.
+        origin: absolute path of the bag, whether it is there, and the version of this package, all
+            where the task comes from.
     """
-
-    work: Callable[..., Result]
-    bag: Path
-    given: tuple[Any, ...]
-    path: Path
-    exists: bool
-    version: str = __version__
-
-
-def bag_task(work: Callable[..., Result], bag: Path, given: tuple[Any, ...]) -> BagTask[Result]:
-    """The task of a bag that is named relative to the directory of this process."""
-    return BagTask(work, bag, given, bag.absolute(), bag.exists())
-
-
-def run_task(task: BagTask[Result]) -> BagResult[Result]:
-    """Do the work on the bag of a task, in the process of a worker."""
+    path, exists, version = origin
     host, problem = socket.gethostname(), None
-    if task.version != __version__:
+    if version != __version__:
         problem = (
             f"the worker on {host} has version {__version__} of ur_energy_model, the command "
-            f"{task.version}; install the same on all machines"
+            f"{version}; install the same on all machines"
         )
-    elif task.exists and not task.path.exists():
+    elif exists and not path.exists():
         problem = (
             f"is not on {host}, where a worker runs; put the bags where all workers find them "
             "under the same path"
         )
     if problem is not None:
-        return BagResult(task.bag, None, f"{task.path}: {problem}")
-    result = result_of(task.work, task.path, task.given)
-    reason = result.reason
-    if reason is not None:
-        reason = reason.replace(str(task.path), str(task.bag))
-    return BagResult(task.bag, result.value, reason)
+        return BagResult(bag, None, f"{path}: {problem}")
+    result = result_of(work, path, given)
+    reason = None if result.reason is None else result.reason.replace(str(path), str(bag))
+    return BagResult(bag, result.value, reason)
 
 
 # Work on many bags by the workers of a Dask cluster.
@@ -168,8 +144,10 @@ class DaskBags:
             for number, bag in enumerate(bags):
                 ahead = max(_LEAST_AHEAD, _AHEAD * self._threads())
                 for k in range(number + len(sent), min(number + ahead, len(bags))):
-                    task = bag_task(work, bags[k], () if given is None else (given[k],))
-                    sent.append(self._client.submit(run_task, task, pure=False))
+                    origin = (bags[k].absolute(), bags[k].exists(), __version__)
+                    own = () if given is None else (given[k],)
+                    task = (work, bags[k], own, origin)
+                    sent.append(self._client.submit(run_task, *task, pure=False))
                 # Not result(timeout=...): on a busy machine it fails in many ways besides that.
                 glance = time.monotonic() + _GLANCE
                 while not sent[0].done():
@@ -243,13 +221,10 @@ _SETTINGS = {
 
 @contextmanager
 def local_workers(count: int) -> Iterator[DaskBags]:
-    """Worker processes of this machine, which end with the block.
+    """Worker processes of this machine with one thread each, which end with the block.
 
     They and their scheduler listen on the loopback interface alone, encrypted with keys of
     these processes alone, and serve no dashboard.
-
-    Args:
-        count: number of processes, each with one thread.
     """
     import dask
     from distributed import Client, LocalCluster, Security
@@ -298,10 +273,7 @@ def local_workers(count: int) -> Iterator[DaskBags]:
 
 @contextmanager
 def running_cluster(address: str) -> Iterator[DaskBags]:
-    """A cluster that runs already.
-
-    Args:
-        address: of its scheduler, such as "tcp://10.0.0.5:8786"; TLS by Dask's configuration.
+    """A cluster that runs already; TLS by Dask's configuration.
 
     Raises:
         ClusterError: the address is malformed, needs keys for TLS that are not configured, or no

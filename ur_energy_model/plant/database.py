@@ -35,12 +35,9 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 @dataclass(frozen=True)
 class Period:
-    """A period of time.
+    """A period from its first instant to the first one after it, None where it is open.
 
-    Attributes:
-        start: first instant; None for the begin of the history.
-        end: first instant after it; None for the end of the history.
-        zone: in which days, hours and shifts begin.
+    Days, hours and shifts begin in its zone.
     """
 
     start: datetime | None = None
@@ -51,12 +48,9 @@ class Period:
     def from_text(
         cls, first: str | None = None, last: str | None = None, zone: str = "UTC"
     ) -> Period:
-        """The period that a user gives.
+        """The period between two ISO 8601 dates or times that a user gives, in an IANA zone.
 
-        Args:
-            first: ISO 8601 date or time at which it starts.
-            last: ISO 8601 date that is its last day, or time at which it ends.
-            zone: IANA name; that of dates, and of times without offset.
+        A date as `last` is in it. Dates, and times without offset, are in the zone.
 
         Raises:
             InputError: no date, no known zone, or an end that is not after the start.
@@ -162,12 +156,7 @@ class SqlError(InputError):
 
 
 class QueryResult(NamedTuple):
-    """Rows of a result, read once.
-
-    Attributes:
-        schema: names and types of the columns.
-        batches: rows, as they are computed.
-    """
+    """Rows of a result in batches, read once as they are computed."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
@@ -176,17 +165,9 @@ class QueryResult(NamedTuple):
 class HistoryDatabase:
     """Tables of a store as views `seconds`, `cycles`, `joint_seconds`, ...; a context manager.
 
-    Tables that the store does not have yet are empty. Columns that older files lack are NULL.
-
-    Args:
-        store: whose rows are read.
-        period: of which the rows are; also the time zone of dates and hours.
-        arms: names of the arms of which the rows are; () for all.
-        memory_gb: that queries may use.
-
-    Attributes:
-        period: as given.
-        warnings: what is wrong with the store, see `HistoryStore.holdings`.
+    Tables that the store does not have yet are empty. Columns that older files lack are NULL. The
+    rows are those of a period, whose zone is that of dates and hours, and of some arms, () for all.
+    `warnings` are those of `HistoryStore.holdings`.
 
     Raises:
         StoreError: the store cannot be read.

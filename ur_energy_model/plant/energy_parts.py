@@ -18,8 +18,6 @@ from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
 from ur_energy_model.typing import Array, Indices, Mask
 
-# TimeRanges: stretches of host time, such as those that a source of the history covers.
-
 SECOND = 1_000_000_000
 """ns."""
 Times = NDArray[np.int64]
@@ -28,20 +26,13 @@ Times = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TimeRanges:
-    """Ascending stretches of time that do not overlap.
-
-    Attributes:
-        edges: begin and end of each [ranges, 2], ns since 1970 UTC.
-    """
+    """Ascending stretches of time that do not overlap: `edges` [ranges, 2], ns since 1970 UTC."""
 
     edges: Times
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, int]], pause: int = 0) -> TimeRanges:
-        """From begins and ends [ns] in any order.
-
-        Those that overlap, touch, or have at most a pause [ns] in between become one.
-        """
+        """From begins and ends [ns] in any order; with at most a pause in between they are one."""
         merged: list[list[int]] = []
         for start, end in sorted(pairs):
             if merged and start <= merged[-1][1] + pause:
@@ -200,15 +191,9 @@ MOST_WAITING = 90_000
 
 
 class EnergyParts:
-    """Parts of one recording or stream, batch by batch.
+    """Parts of one recording or stream, batch by batch; others cover the time `covered`.
 
-    Args:
-        channels: of the powers.
-        covered: time that other sources cover.
-
-    Attributes:
-        meter: has counted all energies so far.
-        waiting: number of parts that were not taken yet.
+    `meter` has counted all energies so far, `waiting` is the number of parts not taken yet.
     """
 
     def __init__(self, channels: Channels, covered: TimeRanges = NOTHING) -> None:
@@ -222,12 +207,7 @@ class EnergyParts:
         """Corrections of the meter that the parts contain."""
 
     def update(self, table: PowerTable, cycles: Marks | None = None) -> None:
-        """Take powers that follow those of the last call.
-
-        Args:
-            table: powers of samples.
-            cycles: marks of cycles.
-        """
+        """Take powers that follow those of the last call, and the marks of cycles in them."""
         samples, channels = table.samples, self._channels
         cycles, times = cycles or {}, host_times(samples)
         covered = self._covered.holds(times)
@@ -286,12 +266,9 @@ class EnergyParts:
         self.waiting += len(first)
 
     def take(self, *, anyway: bool = False) -> PartTable | None:
-        """Final parts, without those of the second in progress; None if there are none.
+        """Remove and return final parts but those of the second in progress; None without any.
 
-        They are removed.
-
-        Args:
-            anyway: take them even if they are not final.
+        `anyway` takes them even if they are not final.
         """
         final = self._known and self.meter.pending is None
         if not self.waiting or not (anyway or final or self.waiting > MOST_WAITING):

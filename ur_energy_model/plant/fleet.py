@@ -48,13 +48,9 @@ _LEAST = 1e-4
 class Prediction:
     """Constants of the k joints of a size in another arm, relative to the nominal one.
 
-    Attributes:
-        mean: [k].
-        covariance: [k, k].
-        independent: part of each joint's variance that no other joint of the arm shares.
-        spread: likeliest standard deviation between arms, of `arm` and `own` together.
-        spread_limit: that it exceeds with a probability of 5 %.
-        arms: number of arms that it was learnt from.
+    `mean` is [k], `covariance` [k, k]; `independent` is the part of each joint's variance that no
+    other joint shares; `spread` the likeliest standard deviation between arms, of `arm` and `own`
+    together, exceeding `spread_limit` with a probability of 5 %; `arms` the number learnt from.
     """
 
     mean: Array
@@ -157,13 +153,7 @@ _DIGITS = 9
 
 @dataclass(frozen=True)
 class FleetArm:
-    """An identified arm.
-
-    Attributes:
-        name: of the arm.
-        robot: its description, n joints.
-        evidence: what its recordings show alone.
-    """
+    """An identified arm; evidence is what its recordings show alone."""
 
     name: str
     robot: RobotDescription
@@ -174,13 +164,8 @@ class FleetArm:
 class SharedConstant:
     """What the arms of a fleet have in common in one constant of one joint size.
 
-    Attributes:
-        what: "torque_constant" or "reflected_inertia".
-        joints: "<robot>: <joint>" of the size.
-        value: expected in another arm, of each of these joints, N m/A or kg m^2.
-        spread: likeliest relative standard deviation between arms; 0 where they are alike.
-        spread_limit: relative, exceeded with a probability of 5 %.
-        arms: that it was learnt from.
+    `what` is "torque_constant" or "reflected_inertia", `joints` are "<robot>: <joint>", `value` is
+    expected of each in another arm, N m/A or kg m^2; spreads are relative, see `Prediction`.
     """
 
     what: str
@@ -193,14 +178,10 @@ class SharedConstant:
 
 @dataclass(frozen=True)
 class _Size:
-    """Joints of one size in all arms of a fleet.
+    """One constant of the joints of one size (robots and indices [k]) in all arms of a fleet.
 
-    Attributes:
-        what: the constant.
-        joints: robots and indices of the joints [k].
-        hierarchy: of the constant.
-        measured: whether any arm shows it.
-        from_links: whether the error of the links' weight, the same in all arms, is in it.
+    `measured`: whether any arm shows it; `from_links`: whether the error of the links' weight, the
+    same in all arms, is in it.
     """
 
     what: str
@@ -211,11 +192,7 @@ class _Size:
 
 
 class Fleet:
-    """Identified arms, of one type or several.
-
-    Args:
-        arms: with names of their own.
-    """
+    """Identified arms with names of their own, of one type or several."""
 
     def __init__(self, arms: Sequence[FleetArm]) -> None:
         self.arms = tuple(arms)
@@ -223,12 +200,7 @@ class Fleet:
         """By names of the types of robot."""
 
     def prior(self, robot: RobotDescription, name: str | None = None) -> ArmPrior | None:
-        """Prior of an arm from all others; None if these have no joint of its sizes.
-
-        Args:
-            robot: description of the arm, n joints.
-            name: of the arm, whose own recordings are left out.
-        """
+        """Prior of an arm, named or new, from all others; None without any joint of its sizes."""
         constants, expected = TorqueConstantPrior.of_type(robot), expected_inertia(robot)
         mean, covariance = constants.mean.copy(), constants.covariance.copy()
         independent, source = constants.independent.copy(), list(constants.source)

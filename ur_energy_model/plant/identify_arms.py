@@ -34,15 +34,7 @@ FLEET_KEY = "fleet"
 
 @dataclass(frozen=True)
 class IdentifiedArm:
-    """The model of one arm.
-
-    Attributes:
-        name: of the arm.
-        model: identified.
-        bags: that it was identified from.
-        failed: bags that were left out, with reasons.
-        warnings: for the user, one line each.
-    """
+    """The model of one arm, bags it was identified from, those left out, and warnings."""
 
     name: str
     model: EnergyModel
@@ -53,13 +45,7 @@ class IdentifiedArm:
 
 @dataclass
 class FleetIdentification:
-    """Result of `identify_arms`.
-
-    Attributes:
-        arms: in order of their names.
-        failed: bags without a model, with reasons.
-        fleet: what the arms, those known before included, have in common.
-    """
+    """Arms in order of their names, bags without a model, and the fleet with those known before."""
 
     arms: list[IdentifiedArm] = field(default_factory=list)
     failed: list[BagResult[Any]] = field(default_factory=list)
@@ -78,15 +64,8 @@ def identify_arms(
     """Identify one model per arm (serial number) from any number of bags.
 
     Every arm is identified twice: first alone, then with the prior that all others give. What an
-    arm's own recordings show never enters its prior.
-
-    Args:
-        bags: of any arms, in any order.
-        options: of every identification.
-        robot: description of all arms; None takes the type in each bag.
-        known: arms identified before; those that have bags here are replaced.
-        each: works on the arms.
-        progress: called with the finished fraction and text.
+    arm's own recordings show never enters its prior. `robot` is the description of all arms, None
+    takes the type in each bag; arms known before that have bags here are replaced.
     """
     out = FleetIdentification()
     groups = _bags_of_arms(bags, robot, each, out.failed)
@@ -192,10 +171,6 @@ def evidence_of(model: EnergyModel, robot: RobotDescription) -> Evidence:
     """What the recordings of a model show without any prior.
 
     Models of versions that did not state it are taken as they are, less the prior of their type.
-
-    Args:
-        model: of an arm with n joints.
-        robot: its description.
     """
     stated = model.provenance.get(EVIDENCE)
     if isinstance(stated, Mapping):

@@ -27,13 +27,7 @@ from ur_energy_model.typing import Array
 
 
 def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Table:
-    """One row per second; parts that another source covers, or of no time, are left out.
-
-    Args:
-        parts: any number.
-        keys: of the source.
-        channels: of the parts.
-    """
+    """One row per second; parts that another source covers, or of no time, are left out."""
     parts = parts.cut(~parts.covered & (parts.accounted + parts.unaccounted > 0.0))
     if (np.diff(parts.second) < 0).any():  # a host clock was set back
         parts = parts.cut(np.argsort(parts.second, kind="stable"))
@@ -109,9 +103,6 @@ class CycleRows:
 
     A cycle counts where it begins and ends in the source, and no other source covers a part of it:
     left out are its seconds too, and cycles of two sources may begin at different moments.
-
-    Args:
-        channels: of the parts.
     """
 
     def __init__(self, channels: Channels) -> None:
@@ -148,14 +139,8 @@ class CycleRows:
         channels, cycles = self._channels, [cycle for cycle, _ in done]
         net = np.array([cycle.reading.net for cycle in cycles]).reshape(-1, len(channels))
         values = [cycle.summary(channels) for cycle in cycles]
-        names = (
-            "duration",
-            "peak_power",
-            "motion_time",
-            "motion_energy",
-            "idle_time",
-            "idle_energy",
-        )
+        names = ("duration", "peak_power", "motion_time", "motion_energy", "idle_time",
+                 "idle_energy")  # fmt: skip
         total, std = net[:, channels.arm["total"]], channels.deviations_of_total(net)
         low, high = interval(total, std).T
         starts = [round(cycle.start * SECOND) for cycle in cycles]
@@ -194,11 +179,8 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
     """Stretches of consecutive block means, two blocks or more each.
 
     Positions, speeds and accelerations are the controller's targets where it reports them, as
-    these have no noise; else measured ones, with accelerations from differences of the means.
-
-    Args:
-        samples: usable ones, ascending in time, of one setup; without currents and motion there
-            are no stretches.
+    these have no noise; else measured ones, with accelerations from differences of the means. The
+    samples are usable, ascending in time and of one setup.
     """
     names = TARGETS if all(name in samples for name in TARGETS) else ACTUALS
     if "actual_current" not in samples or any(name not in samples for name in names):
@@ -250,11 +232,7 @@ _FIELDS = (*TARGETS, *ACTUALS, "actual_current", "joint_temperatures")
 
 
 class HealthRows:
-    """Rows of `health` from the powers of consecutive samples; keeps one small row per minute.
-
-    Args:
-        calculator: that computes the powers.
-    """
+    """Rows of `health` from the powers of consecutive samples; keeps one small row per minute."""
 
     def __init__(self, calculator: EnergyCalculator) -> None:
         self._calculator, model = calculator, calculator.model

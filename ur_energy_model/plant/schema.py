@@ -35,15 +35,7 @@ _TYPES = {
 
 
 class Column(NamedTuple):
-    """One column.
-
-    Attributes:
-        name: in the file.
-        kind: of its values, of _TYPES.
-        unit: SI unit, degC, or empty.
-        description: what it is.
-        nullable: whether values can be missing.
-    """
+    """One column; its kind is of _TYPES, its unit SI, degC or empty."""
 
     name: str
     kind: str
@@ -210,13 +202,10 @@ def arrow_schema(table: str) -> pa.Schema:
 
 
 def arrow_table(table: str, columns: Mapping[str, Any]) -> pa.Table:
-    """Rows of a table of the history.
+    """Rows of a table of the history from every column of it, the first one an array.
 
-    Args:
-        table: its name in TABLES.
-        columns: every column of it, the first one an array: values [rows]; times in ns since 1970
-            UTC; numbers of the joints [rows, n]; names of the joints, the same in all rows; or one
-            text for all rows. NaN (of all joints) is a missing value where there may be one.
+    Columns are values [rows]; times in ns since 1970 UTC; numbers of the joints [rows, n]; names of
+    the joints, or a text, the same in all rows. NaN (of all joints) is missing where allowed.
     """
     schema = arrow_schema(table)
     rows = len(columns[schema.names[0]])
@@ -251,13 +240,7 @@ DIGITS = 16
 
 @dataclass(frozen=True)
 class SourceKeys:
-    """What all rows of one source have in common.
-
-    Attributes:
-        source: SHA-256 of the bag, or name of the live writer.
-        robot: type of the arm.
-        model: first digits of the SHA-256 of the model file, or "generic".
-    """
+    """What all rows of one source have in common: columns of that name."""
 
     source: str
     robot: str
@@ -271,13 +254,7 @@ def model_key(model: Path | None) -> str:
 
 
 def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> pa.Table:
-    """The row of the table `models`.
-
-    Args:
-        keys: of a source whose energies were computed with the model.
-        model: the model; None for the generic one.
-        path: of its file; None for the generic one.
-    """
+    """The row of the table `models`, see `HistoryStore.keep_model`."""
     made = {} if model is None or path is None else model.provenance
 
     def text(name: str) -> str | None:
