@@ -13,7 +13,7 @@ PLANT_ARMS = [
     Arm("A2", joints=("one", "two", "three", "four", "five", "six", "seven"), programs=("",)),
     Arm("A3", motion_power=60.0, bus=False),
 ]
-PLANT_WORK = Work(days=3, hour=21, seconds=3 * 3600 - 7, seed=3)
+PLANT_WORK = Work(days=2, hour=21, seconds=3 * 3600 - 7, seed=3)
 """From 21:00 to almost midnight UTC: in Berlin, the last two hours are those of the next day."""
 
 

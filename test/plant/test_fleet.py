@@ -42,7 +42,7 @@ def predict(value: Array, std: float = 0.01, without: int | None = None) -> Pred
     return SizeHierarchy(value, stds, NOMINAL_STD).predict(without)
 
 
-@pytest.mark.parametrize("arms", [2, 4, 10])
+@pytest.mark.parametrize("arms", [2, 10])
 @pytest.mark.parametrize(
     ("between", "own"), [(0.0, 0.0), (0.01, 0.0), (0.05, 0.02), (0.0, 0.07), (0.1, 0.04)]
 )

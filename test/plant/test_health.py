@@ -134,6 +134,8 @@ def test_friction_and_torque_constants_of_each_minute() -> None:
     np.testing.assert_allclose(found["joint_friction"][:2], SCALE[None].repeat(2, 0), atol=0.03)
     assert (found["joint_friction_std"][:2] < 0.05).all()
     np.testing.assert_allclose(found["joint_temperature"], 31.0)
+    for name, values in rows_of(telemetry(SCALE), batch=50).items():  # whatever the batches
+        np.testing.assert_allclose(values, found[name], rtol=1e-9)
     assert (found["joint_moving"][:2] > 20.0).all()
     assert np.isnan(found["standby"]).all()
 
@@ -146,15 +148,7 @@ def test_friction_and_torque_constants_of_each_minute() -> None:
     assert std[1] < 0.03
 
 
-def test_rows_do_not_depend_on_batches() -> None:
-    samples = telemetry(SCALE, 70.0)
-    small, large = rows_of(samples, batch=12), rows_of(samples, batch=8000)
-    for name, values in small.items():
-        np.testing.assert_allclose(values, large[name], rtol=1e-9)
-
-
-@pytest.mark.parametrize("batch", [5, 1000])
-def test_standby_of_an_arm_that_rests(batch: int) -> None:
+def test_standby_of_an_arm_that_rests() -> None:
     model = generic()
     time = 60.0 + np.arange(6500) / 50.0
     zero = np.zeros((len(time), N))
@@ -165,7 +159,7 @@ def test_standby_of_an_arm_that_rests(batch: int) -> None:
         "actual_robot_current": np.full(len(time), (model.bus.standby + 3.0) / 48.0),
         "robot_mode": np.full(len(time), 7.0),
     }
-    found = rows_of(Telemetry(time, columns, RecordingInfo(rate=50.0)), batch=batch)
+    found = rows_of(Telemetry(time, columns, RecordingInfo(rate=50.0)), batch=25)
     np.testing.assert_allclose(found["standby"], np.full(3, model.bus.standby + 3.0), atol=0.2)
     assert ((found["standby_std"] > 0.1) & (found["standby_std"] < 1.5)).all()
     assert np.isnan(found["joint_friction"]).all()
@@ -258,7 +252,7 @@ def friction(table: pa.Table) -> LevelCourse:
     return follow(minute_levels(table)[2][FRICTION], FRICTION)
 
 
-@pytest.mark.parametrize("seed", range(7000, 7010))
+@pytest.mark.parametrize("seed", range(7000, 7005))
 def test_an_unchanged_arm_is_silent(seed: int) -> None:
     found = arm_health("x", health_table(seed, DAYS))
     assert found is not None
@@ -269,7 +263,6 @@ def test_an_unchanged_arm_is_silent(seed: int) -> None:
     ("channel", "size", "injected"),
     [
         (ELBOW, np.log(1.18), elbow(0.18, SINCE)),
-        (ELBOW, np.log(0.8), elbow(-0.2, SINCE)),
         (ELBOW, np.log(1.25), elbow(0.25, SINCE, SINCE + 30.0)),
         (None, 0.2, lambda day: np.full(6, 0.2 * (day >= SINCE))),
     ],
@@ -305,7 +298,7 @@ def test_few_days_have_levels_and_no_change() -> None:
 
 def test_the_level_now_has_an_interval_that_holds() -> None:
     covered = []
-    for seed in range(7200, 7210):
+    for seed in range(7200, 7205):
         course, longer = (friction(health_table(seed, days)) for days in (60, DAYS))
         covered.append(np.abs(course.now - longer.now) < 2.5 * course.now_std)
     assert np.mean(covered) > 0.85

@@ -73,7 +73,7 @@ def lived(store: Path, *telemetry: Telemetry, trigger: str = "program") -> LiveE
     return source
 
 
-@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
+@pytest.mark.parametrize("rate", [5.0, 125.0])
 def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path, rate: float) -> None:
     """Of a bag, of the live writer and of the estimator: the same, with their program."""
     cycle = pick_and_place(short=0.3, wait=1.0)
@@ -107,7 +107,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("shift", [0.0, 5.0, -5.0])
+@pytest.mark.parametrize("shift", [0.0, -5.0])
 def test_it_equals_the_history_of_the_bag(tmp_path: Path, shift: float) -> None:
     session = Session(moving=6.0, still=5.0, shift=shift, cycle=2.0)
     bag = session.bag(tmp_path / "bag")
@@ -124,37 +124,28 @@ def test_it_equals_the_history_of_the_bag(tmp_path: Path, shift: float) -> None:
     assert total(tmp_path / "live") == pytest.approx(estimated(bag).supply, rel=1e-9)
 
 
-def test_rows_appear_while_it_runs_one_file_per_hour(tmp_path: Path) -> None:
-    store, session = tmp_path / "store", Session(at=NOON + HOUR - 3_500_000_000, shift=4.0)
-    history = live(store, period=0.05)
-    source = estimator(history)
-    telemetry = session.telemetry()
-    feed(source, telemetry.cut(slice(0, 1000)))
-    source.save()
-    until(lambda: (store / "seconds").exists() and total(store, "accounted") > 1.9)
-    feed(source, telemetry.cut(slice(1000, None)))
-    source.close()
-    history.close()
-    assert total(store) == pytest.approx(estimated(session.bag(tmp_path / "bag")).supply)
-    assert len(files_of(store)) == 2
-    assert len({row["source"] for row in rows(store)}) == 1
-
-
-def test_health_equals_that_of_the_bag_also_over_the_hour(tmp_path: Path) -> None:
+def test_rows_appear_while_it_runs_one_file_per_hour_with_the_health_of_the_bag(
+    tmp_path: Path,
+) -> None:
     session = Session(at=NOON + HOUR - 65 * 10**9, moving=125.0, still=25.0)
     telemetry, store = session.telemetry(), tmp_path / "live"
     history = live(store, period=0.05)
     source = estimator(history)
     feed(source, telemetry.cut(slice(0, 45_000)), 500)
     source.save()
-    until(lambda: len(rows(store, "health")) >= 1)  # while the arm works
+    until(lambda: len(rows(store, "health")) >= 1 and total(store, "accounted") > 80.0)
     feed(source, telemetry.cut(slice(45_000, None)), 500)
     source.close()
     history.close()
     assert history.problem is None
-    add(tmp_path / "bags", session.bag(tmp_path / "bag"))
+    bag = session.bag(tmp_path / "bag")
+    add(tmp_path / "bags", bag)
+    assert total(store) == pytest.approx(estimated(bag).supply)
+    assert len(files_of(store)) == len(files_of(store, "joint_seconds")) == 2
+    assert len({row["source"] for row in rows(store)}) == 1
     mine, its = rows(store, "health"), rows(tmp_path / "bags", "health")
-    assert len(mine) == len(its) == 4
+    begins = ["12:58:00", "12:59:00", "13:00:00", "13:01:00"]
+    assert [f"{row['minute']:%H:%M:%S}" for row in its] == begins
     for one, other in zip(mine, its, strict=True):
         assert (one["arm"], one["minute"]) == (SERIAL, other["minute"])
         for name in ("joint_moving", "joint_friction", "joint_torque_constant"):
@@ -162,12 +153,6 @@ def test_health_equals_that_of_the_bag_also_over_the_hour(tmp_path: Path) -> Non
     for found in (mine, its):
         assert [row["standby"] is None for row in found] == [True, True, True, False]
         assert found[3]["standby"] == pytest.approx(25.0)
-        assert [f"{row['minute']:%H:%M:%S}" for row in found] == [
-            "12:58:00",
-            "12:59:00",
-            "13:00:00",
-            "13:01:00",
-        ]
 
 
 def test_time_of_a_bag_and_of_a_live_writer_counts_once(tmp_path: Path) -> None:

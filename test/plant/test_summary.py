@@ -58,8 +58,10 @@ def test_sums_by_arm_are_those_of_the_files(plant: Path) -> None:
     assert (found.total["arms"], found.total["bus_energy"]) == (3, None)
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kolkata"])
-@pytest.mark.parametrize("key", ["hour", "day", "week", "month"])
+@pytest.mark.parametrize(
+    ("key", "zone"),
+    [("hour", "Asia/Kolkata"), *((key, "Europe/Berlin") for key in ("day", "week", "month"))],
+)
 def test_calendar_is_that_of_the_time_zone(plant: Path, key: str, zone: str) -> None:
     every = {"hour": "1h", "day": "1d", "week": "1w", "month": "1mo"}[key]
     local = pl.col("second").dt.convert_time_zone(zone).dt.truncate(every)
@@ -72,9 +74,9 @@ def test_calendar_is_that_of_the_time_zone(plant: Path, key: str, zone: str) -> 
 
 def test_shift_over_midnight_belongs_to_the_day_it_begins(plant: Path) -> None:
     found = ask(plant, "shift", period=BERLIN).rows
-    assert [row["shift"] for row in found] == [f"2026-05-0{day} 22:00" for day in (4, 5, 6)]
+    assert [row["shift"] for row in found] == [f"2026-05-0{day} 22:00" for day in (4, 5)]
     early = ask(plant, "shift").rows  # UTC: an hour before and two after 22:00
-    assert [row["shift"][11:] for row in early] == ["14:00", "22:00"] * 3
+    assert [row["shift"][11:] for row in early] == ["14:00", "22:00"] * 2
 
 
 def test_joints_drivers_and_standby_are_all_of_the_energy(plant: Path) -> None:
@@ -111,7 +113,7 @@ def test_programs_and_the_rest_are_all_of_the_energy(plant: Path) -> None:
         assert row["cycles"] == len(of)
         assert row["energy"] == pytest.approx(of["total_energy"].sum(), rel=1e-12)
     assert found.outside_cycles is not None  # 23 s a day that no complete cycle contains
-    assert found.outside_cycles["duration"] == 3 * 3 * (PLANT_SECONDS % 30)
+    assert found.outside_cycles["duration"] == 2 * 3 * (PLANT_SECONDS % 30)
     everything = sum(row["energy"] for row in found.rows) + found.outside_cycles["energy"]
     assert everything == pytest.approx(found.total["energy"], rel=1e-12)
 
@@ -144,29 +146,26 @@ def test_a_cycle_that_ends_after_the_period_is_not_part_of_it(plant: Path) -> No
     assert found.outside_cycles["energy"] >= 0.0
 
 
-@pytest.mark.parametrize("key", ["arm", "hour", "shift", "program", "joint"])
-def test_empty_stores_and_single_seconds(tmp_path: Path, key: str) -> None:
+def test_empty_stores_and_single_seconds(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no history store"):
-        ask(tmp_path, key)
+        ask(tmp_path, "arm")
     write_plant(tmp_path, [Arm("A1")], Work(days=1, seconds=1))
-    found = ask(tmp_path, key, arms=("none",))
-    assert found.rows == ()
-    assert all(found.total[name] == 0.0 for name in SUMS)
-    found = ask(tmp_path, key)
-    assert found.total["duration"] == 1.0
-    if key != "program":
-        assert sum(row["energy"] for row in found.rows) == pytest.approx(found.total["energy"])
-
-
-def test_program_and_joint_do_not_go_together(plant: Path) -> None:
+    for key in ("arm", "hour", "shift", "program", "joint"):
+        found = ask(tmp_path, key, arms=("none",))
+        assert found.rows == ()
+        assert all(found.total[name] == 0.0 for name in SUMS)
+        found = ask(tmp_path, key)
+        assert found.total["duration"] == 1.0
+        if key != "program":
+            assert sum(row["energy"] for row in found.rows) == pytest.approx(found.total["energy"])
     with pytest.raises(InputError, match="--by"):
-        ask(plant, "program", "joint")
+        ask(tmp_path, "program", "joint")
 
 
 # Days of a fleet, and those on which an arm was unlike itself
 
-ARMS = [Arm(f"A{k}", motion_power=60.0 + 15 * k, bus=k != 1) for k in range(4)]
-MONTH = Work(days=30, seconds=1200, seed=5)
+ARMS = [Arm(f"A{k}", motion_power=60.0 + 15 * k, bus=k != 1) for k in range(3)]
+MONTH = Work(days=12, seconds=1200, seed=5)
 
 
 def fleet_of(store: Path, zone: str = "UTC") -> FleetDays:

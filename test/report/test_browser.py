@@ -26,7 +26,7 @@ def report(model: EnergyModel, tmp_path_factory: pytest.TempPathFactory) -> Path
     """A report of a short and a long recording."""
     folder = tmp_path_factory.mktemp("browser")
     bags = [
-        write_bag(folder / name, explained_recording(model, seconds=seconds, rate=50.0))
+        write_bag(folder / name, explained_recording(model, seconds=seconds, rate=25.0))
         for name, seconds in (("short", 20.0), ("long", 100.0))
     ]
     file = folder / "report.html"
@@ -49,7 +49,7 @@ def click(browser: Browser, selector: str) -> None:
     browser.evaluate(f"document.querySelector({selector!r}).click()")
 
 
-def test_every_chart_is_drawn(browser: Browser) -> None:
+def test_every_chart_is_drawn_of_the_selected_joints_and_recording(browser: Browser) -> None:
     empty = browser.evaluate(
         "[...document.querySelectorAll('figure.chart:not([hidden])')]"
         ".filter(f => !f.querySelector('.plot svg')).map(f => f.id)"
@@ -60,9 +60,6 @@ def test_every_chart_is_drawn(browser: Browser) -> None:
         ".some(a => /NaN|Infinity|undefined/.test(a.value))).length"
     )
     assert strange == 0
-
-
-def test_joint_selection_filters_every_chart(browser: Browser) -> None:
     everything = browser.evaluate(PANELS)
     click(browser, 'button.joint[data-joint="2"]')
     assert 0 < browser.evaluate(PANELS) < everything
@@ -74,9 +71,6 @@ def test_joint_selection_filters_every_chart(browser: Browser) -> None:
     assert browser.evaluate("document.querySelector('#every-joint').ariaPressed") == "false"
     click(browser, "#every-joint")
     assert browser.evaluate(PANELS) == everything
-
-
-def test_recording_selection_shows_the_other_recording(browser: Browser) -> None:
     shown = (
         "[...document.querySelectorAll('figure:not([hidden]) .recording')].map(r => r.innerText)"
     )
@@ -85,7 +79,9 @@ def test_recording_selection_shows_the_other_recording(browser: Browser) -> None
     assert set(browser.evaluate(shown)) == {"long"}
 
 
-def test_drag_zooms_all_charts_of_the_recording_and_back(browser: Browser) -> None:
+def test_drags_buttons_and_swipes_zoom_all_charts_of_the_recording_and_back(
+    browser: Browser,
+) -> None:
     before = browser.evaluate(AXIS)
     box = browser.evaluate(
         "(() => { const s = document.querySelector('#energy-0 .panel svg');"
@@ -99,20 +95,9 @@ def test_drag_zooms_all_charts_of_the_recording_and_back(browser: Browser) -> No
     assert browser.evaluate("document.querySelector('#whole').hidden") is False
     click(browser, "#whole")
     assert browser.evaluate(AXIS) == before
-
-
-def test_buttons_zoom_without_a_mouse(browser: Browser) -> None:
-    before = browser.evaluate(AXIS)
-    click(browser, "#closer")
-    assert browser.evaluate(AXIS) != before
-    click(browser, "#wider")
-    assert browser.evaluate(AXIS) == before
-    assert browser.evaluate("document.querySelector('#whole').hidden") is True
-
-
-def test_swiping_moves_a_zoomed_curve(browser: Browser) -> None:
-    click(browser, "#closer")
-    before = browser.evaluate(AXIS)
+    click(browser, "#closer")  # without a mouse
+    closer = browser.evaluate(AXIS)
+    assert closer != before
     browser.evaluate(
         "(() => { const s = document.querySelector('#motion-0 .panel svg');"
         "s.setPointerCapture = () => {}; const b = s.getBoundingClientRect();"
@@ -120,10 +105,10 @@ def test_swiping_moves_a_zoomed_curve(browser: Browser) -> None:
         "button: 0, clientX: b.left + part * b.width, clientY: b.top + 20}));"
         "at('pointerdown', 0.8); at('pointerup', 0.4); })()"
     )
-    assert browser.evaluate(AXIS) != before
-
-
-def test_hover_shows_values(browser: Browser) -> None:
+    assert browser.evaluate(AXIS) != closer
+    click(browser, "#wider")
+    assert browser.evaluate(AXIS) == before
+    assert browser.evaluate("document.querySelector('#whole').hidden") is True
     note = browser.evaluate(
         "(() => { const s = document.querySelector('#torque-0 .panel svg');"
         "const b = s.getBoundingClientRect();"
@@ -157,15 +142,15 @@ def test_colours_follow_the_system_and_the_button(browser: Browser) -> None:
     assert browser.evaluate(ground) == light
 
 
-@pytest.mark.parametrize("width", [360, 768])
-def test_a_phone_needs_no_horizontal_scrolling(browser: Browser, width: int) -> None:
-    browser.resize(width, 800, phone=True)
-    assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    narrow = browser.evaluate(
-        "Math.min(...[...document.querySelectorAll('figure:not([hidden]) .panel svg')]"
-        ".map(s => s.getBoundingClientRect().width))"
-    )
-    assert narrow > 200
+def test_a_phone_needs_no_horizontal_scrolling(browser: Browser) -> None:
+    for width in (360, 768):
+        browser.resize(width, 800, phone=True)
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+        narrow = browser.evaluate(
+            "Math.min(...[...document.querySelectorAll('figure:not([hidden]) .panel svg')]"
+            ".map(s => s.getBoundingClientRect().width))"
+        )
+        assert narrow > 200
 
 
 def test_print_has_every_recording_and_no_controls(browser: Browser) -> None:

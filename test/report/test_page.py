@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -87,9 +88,9 @@ def test_hostile_text_makes_no_markup_and_the_page_loads_nothing() -> None:
 
 
 def test_curves_are_accurate_to_a_step_of_their_range() -> None:
-    x = np.linspace(0, 600, 300_000)
+    x = np.linspace(0, 600, 60_000)
     y = np.sin(x) * np.exp(-x / 100)
-    y[[1000, 200_000]] = [7.0, np.nan]
+    y[[1000, 20_000]] = [7.0, np.nan]
     encoder = ChartEncoder([chart()])
     panels = (Panel("", (Line("a", x, y),)),)
     (panel,) = encoder.chart(LineChart(key="k", title="", x_label="", panels=panels))["panels"]
@@ -102,7 +103,7 @@ def test_curves_are_accurate_to_a_step_of_their_range() -> None:
 
 
 def test_size_does_not_grow_with_the_recording_and_equal_times_are_sent_once() -> None:
-    many = [chart(samples=300_000, lines=10) for _ in range(12)]
+    many = [chart(samples=30_000, lines=10) for _ in range(12)]
     encoder = ChartEncoder(many)
     text = json.dumps([encoder.chart(one) for one in many] + encoder.pool)
     assert len(text) < 1.3 * BUDGET
@@ -156,7 +157,6 @@ def metrics(
         ({"rmse": 9.0}, {"held out"}, "poor", "standby"),
         ({"motion": -14.0}, {"held out"}, "fair", "recordings of several days"),
         ({"motion": 30.0}, {"held out"}, "poor", "30.0 %"),
-        ({"motion": None}, {"held out"}, "good", "elbow is the weakest"),
         ({"torque": 0.99899}, {"held out"}, "good", "at least 99.89 %"),  # never rounded up
         ({}, {"fitted"}, "fair", "fitted to"),
         ({}, {"fitted", "same motion again"}, "fair", "the same motion again"),
@@ -171,17 +171,16 @@ def test_the_worst_finding_determines_the_grade(
     assert any(words in statement.text for statement in verdict.statements)
 
 
-@pytest.mark.parametrize("good", [True, False])
-@pytest.mark.parametrize("known", [True, False])
-def test_a_model_of_another_arm_is_never_called_trustworthy(known: bool, good: bool) -> None:
+def test_a_model_of_another_arm_is_never_called_trustworthy() -> None:
     line = "the model is of arm 1, the recording of arm 2"
-    found = [metrics()] if good else [metrics(energy=9.0)]
-    another = line if known else None
-    verdict = judge(found, JOINTS, motions={"held out"}, another_arm=another, doubts=[line])
-    assert verdict.grade == ("fair" if good else "poor")
-    assert "trusted" not in verdict.headline
-    assert ("another arm" in verdict.headline) == known
-    assert sum("arm 2" in statement.text for statement in verdict.statements) == 1
+    for good, known in itertools.product((True, False), repeat=2):
+        found = [metrics()] if good else [metrics(energy=9.0)]
+        another = line if known else None
+        verdict = judge(found, JOINTS, motions={"held out"}, another_arm=another, doubts=[line])
+        assert verdict.grade == ("fair" if good else "poor")
+        assert "trusted" not in verdict.headline
+        assert ("another arm" in verdict.headline) == known
+        assert sum("arm 2" in statement.text for statement in verdict.statements) == 1
 
 
 def test_missing_channels_are_named() -> None:
@@ -224,25 +223,19 @@ def test_speed_scaling_starts_at_full_speed_without_slack(report: OptimizationRe
     assert labels[:2] == ["least energy", "speed scaling"]
 
 
-def test_savings_of_day_and_year() -> None:
-    """From the measured saving, where there is one; at the wall with 90 % efficiency."""
-    optimized = replace(hand_made_cycle(), measured=MEASURED)
-    cycle, day, year = saving_table(optimized, Tariff(0.3, "EUR", 0.4, 0.9)).rows
+def test_savings_are_the_measured_ones_where_there_are_any(report: OptimizationReport) -> None:
+    """At the wall, with 90 % efficiency."""
+    for measured, word in ((None, "predicted"), (MEASURED, "measured")):
+        found = replace(report.optimized, measured=measured)
+        verdict = optimization_page(replace(report, optimized=found)).verdict
+        assert verdict is not None
+        assert word in verdict.headline
+        assert verdict.grade == "good"
+    cycle, day, year = saving_table(found, Tariff(0.3, "EUR", 0.4, 0.9)).rows
     assert cycle[2] == "60.0 J"
-    kwh = 60.0 * 86400.0 / optimized.duration / 3.6e6 / 0.9
+    kwh = 60.0 * 86400.0 / found.duration / 3.6e6 / 0.9
     assert day[2] == f"{kwh:.2f} kWh"
     assert year[3:] == (f"{365 * kwh * 0.3:.4g}", f"{365 * kwh * 0.4:.4g}")
-
-
-@pytest.mark.parametrize(("measured", "word"), [(None, "predicted"), (MEASURED, "measured")])
-def test_the_headline_is_the_measured_saving_where_there_is_one(
-    report: OptimizationReport, measured: MeasuredSaving | None, word: str
-) -> None:
-    found = replace(report.optimized, measured=measured)
-    verdict = optimization_page(replace(report, optimized=found)).verdict
-    assert verdict is not None
-    assert word in verdict.headline
-    assert verdict.grade == "good"
 
 
 def test_a_browser_and_figures_show_it(

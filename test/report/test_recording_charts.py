@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -69,7 +69,7 @@ def test_an_exact_model_has_no_errors(analysis: Analysis) -> None:
 def test_a_long_recording_is_cut_and_focused_on_most_energy(
     model: EnergyModel, make_bag: MakeBag
 ) -> None:
-    bag = make_bag(explained_recording(model, seconds=120.0, rate=50.0))
+    bag = make_bag(explained_recording(model, seconds=120.0, rate=25.0))
     found = analyse(model, bag, seconds=100.0)
     assert found.cut
     assert found.powers.time[-1] == pytest.approx(100.0, abs=2.0)
@@ -111,13 +111,6 @@ def test_gaps_are_neither_drawn_nor_integrated_over(
     assert powers.total_energy[1000] == powers.total_energy[999]
 
 
-def test_without_currents_the_error_names_them(
-    model: EnergyModel, telemetry: Telemetry, make_bag: MakeBag
-) -> None:
-    with pytest.raises(MissingFieldError, match="actual_current"):
-        analyse(model, make_bag(without(telemetry, "actual_current")))
-
-
 def test_speed_of_the_flange_is_the_slope_of_its_path(analysis: Analysis) -> None:
     steps = np.linalg.norm(np.diff(analysis.flange, axis=0), axis=1) / np.diff(analysis.flange_time)
     middle = 0.5 * (analysis.flange_speed[1:] + analysis.flange_speed[:-1])
@@ -127,7 +120,7 @@ def test_speed_of_the_flange_is_the_slope_of_its_path(analysis: Analysis) -> Non
 
 @pytest.mark.parametrize(
     ("rate", "chunk", "missing"),
-    [(25.0, 12.0, (17.0, 18.3)), (125.0, 30.0, None), (500.0, 7.5, (17.0, 18.3))],
+    [(25.0, 30.0, None), (125.0, 7.5, (17.0, 18.3))],
 )
 def test_pictures_have_the_gaps_of_the_data_and_no_others(
     model: EnergyModel,
@@ -191,6 +184,8 @@ def test_a_recording_without_a_channel_lacks_its_figures_only(
     charts = recording_charts(analyse(model, make_bag(without(telemetry, *fields))))
     missing = {"torque", "torque_error", "bus_power", "temperature"}
     assert {chart.key for chart in charts} == PAPER_FIGURES - missing
+    with pytest.raises(MissingFieldError, match="actual_current"):
+        analyse(model, make_bag(without(telemetry, "actual_current"), "tuesday"))
 
 
 def test_layers_of_the_power_stack_add_up_to_the_total_power(analysis: Analysis) -> None:
@@ -221,6 +216,7 @@ VALUES = arrays(
 )
 
 
+@settings(max_examples=40)
 @given(y=VALUES, buckets=st.integers(1, 50))
 def test_extremes_of_every_bucket_are_kept(y: np.ndarray, buckets: int) -> None:
     x = np.arange(len(y), dtype=float)
@@ -237,23 +233,22 @@ def test_extremes_of_every_bucket_are_kept(y: np.ndarray, buckets: int) -> None:
             assert np.nanmax(inside) == np.nanmax(part)
 
 
-@pytest.mark.parametrize("name", sorted(n for n, law in LAWS.items() if law.uses_temperature))
-def test_friction_against_temperature_for_every_law(model: EnergyModel, name: str) -> None:
-    law = LAWS[name]
-    friction = Friction(
-        law,
-        dict.fromkeys(law.parameters, 0.01),
-        law.default_shape,
-        temperature_model=(0.402, -0.09083, 0.9553, -0.01831),
-        temperature_range=(20.0, 40.0),
-    )
-    joints = (replace(model.joints[0], friction=friction), *model.joints[1:])
-    chart = temperature_law_chart(replace(model, joints=joints))
-    assert chart is not None
-    (line,) = chart.panels[0].lines
-    assert line.x[[0, -1]] == pytest.approx([20.0, 40.0])
-    assert np.isfinite(line.y).all()
-    assert np.ptp(line.y) > 0.0
+def test_friction_against_temperature_for_every_law(model: EnergyModel) -> None:
+    for law in (law for law in LAWS.values() if law.uses_temperature):
+        friction = Friction(
+            law,
+            dict.fromkeys(law.parameters, 0.01),
+            law.default_shape,
+            temperature_model=(0.402, -0.09083, 0.9553, -0.01831),
+            temperature_range=(20.0, 40.0),
+        )
+        joints = (replace(model.joints[0], friction=friction), *model.joints[1:])
+        chart = temperature_law_chart(replace(model, joints=joints))
+        assert chart is not None
+        (line,) = chart.panels[0].lines
+        assert line.x[[0, -1]] == pytest.approx([20.0, 40.0])
+        assert np.isfinite(line.y).all()
+        assert np.ptp(line.y) > 0.0
 
 
 # The shift: states, cycles, cost and CO2.
@@ -282,23 +277,20 @@ def test_cycles_cost_and_co2(model: EnergyModel, monday: Path) -> None:
     assert table.rows[-1][-2:] == pytest.approx((0.5 * kwh, 400 * kwh))
     assert table.columns[-2:] == ("cost [EUR]", "CO2 [g]")
     assert len(shift_table(shift, Tariff()).columns) == 5
+    for share in (0.0, -1.0, 1.2, float("nan")):
+        with pytest.raises(InputError, match="supply-efficiency"):
+            Tariff(supply_efficiency=share)
 
 
-@pytest.mark.parametrize("share", [0.0, -1.0, 1.2, float("nan")])
-def test_an_impossible_efficiency_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match="supply-efficiency"):
-        Tariff(supply_efficiency=share)
-
-
-@pytest.mark.parametrize("gap", [None, (8.0, 19.0)])
 def test_power_over_the_shift_has_the_gaps_of_the_data(
-    model: EnergyModel, telemetry: Telemetry, make_bag: MakeBag, gap: tuple[float, float] | None
+    model: EnergyModel, telemetry: Telemetry, monday: Path, make_bag: MakeBag
 ) -> None:
-    bag = make_bag(telemetry if gap is None else with_gap(telemetry, *gap))
-    chart = shift_charts(read_shift(model, [bag]))[0]
-    assert isinstance(chart, LineChart)
-    for line in chart.panels[0].lines:
-        shown = 60.0 * line.x[np.isfinite(line.y)]
-        wide = [(shown[k], shown[k + 1]) for k in np.flatnonzero(np.diff(shown) > 2.5)]
-        assert wide == ([] if gap is None else [pytest.approx(gap, abs=1.5)])
-        assert np.isnan(line.y[1:]).any() == (gap is not None)
+    gap = (8.0, 19.0)
+    for bag, gaps in ((monday, []), (make_bag(with_gap(telemetry, *gap)), [gap])):
+        chart = shift_charts(read_shift(model, [bag]))[0]
+        assert isinstance(chart, LineChart)
+        for line in chart.panels[0].lines:
+            shown = 60.0 * line.x[np.isfinite(line.y)]
+            wide = [(shown[k], shown[k + 1]) for k in np.flatnonzero(np.diff(shown) > 2.5)]
+            assert wide == [pytest.approx(each, abs=1.5) for each in gaps]
+            assert np.isnan(line.y[1:]).any() == bool(gaps)

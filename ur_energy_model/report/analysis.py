@@ -46,22 +46,16 @@ PATH_POINTS = 2000
 
 @dataclass(frozen=True)
 class Powers:
-    """Powers [W] and energies [J] of one recording.
+    """Powers [W] of n samples, and energies [J], of one recording; half widths of 95 % intervals.
 
     Attributes:
-        time: since the first sample [n], s.
-        breaks: indices of samples after a gap.
-        electrical, mechanical: of the motors [n, joints].
-        electrical_half_width: of the 95 % interval [n, joints].
-        driver, standby, total: whole arm [n].
-        total_half_width: of the 95 % interval [n].
+        time, breaks: since the first sample [n], s; indices of samples after a gap.
+        electrical, mechanical, electrical_half_width: of the motors [n, joints].
+        driver, standby, total, total_half_width: whole arm [n].
         bus: measured voltage times current [n]; None if not recorded.
         energy: integral of each joint's electrical power since the start [n, joints].
         total_energy, bus_energy: the same for the arm [n].
-        electrical_energy, mechanical_energy: [joints].
-        driver_energy, standby_energy, regeneration_energy: whole arm.
-        energy_half_width: of the electrical energies' 95 % intervals [joints].
-        total_energy_half_width: of the total energy's.
+        electrical_energy, mechanical_energy, energy_half_width: [joints].
         duration: time that energy was integrated over, without gaps [s].
     """
 
@@ -90,10 +84,6 @@ class Powers:
 
 def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     """Powers and energies of a recording, computed like those of the live estimator.
-
-    Args:
-        model: of the arm.
-        telemetry: the recording, with those of the calculator's fields that it has.
 
     Raises:
         RecordingError: no sample can be used.
@@ -209,16 +199,12 @@ class Analysis:
     """One recording compared with the model.
 
     Attributes:
-        label: short name of the recording.
+        label, info: short name and origin of the recording.
         motion: relation to the recordings that the model was fitted to.
-        info: origin of the recording.
-        joint_names: names of the joints.
         flange: path of the flange in the base frame, at some samples of `current` [k, 3], m.
         flange_time: of these samples [k], s.
         flange_speed: of the flange, the tool centre point of a controller without tool [k], m/s.
         torque: None if target_moment was not recorded.
-        current: currents and motion.
-        powers: powers and energies.
         cut: whether the recording is longer than what is shown.
     """
 
@@ -257,18 +243,24 @@ def analyse(
 ) -> Analysis:
     """Compare a recording with a model whose friction is anchored on the first seconds of motion.
 
-    Args:
-        model: identified model.
-        bag: recording; mounting and payload are estimated from it.
-        label: short name; by default that of the bag.
-        motion: relation to the recordings that the model was fitted to.
-        payload: the actual payload, if the controller's setting was another one.
-        seconds: length of the analysed part, from the start.
+    Mounting and payload are estimated from the bag, unless the actual `payload` is given; `seconds`
+    from the start are analysed. `label` and `motion` are those of `Analysis`.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
     """
-    telemetry, cut = _beginning(Path(bag), seconds)
+    batches, covered = [], 0.0
+    for batch in checked_clock(iterate_bag(Path(bag), MEASURED_FIELDS), Path(bag)):
+        if len(batch):
+            batches.append(batch)
+            covered += batch.duration
+        if covered > seconds:
+            break
+    if not batches:
+        raise RecordingError(bag, "contains no samples", "record again")
+    telemetry = concatenate(batches).distinct()
+    late = np.flatnonzero(telemetry.time - telemetry.time[0] > seconds)
+    telemetry = telemetry.cut(slice(0, int(late[0]))) if late.size else telemetry
     start = float(telemetry.time[0])
 
     def joined(rows: list[Any]) -> Any:
@@ -324,22 +316,5 @@ def analyse(
         torque=TorqueComparison(*joined(rows)) if rows else None,
         current=current,
         powers=recording_powers(model, telemetry),
-        cut=cut,
+        cut=bool(late.size),
     )
-
-
-def _beginning(bag: Path, seconds: float) -> tuple[Telemetry, bool]:
-    """The first seconds of a bag, and whether the bag is longer."""
-    parts: list[Telemetry] = []
-    covered = 0.0
-    for batch in checked_clock(iterate_bag(bag, MEASURED_FIELDS), bag):
-        if len(batch):
-            parts.append(batch)
-            covered += batch.duration
-        if covered > seconds:
-            break
-    if not parts:
-        raise RecordingError(bag, "contains no samples", "record again")
-    whole = concatenate(parts).distinct()
-    late = np.flatnonzero(whole.time - whole.time[0] > seconds)
-    return (whole.cut(slice(0, int(late[0]))), True) if late.size else (whole, False)

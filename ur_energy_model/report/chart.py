@@ -18,16 +18,10 @@ simulation, or context in a muted colour."""
 
 @dataclass(frozen=True)
 class Line:
-    """A curve, or a cloud of points.
+    """A curve, or a cloud of `points`; x and y are [n], NaN in y breaks the curve.
 
-    Attributes:
-        label: in a word or two.
-        x, y: [n]; NaN in y breaks the curve.
-        role: determines colour and stroke.
-        joint: index of the joint whose colour it has if its role is "model".
-        half_width: of a 95 % band about the curve [n], or None.
-        points: a cloud instead of a curve.
-        base: lower edge of an area that is filled up to the curve [n], or None.
+    The role determines colour and stroke, `joint` the colour of that index if it is "model".
+    `half_width` is that of a 95 % band [n], `base` the lower edge of an area up to the curve [n].
     """
 
     label: str
@@ -57,13 +51,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """What all charts have.
-
-    Attributes:
-        key: file name of the figure, and anchor in the page.
-        title: what is shown.
-        caption: how to read it, and the paper's figure that it corresponds to.
-    """
+    """What all charts have; the key is file name of the figure, and anchor in the page."""
 
     key: str
     title: str
@@ -235,16 +223,10 @@ class Timeline:
 
 
 def decimate(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:
-    """The smallest and the largest sample of each bucket, in order of time.
+    """The smallest and the largest sample of each bucket, and its first hole (NaN), in order.
 
-    Args:
-        x: ascending abscissae [n].
-        y: values [n]; NaN marks a hole. The first hole of each bucket is kept.
-        buckets: their number; all have equal numbers of samples.
-
-    Returns:
-        x and y of at most 3 * buckets samples, the first and the last among them; the input itself
-        if it has no more than 2 * buckets samples.
+    Ascending x [n] and y [n] become at most 3 * buckets samples, the first and the last among them;
+    up to 2 * buckets samples stay as they are.
     """
     n = len(x)
     if n <= 2 * buckets or n == 0:

@@ -62,18 +62,9 @@ def save_figures(
     formats: Sequence[str] = ("png",),
     theme: ThemeName = "light",
 ) -> list[Path]:
-    """Draw all figures that the data of a recording allow.
+    """Draw all figures that the data of a recording allow, see `save_chart`; returns the files.
 
-    Args:
-        model: identified model.
-        bag: a recording.
-        folder: created if necessary.
-        truth: content of a simulation's --truth file; adds the true energies.
-        formats: "png", "svg" or both.
-        theme: colours.
-
-    Returns:
-        The files, in the order of the report.
+    `truth` is the content of a simulation's --truth file; it adds the true energies.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
@@ -96,15 +87,9 @@ def save_chart(
     name: str | None = None,
     dpi: int = _DPI,
 ) -> list[Path]:
-    """Draw one chart into a folder, in each format.
+    """Draw one chart into a folder, which is made if necessary, as "png", "svg" or both.
 
-    Args:
-        chart: the chart.
-        folder: created if necessary.
-        formats: "png", "svg" or both.
-        theme: colours.
-        name: of the files without suffix; None takes the chart's key.
-        dpi: resolution of PNG files.
+    `name` is that of the files without suffix, None takes the chart's key; `dpi` is of PNG files.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -86,11 +86,9 @@ def temperature_law_chart(model: EnergyModel) -> LineChart | None:
 
 
 def singular_value_charts(singular_values: Array, rank: int) -> tuple[LineChart, LineChart]:
-    """Singular values of the regressor and their cumulative energy (RAAD 2021, Fig. 1).
+    """Singular values of the stacked regressor, descending [columns], and their cumulative energy.
 
-    Args:
-        singular_values: of the stacked regressor, descending [columns].
-        rank: number of base parameters.
+    The rank is the number of base parameters (RAAD 2021, Fig. 1).
     """
     number = np.arange(1, len(singular_values) + 1, dtype=float)
     size = np.maximum(singular_values / singular_values[0], 1e-17)
@@ -171,15 +169,7 @@ def _joint_lines(time: Array, values: Array, names: Sequence[str]) -> tuple[Line
 def joints_chart(
     key: str, caption: str, time: Array, values: Mapping[str, Array], names: Sequence[str]
 ) -> LineChart:
-    """One panel for each quantity, with the curves of all joints.
-
-    Args:
-        key: of the chart.
-        caption: what it shows.
-        time: [samples], s.
-        values: quantity with unit -> [samples, n].
-        names: of the joints.
-    """
+    """One panel for each quantity (with its unit), with the curves of all joints [samples, n]."""
     panels = tuple(
         Panel("", _joint_lines(time, each, names), y_label=quantity)
         for quantity, each in values.items()
@@ -195,16 +185,7 @@ def comparison_chart(
     names: Sequence[str],
     y_label: str,
 ) -> LineChart:
-    """One panel for each joint, with a curve of every kind.
-
-    Args:
-        key: of the chart.
-        caption: what it shows.
-        time: [samples], s.
-        curves: label, role and values [samples, n].
-        names: of the joints.
-        y_label: quantity with unit.
-    """
+    """One panel for each joint, with a curve of every label, role and values [samples, n]."""
     panels = tuple(
         Panel(
             name,

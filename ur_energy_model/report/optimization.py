@@ -31,11 +31,7 @@ _GROUP = "cycle"
 
 @dataclass(frozen=True)
 class CyclePowers:
-    """Predicted powers [W] over one cycle: k samples, n joints.
-
-    `time` is since the start of the cycle [k], s; `qd` are joint velocities [k, n], rad/s;
-    `standby`, `driver` and `total` are of the whole arm [k], `electrical` of the motors [k, n].
-    """
+    """Predicted powers [W] over one cycle: [k], of the motors and `qd` [k, n], from its start."""
 
     time: Array
     qd: Array
@@ -47,15 +43,10 @@ class CyclePowers:
 
 @dataclass(frozen=True)
 class OptimizationReport:
-    """The content of the page of an optimized cycle.
+    """The content of the page: powers of the cycle as recorded and as typed.
 
-    Attributes:
-        optimized: with what to type.
-        joint_names: names of the joints.
-        before, after: powers of the cycle as recorded and as typed.
-        scaled: cycle times [s] and energies [J] of speed scaling [k, 2]; None without the curve
-            of least energy.
-        tariff: cost of energy.
+    `scaled` are cycle times [s] and energies [J] of speed scaling [k, 2], None without the curve of
+    least energy.
     """
 
     optimized: OptimizedCycle
@@ -69,13 +60,7 @@ class OptimizationReport:
 def make_optimization_report(
     model: EnergyModel, optimized: OptimizedCycle, *, tariff: Tariff | None = None
 ) -> OptimizationReport:
-    """Powers of an optimized cycle over time, and its energy with speed scaling.
-
-    Args:
-        model: of the arm in its session.
-        optimized: with what to type.
-        tariff: cost of energy.
-    """
+    """Powers of an optimized cycle over time, and its energy with speed scaling."""
     cycle = optimized.cycle
     energies = CycleEnergies(model, cycle.temperature)
     typed = typed_stretches(cycle, optimized.sheet, model.description())
@@ -178,6 +163,11 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
 def moves_chart(report: OptimizationReport) -> BarChart:
     """Energy of each move: as recorded, as typed, and as set points."""
     moves = report.optimized.moves
+    bars: tuple[tuple[str, Role, list[float]], ...] = (
+        ("as recorded", "measured", [each.move.energy for each in moves]),
+        ("as typed", "model", [each.typed_energy for each in moves]),
+        ("as set points", "aside", [each.energy for each in moves]),
+    )
     return BarChart(
         key="moves",
         title="Energy of each move",
@@ -186,39 +176,30 @@ def moves_chart(report: OptimizationReport) -> BarChart:
         y_label="energy [J]",
         categories=tuple(f"move {number}" for number in range(1, len(moves) + 1)),
         joints=(None,) * len(moves),
-        bars=(
-            Bars("as recorded", np.array([each.move.energy for each in moves]), role="measured"),
-            Bars("as typed", np.array([each.typed_energy for each in moves])),
-            Bars("as set points", np.array([each.energy for each in moves]), role="aside"),
-        ),
+        bars=tuple(Bars(label, np.array(values), role=role) for label, role, values in bars),
     )
 
 
 def speed_chart(report: OptimizationReport) -> LineChart:
     """Joint speeds before and after."""
-
-    def curve(label: str, powers: CyclePowers, j: int, role: Role) -> Line:
-        speed = np.round(powers.qd[:, j], 3) + 0.0  # a joint at rest is a flat line
-        return Line(label, powers.time, speed, role, None if role == "measured" else j)
-
-    panels = tuple(
-        Panel(
-            name,
-            (
-                curve("as recorded", report.before, j, "measured"),
-                curve("as typed", report.after, j, "model"),
-            ),
-            j,
-        )
-        for j, name in enumerate(report.joint_names)
+    kinds: tuple[tuple[str, CyclePowers, Role], ...] = (
+        ("as recorded", report.before, "measured"),
+        ("as typed", report.after, "model"),
     )
+    panels = []
+    for j, name in enumerate(report.joint_names):
+        lines = [  # rounded: a joint at rest is a flat line
+            Line(label, powers.time, np.round(powers.qd[:, j], 3) + 0.0, role, j)
+            for label, powers, role in kinds
+        ]
+        panels.append(Panel(name, tuple(lines), j))
     return LineChart(
         key="joint_speeds",
         title="Joint speeds",
         caption="The path of every move stays as recorded; only its timing changes.",
         x_label="time [s]",
         y_label="speed [rad/s]",
-        panels=panels,
+        panels=tuple(panels),
         group=_GROUP,
     )
 
@@ -263,19 +244,16 @@ def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
     if measured is not None:
         saved = measured.energy - measured.new_energy
     daily = DAY / optimized.duration
-    columns = ["", "cycles", "energy"]
-    columns += [] if tariff.price is None else [f"cost [{tariff.currency}]"]
-    columns += [] if tariff.co2 is None else ["CO₂ [kg]"]
     rows = []
     for name, cycles in (("one cycle", 1.0), ("one day", daily), ("one year", DAYS * daily)):
         energy = cycles * saved
         text = f"{energy:.1f} J" if cycles == 1 else f"{tariff.kwh(energy):.2f} kWh"
-        paid = (tariff.cost(energy), tariff.emission(energy))
-        rows.append((name, f"{cycles:.0f}", text, *(f"{x:.4g}" for x in paid if x is not None)))
+        paid = (f"{amount:.4g}" for amount in tariff.amounts(energy))
+        rows.append((name, f"{cycles:.0f}", text, *paid))
     return Table(
         "saving",
         "What is saved",
-        tuple(columns),
+        ("", "cycles", "energy", *tariff.columns()),
         tuple(rows),
         f"From the {'predicted' if measured is None else 'measured'} saving, for a machine that "
         f"runs {DAY / 3600:.0f} hours a day and {DAYS:.0f} days a year. The cycle's energy is that "
@@ -323,8 +301,6 @@ def ceiling_table(optimized: OptimizedCycle) -> Table | None:
         return None
     second = ceiling.joules_per_second
     now, typed, fast = loads
-    torque = ", ".join(f"{100 * load.torque_share:.0f} %" for load in loads)
-    effective = ", ".join(f"{load.torque_rms / now.torque_rms:.2f}" for load in (typed, fast))
     return Table(
         "ceiling",
         "What can be saved at all",
@@ -332,27 +308,20 @@ def ceiling_table(optimized: OptimizedCycle) -> Table | None:
         (
             ("standby, part of this cycle", f"{100 * ceiling.standby_share:.0f} %"),
             ("most that can be saved at this cycle time", f"{ceiling.most_saving_percent:.1f} %"),
-            (
-                "saved by a cycle that is a second shorter",
-                "it cannot be shorter" if second is None else f"{second:.0f} J",
-            ),
-            (
-                f"switched off in a break of {BREAK:.0f} min a day, saved in a year",
-                f"{ceiling.break_energy() / 3.6e6:.0f} kWh",
-            ),
-            ("largest torque, share of the limit: now, as typed, as fast as possible", torque),
-            (
-                "effective torque (gears, motors): as typed and as fast as possible, over now",
-                effective,
-            ),
-            (
-                "peak power: now, as typed, as fast as possible",
-                ", ".join(f"{load.power:.0f} W" for load in loads),
-            ),
+            ("saved by a cycle that is a second shorter",
+             "it cannot be shorter" if second is None else f"{second:.0f} J"),
+            (f"switched off in a break of {BREAK:.0f} min a day, saved in a year",
+             f"{ceiling.break_energy() / 3.6e6:.0f} kWh"),
+            ("largest torque, share of the limit: now, as typed, as fast as possible",
+             ", ".join(f"{100 * load.torque_share:.0f} %" for load in loads)),
+            ("effective torque (gears, motors): as typed and as fast as possible, over now",
+             ", ".join(f"{load.torque_rms / now.torque_rms:.2f}" for load in (typed, fast))),
+            ("peak power: now, as typed, as fast as possible",
+             ", ".join(f"{load.power:.0f} W" for load in loads)),
         ),
         "Predicted, at the robot bus. The most that can be saved is that of the optimum with every "
         "move and every wait free, on the same paths.",
-    )
+    )  # fmt: skip
 
 
 def measured_table(measured: MeasuredSaving | None) -> Table | None:

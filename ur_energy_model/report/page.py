@@ -98,14 +98,7 @@ class Tile:
 class Page:
     """The content of a page; sections without items are left out.
 
-    Attributes:
-        title: heading and window title.
-        subtitle: the line below it.
-        verdict: stands on top; None leaves it out.
-        tiles: key figures.
-        joint_names: of the arm.
-        recordings: labels, which `Item.recording` is an index of.
-        sections: chapters.
+    `recordings` are labels, which `Item.recording` is an index of.
     """
 
     title: str
@@ -171,10 +164,9 @@ _CHARACTERS_PER_BUCKET = 2 * 2 * 2 * 4 / 3
 
 
 class ChartEncoder:
-    """Converts charts to JSON values with a common pool of arrays.
+    """Converts all charts of a page, whose number determines the resolution, to JSON values.
 
-    Args:
-        charts: all charts of the page; their number determines the resolution of curves.
+    They have a common pool of arrays.
     """
 
     def __init__(self, charts: Iterable[Chart]) -> None:

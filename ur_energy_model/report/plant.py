@@ -30,10 +30,10 @@ from ur_energy_model.report.chart import (
     Role,
 )
 from ur_energy_model.report.layout import duration_text, energy_text
-from ur_energy_model.report.page import Cell, Item, Page, Section, Table, Tile
+from ur_energy_model.report.page import Cell, Page, Section, Table, Tile, items
 from ur_energy_model.report.tariff import JOULES_PER_KWH, Tariff
-from ur_energy_model.report.verdict import ORDER, Grade, ModelVerdict, Statement
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.report.verdict import ModelVerdict, Statement, grade_of, worst_of
+from ur_energy_model.typing import Indices
 
 MODEL_ERROR = (3.0, 10.0)
 """Largest share by which model and measured bus energy differ, percent: good, fair."""
@@ -43,15 +43,7 @@ TOLD = 3
 
 @dataclass(frozen=True)
 class PlantReport:
-    """The content of the page.
-
-    Attributes:
-        store: address.
-        zone: IANA name; of days and hours.
-        fleet: energies.
-        anomalies: strongest first.
-        tariff: cost of energy.
-    """
+    """The content of the page: of a store, with days and hours of an IANA zone."""
 
     store: str
     zone: str
@@ -63,7 +55,7 @@ class PlantReport:
     def verdict(self) -> ModelVerdict:
         """What an energy manager needs first."""
         statements = tuple(_statements(self))
-        grade: Grade = max((item.grade for item in statements), key=ORDER.index, default="fair")
+        grade = worst_of(item.grade for item in statements) if statements else "fair"
         return ModelVerdict(grade, _headline(self), statements)
 
     @property
@@ -76,12 +68,7 @@ class PlantReport:
 def make_plant_report(
     database: HistoryDatabase, store: str, tariff: Tariff | None = None
 ) -> PlantReport:
-    """Sum up a store, and find what is unusual.
-
-    Args:
-        database: of the store and the period.
-        store: address, to be shown.
-        tariff: cost of energy.
+    """Sum up the store and period of a database, and find what is unusual.
 
     Raises:
         SqlError: the store cannot be read.
@@ -93,16 +80,24 @@ def make_plant_report(
 
 def _headline(report: PlantReport) -> str:
     fleet, tariff = report.fleet, report.tariff
-    energy = fleet.total("energy")
-    arms = "1 arm" if len(fleet.arms) == 1 else f"{len(fleet.arms)} arms"
-    days = "1 day" if len(fleet.days) == 1 else f"{len(fleet.days)} days"
     if not fleet.arms:
         return "The store has no energy of this time."
-    cost, emission = tariff.cost(energy), tariff.emission(energy)
-    price = [] if cost is None else [f"{cost:,.2f} {tariff.currency}"]
-    price += [] if emission is None else [f"{emission:,.1f} kg of CO₂"]
+    energy, count, days = fleet.total("energy"), len(fleet.arms), len(fleet.days)
     used = f"{energy / 3.6e6:,.{1 if energy > 3.6e8 else 3}f} kWh"
-    return f"{arms} used {used} in {days}{': ' if price else ''}{' and '.join(price)}."
+    priced = " and ".join(f"{text}{of}" for text, of in _prices(tariff, energy))
+    return (
+        f"{count} arm{'s' * (count > 1)} used {used} in {days} day{'s' * (days > 1)}"
+        f"{': ' if priced else ''}{priced}."
+    )
+
+
+def _prices(tariff: Tariff, energy: float) -> list[tuple[str, str]]:
+    """Cost and CO₂ of an energy as texts, as far as the tariff has them."""
+    cost, emission = tariff.cost(energy), tariff.emission(energy)
+    return [
+        *([] if cost is None else [(f"{cost:,.2f} {tariff.currency}", "")]),
+        *([] if emission is None else [(f"{emission:,.1f} kg", " of CO₂")]),
+    ]
 
 
 def _statements(report: PlantReport) -> Iterator[Statement]:
@@ -122,13 +117,10 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
     yield Statement("fair" if left_on > 0.1 * energy else "good", f"{text}.")
     error = report.model_error
     if error is not None:
-        grade: Grade = next(
-            (g for g, most in zip(ORDER, MODEL_ERROR, strict=False) if abs(error) <= most), "poor"
-        )
         shown = f"{error:+.1f}".replace("-", "−")
         share = 100 * fleet.total("bus_model") / energy
         yield Statement(
-            grade,
+            grade_of(abs(error), MODEL_ERROR),
             f"The models' energy differs from the measured bus energy by {shown} % "
             f"(measured during {share:.0f} % of the energy).",
         )
@@ -175,22 +167,13 @@ def cycle_chart(works: Sequence[Work]) -> LineChart | None:
     """Energy per cycle by day, of the programs with the most energy."""
     if not works:
         return None
-    panels = [
-        Panel(
-            work.name,
-            (
-                Line(
-                    "mean of the day",
-                    work.days.astype(float),
-                    work.mean,
-                    half_width=CONFIDENCE * work.deviation,
-                    points=len(work.days) == 1,
-                ),
-            ),
-            note=f"{int(work.sums['cycles'].sum())} cycles",
+    panels = []
+    for work in works[:SHOWN_WORKS]:
+        days, half_width = work.days.astype(float), CONFIDENCE * work.deviation
+        line = Line(
+            "mean of the day", days, work.mean, half_width=half_width, points=len(days) == 1
         )
-        for work in works[:SHOWN_WORKS]
-    ]
+        panels.append(Panel(work.name, (line,), note=f"{int(work.sums['cycles'].sum())} cycles"))
     more = f" The {SHOWN_WORKS} with the most energy of {len(works)}."
     return LineChart(
         key="cycles_over_time",
@@ -212,13 +195,15 @@ def _daily(fleet: FleetDays) -> LineChart:
         np.nansum(fleet.daily[name], axis=0) / JOULES_PER_KWH
         for name in ("motion", "energy", "left_on")
     )
-    idle = energy - motion - left_on
     x = (fleet.days[:, None] + [0.0, 1.0 - INSTANT]).reshape(-1)
-
-    def area(label: str, low: Array, high: Array, role: Role, joint: int | None) -> Line:
-        return Line(label, x, np.repeat(high, 2), role, joint, base=np.repeat(low, 2))
-
-    zero = np.zeros(len(motion))
+    edges = [np.repeat(each, 2) for each in (0.0 * motion, motion, energy - left_on, energy)]
+    looks: tuple[tuple[str, Role, int | None], ...] = (
+        ("motion", "model", None), ("idle", "measured", None), ("left on", "model", LEFT_ON_COLOUR)
+    )  # fmt: skip
+    lines = tuple(
+        Line(label, x, edges[k + 1], role, joint, base=edges[k])
+        for k, (label, role, joint) in enumerate(looks)
+    )
     return LineChart(
         key="daily_energy",
         title="Energy per day",
@@ -226,16 +211,7 @@ def _daily(fleet: FleetDays) -> LineChart:
         "which the arm did not move at all).",
         x_label="day",
         y_label="energy [kWh]",
-        panels=(
-            Panel(
-                "",
-                (
-                    area("motion", zero, motion, "model", None),
-                    area("idle", motion, motion + idle, "measured", None),
-                    area("left on", motion + idle, energy, "model", LEFT_ON_COLOUR),
-                ),
-            ),
-        ),
+        panels=(Panel("", lines),),
         columns=1,
         group="days",
         dates=True,
@@ -285,6 +261,7 @@ def _week(fleet: FleetDays) -> HeatMap:
     names = [
         [f"{day} {hour:02d}:00 to {hour + 1:02d}:00" for hour in range(24)] for day in WEEKDAYS
     ]
+    ticks = tuple((hour, f"{hour:02d}:00") for hour in range(0, 24, 3))
     return HeatMap(
         key="week",
         title="Hours of the week",
@@ -292,15 +269,7 @@ def _week(fleet: FleetDays) -> HeatMap:
         "that never have one are blank. Energy at night and on Sundays is often that of arms that "
         "were not switched off.",
         value_label="W",
-        panels=(
-            HeatPanel(
-                "",
-                WEEKDAYS,
-                _cells(names),
-                values,
-                tuple((hour, f"{hour:02d}:00") for hour in range(0, 24, 3)),
-            ),
-        ),
+        panels=(HeatPanel("", WEEKDAYS, _cells(names), values, ticks),),
     )
 
 
@@ -342,16 +311,13 @@ def _arm_days(fleet: FleetDays, order: Indices) -> HeatMap:
     ticks = tuple(
         (column, f"{day:%d %b}") for column, day in enumerate(dates) if weekly or not day.weekday()
     )
+    arms, span = tuple(shortened(fleet.arms[k]) for k in order), "week" if weekly else "day"
     return HeatMap(
         key="arm_days",
-        title=f"Arms by {'week' if weekly else 'day'}",
-        caption=f"Energy of each arm in each {'week' if weekly else 'day'}; blank: no recording.",
+        title=f"Arms by {span}",
+        caption=f"Energy of each arm in each {span}; blank: no recording.",
         value_label="kWh",
-        panels=(
-            HeatPanel(
-                "", tuple(shortened(fleet.arms[k]) for k in order), _cells(names), energy, ticks
-            ),
-        ),
+        panels=(HeatPanel("", arms, _cells(names), energy, ticks),),
     )
 
 
@@ -373,34 +339,29 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
     """Every arm: energy, shares, mean power, cost."""
     if not fleet.arms:
         return None
-    columns = ["arm", "type", "days", "time [h]", "energy [kWh]", "share of all [%]", "mean [W]",
-               "standby [%]", "idle [%]", "left on [h]", "left on [kWh]"]  # fmt: skip
-    if tariff.price is not None:
-        columns.append(f"cost [{tariff.currency}]")
-    if tariff.co2 is not None:
-        columns.append("CO₂ [kg]")
     sums = {name: fleet.by_arm(name) for name in fleet.daily}
-    everything = max(fleet.total("energy"), 1e-12)
-    rows = []
-    for k in np.argsort(-sums["energy"], kind="stable")[:MOST_ROWS]:
-        energy, time = float(sums["energy"][k]), float(sums["duration"][k])
-        share = 100 / energy if energy > 0 else float("nan")
-        cells: list[Cell] = [
-            fleet.arms[k],
-            fleet.robots[k],
-            str(int(np.isfinite(fleet.daily["energy"][k]).sum())),
-            time / 3600,
-            energy / JOULES_PER_KWH,
-            100 * energy / everything,
-            energy / time if time > 0 else None,
-            share * float(sums["standby"][k]),
-            share * (energy - float(sums["motion"][k])),
-            float(sums["left_on_time"][k]) / 3600,
-            float(sums["left_on"][k]) / JOULES_PER_KWH,
-        ]
-        cells += [] if tariff.price is None else [tariff.cost(energy)]
-        cells += [] if tariff.co2 is None else [tariff.emission(energy)]
-        rows.append(tuple(cells))
+    order = np.argsort(-sums["energy"], kind="stable")[:MOST_ROWS]
+    energy, time, standby, motion, left_on, left_on_time = (
+        sums[name][order]
+        for name in ("energy", "duration", "standby", "motion", "left_on", "left_on_time")
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        figures = {
+            "time [h]": time / 3600,
+            "energy [kWh]": energy / JOULES_PER_KWH,
+            "share of all [%]": 100 * energy / max(fleet.total("energy"), 1e-12),
+            "mean [W]": np.where(time > 0, energy / time, np.nan),
+            "standby [%]": np.where(energy > 0, 100 * standby / energy, np.nan),
+            "idle [%]": np.where(energy > 0, 100 * (energy - motion) / energy, np.nan),
+            "left on [h]": left_on_time / 3600,
+            "left on [kWh]": left_on / JOULES_PER_KWH,
+        }
+    days = np.isfinite(fleet.daily["energy"]).sum(axis=1)[order]
+    rows = tuple(
+        (fleet.arms[k], fleet.robots[k], f"{days[row]}",
+         *(float(values[row]) for values in figures.values()), *tariff.amounts(float(energy[row])))
+        for row, k in enumerate(order)
+    )  # fmt: skip
     note = (
         "Standby is what the arm takes at all times, also in motion; idle is all energy while no "
         "joint moves; left on are the hours without any motion, a part of idle."
@@ -411,7 +372,8 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
         note += (
             f" Cost and CO₂ at the wall, with {100 * tariff.supply_efficiency:.0f} % efficiency."
         )
-    return Table("arms_table", "Arms", tuple(columns), tuple(rows), note)
+    columns = ("arm", "type", "days", *figures, *tariff.columns())
+    return Table("arms_table", "Arms", columns, rows, note)
 
 
 def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
@@ -420,23 +382,18 @@ def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
         return None
     columns = ["arm: program", "cycles", "duration [s]", "energy per cycle [J]",
                "standard deviation [J]", "idle [%]"]  # fmt: skip
-    if tariff.price is not None:
-        columns.append(f"1000 cycles [{tariff.currency}]")
+    columns += [] if tariff.price is None else [f"1000 cycles [{tariff.currency}]"]
     rows = []
     for work in works[:MOST_ROWS]:
-        count, energy = float(work.sums["cycles"].sum()), float(work.sums["energy"].sum())
-        mean = energy / count
-        spread = np.sqrt(max(float(work.sums["energy_squared"].sum()) / count - mean**2, 0.0))
-        cells: list[Cell] = [
-            work.name,
-            f"{count:.0f}",
-            float(work.sums["duration"].sum()) / count,
-            mean,
-            float(spread),
-            100 * float(work.sums["idle"].sum()) / energy if energy > 0 else None,
-        ]
-        cells += [] if tariff.price is None else [tariff.cost(1000 * mean)]
-        rows.append(tuple(cells))
+        count, energy, square, duration, idle = (
+            float(work.sums[name].sum())
+            for name in ("cycles", "energy", "energy_squared", "duration", "idle")
+        )
+        mean, cost = energy / count, tariff.cost(1000 * energy / count)
+        spread = float(np.sqrt(max(square / count - mean**2, 0.0)))
+        cells: list[Cell] = [work.name, f"{count:.0f}", duration / count, mean, spread]
+        cells.append(100 * idle / energy if energy > 0 else None)
+        rows.append((*cells, *([] if cost is None else [cost])))
     note = f"The first {MOST_ROWS} of {len(works)}." if len(works) > MOST_ROWS else ""
     return Table("works_table", "Cycles", tuple(columns), tuple(rows), note)
 
@@ -470,15 +427,12 @@ def anomalies_table(report: PlantReport) -> Table | None:
 def history_table(report: PlantReport) -> Table:
     """Where the figures are from."""
     fleet = report.fleet
-    rows: list[tuple[Cell, ...]] = [
-        ("store", report.store),
-        ("days and hours", report.zone),
-    ]
+    rows: list[tuple[Cell, ...]] = [("store", report.store), ("days and hours", report.zone)]
     if len(fleet.days):
-        rows.append(("period", f"{day_of(fleet.days[0])} to {day_of(fleet.days[-1])}"))
         models = sorted({name for text in fleet.models for name in text.split(", ") if name})
         generic = sum("generic" in text for text in fleet.models)
         rows += [
+            ("period", f"{day_of(fleet.days[0])} to {day_of(fleet.days[-1])}"),
             ("models", ", ".join(models[:20]) + (", …" if len(models) > 20 else "")),
             ("arms with a generic model", f"{generic} of {len(fleet.arms)}"),
         ]
@@ -497,23 +451,23 @@ _NO_ANOMALIES = (
 
 def plant_page(report: PlantReport) -> Page:
     """The page of a plant."""
-    fleet, tariff = report.fleet, report.tariff
-    cycles = cycle_chart(fleet.works)
-    contents = (
-        ("fleet", "The fleet", "", plant_charts(fleet)),
-        ("arms", "The arms", "", [*arm_charts(fleet), arms_table(fleet, tariff)]),
-        ("cycles", "Cycles over time", "", [cycles, works_table(fleet.works, tariff)]),
-        ("anomalies", "Anomalies", _NO_ANOMALIES if not report.anomalies else "",
-         [anomalies_table(report)]),
-        ("source", "Source", "", [history_table(report)]),
-    )  # fmt: skip
+    fleet, tariff, days = report.fleet, report.tariff, report.fleet.days
+    usual = "" if report.anomalies else _NO_ANOMALIES
+    works = items(cycle_chart(fleet.works), works_table(fleet.works, tariff))
     sections = (
-        Section(key, title, text, tuple(Item(item) for item in items if item is not None))
-        for key, title, text, items in contents
+        Section("fleet", "The fleet", "", items(*plant_charts(fleet))),
+        Section("arms", "The arms", "", items(*arm_charts(fleet), arms_table(fleet, tariff))),
+        Section("cycles", "Cycles over time", "", works),
+        Section("anomalies", "Anomalies", usual, items(anomalies_table(report))),
+        Section("source", "Source", "", items(history_table(report))),
     )
+    where = f"Store {report.store}."
+    if len(days):
+        span = " to ".join(dict.fromkeys(f"{day_of(day)}" for day in (days[0], days[-1])))
+        where = f"Store {report.store}, {span}; days and hours of {report.zone}."
     return Page(
         title="Energy of the plant",
-        subtitle=_subtitle(report),
+        subtitle=where,
         verdict=report.verdict,
         tiles=_tiles(report),
         joint_names=(),
@@ -522,34 +476,19 @@ def plant_page(report: PlantReport) -> Page:
     )
 
 
-def _subtitle(report: PlantReport) -> str:
-    days = report.fleet.days
-    if not len(days):
-        return f"Store {report.store}."
-    first, last = day_of(days[0]), day_of(days[-1])
-    span = f"{first}" if first == last else f"{first} to {last}"
-    return f"Store {report.store}, {span}; days and hours of {report.zone}."
-
-
 def _tiles(report: PlantReport) -> tuple[Tile, ...]:
     fleet, tariff = report.fleet, report.tariff
     energy, time = fleet.total("energy"), fleet.total("duration")
     if energy <= 0:
         return ()
-    share = 100 / energy
-    tiles = [
+    share, at = 100 / energy, "" if tariff.price is None else f"at {tariff.price:g} per kWh"
+    cycles = sum(float(work.sums["cycles"].sum()) for work in fleet.works)
+    return (
         Tile(energy_text(energy), f"by {len(fleet.arms)} arms in {duration_text(time)} of work"),
         Tile(f"{energy / time:.0f} W", "mean power of an arm that is on"),
         Tile(f"{share * fleet.total('standby'):.0f} %", "standby, which arms take at all times"),
         Tile(f"{share * (energy - fleet.total('motion')):.0f} %", "of the energy without motion"),
         Tile(energy_text(fleet.total("left_on")), "in whole hours without motion"),
-    ]
-    cost, emission = tariff.cost(energy), tariff.emission(energy)
-    if cost is not None:
-        tiles.append(Tile(f"{cost:,.2f} {tariff.currency}", f"at {tariff.price:g} per kWh"))
-    if emission is not None:
-        tiles.append(Tile(f"{emission:,.1f} kg", "of CO₂"))
-    cycles = sum(float(work.sums["cycles"].sum()) for work in fleet.works)
-    if cycles:
-        tiles.append(Tile(f"{cycles:,.0f}", "program cycles"))
-    return tuple(tiles)
+        *(Tile(text, of.strip() or at) for text, of in _prices(tariff, energy)),
+        *([Tile(f"{cycles:,.0f}", "program cycles")] if cycles else []),
+    )

@@ -386,9 +386,7 @@ def friction_chart(analysis: Analysis) -> LineChart | None:
 def recording_charts(analysis: Analysis, *, true_energy: Array | None = None) -> list[Chart]:
     """All charts that the data of a recording allow, in the order of the report.
 
-    Args:
-        analysis: of the recording.
-        true_energy: true electrical energy of each joint in a simulation [joints], J.
+    `true_energy` is the electrical energy of each joint in a simulation [joints], J.
     """
     charts = (
         stack_chart(analysis),

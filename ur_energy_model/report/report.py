@@ -89,18 +89,11 @@ def make_report(
     same_arm: bool = False,
     progress: Progress | None = None,
 ) -> Report:
-    """Evaluate recordings with a model.
+    """Evaluate recordings of an arm with a model.
 
-    Args:
-        model: identified model.
-        bags: recordings of the arm; those that the model was fitted to are recognised by hash, and
-            those that repeat their motion by its path.
-        payload: the actual payload, if the controller's setting was another one.
-        tariff: cost of energy.
-        trigger: what starts a cycle, see `energy.live.cycles`.
-        output: number of the digital output for that trigger.
-        same_arm: see `model_of_arm`.
-        progress: called with fraction and text.
+    Those that the model was fitted to are recognised by hash, and those that repeat their motion by
+    its path. `payload` is the actual one, if the controller's setting was another; `trigger` and
+    `output` are what starts a cycle, see `energy.cycles`; `same_arm`: see `model_of_arm`.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.

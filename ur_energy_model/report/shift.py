@@ -38,19 +38,17 @@ STATE_NAMES: dict[ArmState, str] = {
 
 @dataclass(frozen=True)
 class Shift:
-    """Energy of one arm over one or more recordings.
+    """Energy of one arm over one or more recordings, one after another.
 
     Attributes:
-        joint_names: n.
-        time: since the start, with the recordings one after another [bins], s.
-        power: mean total power between the previous time and this one [bins], W.
-        bus: the same measured at the bus, NaN where it was not recorded [bins], W.
+        time: since the start [bins], s.
+        power, bus: mean total power between the previous time and this one, and that measured at
+            the bus, NaN where it was not recorded [bins], W.
         starts: first bin of each recording but the first, and behind each gap.
         energy, bus_energy: whole arm [J]; bus_energy is None if it is not recorded throughout.
         half_width: of the 95 % interval of `energy`.
         state_time, state_energy: by state [s], [J].
-        cycles: completed cycles.
-        channels: layout of the cycles' readings.
+        cycles, channels: completed cycles, and the layout of their readings.
     """
 
     joint_names: tuple[str, ...]
@@ -86,14 +84,7 @@ def read_shift(
     output: int = 0,
     progress: Progress | None = None,
 ) -> Shift:
-    """Run the live estimator over recordings, in order.
-
-    Args:
-        model: for the arm of the recordings, see `model_of_arm`.
-        bags: recordings.
-        trigger: what starts a cycle, see `energy.live.cycles`.
-        output: number of the digital output for that trigger.
-        progress: called with NaN and text.
+    """Run the live estimator over recordings, in order; arguments as of `make_report`.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
@@ -113,8 +104,7 @@ def read_shift(
         if before > 0:
             starts.append(len(bins))
             bins.append((before, np.nan, np.nan))
-        first: float | None = None
-        last: float | None = None
+        first = last = None
         lost = 0.0
         for batch in checked_clock(iterate_bag(bag, LIVE_FIELDS, _BATCH), bag):
             if not len(batch):
@@ -205,16 +195,14 @@ def shift_charts(shift: Shift) -> list[Chart]:
 def shift_table(shift: Shift, tariff: Tariff) -> Table:
     """Time, energy, cost and CO2 by state of the arm."""
     columns = ["", "time [min]", "energy [Wh]", "mean power [W]", "share of energy [%]"]
-    columns += [] if tariff.price is None else [f"cost [{tariff.currency}]"]
-    columns += [] if tariff.co2 is None else ["CO2 [g]"]
+    columns += [name.replace("CO₂ [kg]", "CO2 [g]") for name in tariff.columns()]
 
     def row(name: str, seconds: float, joules: float) -> tuple[Cell, ...]:
-        cost, emission = tariff.cost(joules), tariff.emission(joules)
         mean = joules / seconds if seconds > 0 else None
         share = 100 * joules / shift.energy if shift.energy > 0 else None
-        priced = [] if cost is None else [cost]
-        emitted = [] if emission is None else [1000 * emission]
-        return name, seconds / 60, joules / 3600, mean, share, *priced, *emitted
+        amounts = (tariff.cost(joules), tariff.emission(1000 * joules))  # CO2 in g
+        known = (amount for amount in amounts if amount is not None)
+        return name, seconds / 60, joules / 3600, mean, share, *known
 
     rows = [
         row(STATE_NAMES[state], shift.state_time[state], shift.state_energy[state])

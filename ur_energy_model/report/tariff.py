@@ -42,6 +42,15 @@ class Tariff:
         """CO2 of an energy at the bus [kg]."""
         return None if self.co2 is None else self.co2 * self.kwh(joules)
 
+    def columns(self) -> list[str]:
+        """Headings of `amounts` in a table."""
+        cost = [] if self.price is None else [f"cost [{self.currency}]"]
+        return cost + ([] if self.co2 is None else ["CO₂ [kg]"])
+
+    def amounts(self, joules: float) -> list[float]:
+        """Cost and CO2 of an energy at the bus, as far as they are known."""
+        return [each for each in (self.cost(joules), self.emission(joules)) if each is not None]
+
     def kwh(self, joules: float) -> float:
         """Energy at the wall [kWh] of an energy at the bus [J]."""
         return joules / JOULES_PER_KWH / self.supply_efficiency

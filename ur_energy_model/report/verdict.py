@@ -76,16 +76,9 @@ def judge(
 ) -> ModelVerdict:
     """Judge a model by its errors on recordings.
 
-    Args:
-        metrics: METRICS of the recordings of other motions than the fitted ones, or of all if there
-            are none.
-        joint_names: for the findings.
-        motions: of these recordings.
-        simulated: whether they are of a simulated controller.
-        generic: the statement about a generic model (`generic_statement`); None for an identified
-            one.
-        another_arm: the warning if the model is of another arm than the recordings.
-        doubts: other warnings about the arm of the recordings.
+    METRICS and motions are those of recordings of other motions than the fitted ones, or of all if
+    there are none. `generic` is the statement about a generic model; `another_arm` the warning if
+    the model is of another arm than the recordings, `doubts` are other warnings about their arm.
     """
     arms = dict.fromkeys(([another_arm] if another_arm else []) + list(doubts))
     found = [Statement("fair", f"{line[0].upper()}{line[1:]}.") for line in arms]
@@ -116,12 +109,10 @@ def judge(
 
 
 def generic_statement(words: str, half_width: float | None) -> str:
-    """The statement of a report about a generic model.
+    """The statement of a report about a generic model, in words.
 
-    Args:
-        words: the model in words.
-        half_width: of the 95 % interval of the energy at the supply, the largest of all
-            recordings, percent; None if no energy flowed.
+    `half_width` is the largest of the 95 % intervals of the energy at the supply of all recordings,
+    percent; None if no energy flowed.
     """
     text = f"This is the model of an arm type ({words}): no recording of this arm was used."
     if half_width is not None:
