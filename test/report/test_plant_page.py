@@ -14,12 +14,10 @@ from ur_energy_model.plant.database import HistoryDatabase, Period
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.summary import QUANTITIES, FleetDays
 from ur_energy_model.report.chart import BarChart, HeatMap, LineChart
-from ur_energy_model.report.figures import draw_chart
 from ur_energy_model.report.page import render
 from ur_energy_model.report.plant import (
     PlantReport,
     arm_charts,
-    cycle_chart,
     make_plant_report,
     plant_charts,
     plant_page,
@@ -99,11 +97,7 @@ def test_page_says_what_matters(report: PlantReport) -> None:
     assert "no energy of this time" in render(plant_page(empty))
 
 
-def test_figures_and_a_browser_show_it(report: PlantReport, tmp_path: Path) -> None:
-    charts = [*plant_charts(report.fleet), cycle_chart(report.fleet.works)]
-    for chart in (*arm_charts(report.fleet), *charts):
-        assert chart is not None
-        assert draw_chart(chart).axes
+def test_a_browser_shows_it(report: PlantReport, tmp_path: Path) -> None:
     program = find_browser()
     if program is None:
         pytest.skip("no Chromium or Chrome is installed")

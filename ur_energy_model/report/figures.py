@@ -1,6 +1,7 @@
-"""Static figures (PNG, SVG) with matplotlib, from the same charts as the page.
+"""Static figures (PNG, SVG) of lines, bars and boxes with matplotlib, from the page's charts.
 
-Figures are objects with an Agg canvas; without pyplot no display is needed.
+Stacked bars, heat maps, intervals, dates and logarithmic axes are on pages only. Figures are
+objects with an Agg canvas; without pyplot no display is needed.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import numpy as np
 from matplotlib import rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -28,8 +27,6 @@ from ur_energy_model.report.chart import (
     BarChart,
     BoxChart,
     Chart,
-    HeatMap,
-    IntervalChart,
     Line,
     LineChart,
     Panel,
@@ -103,13 +100,11 @@ def save_chart(
 
 
 def draw_chart(chart: Chart, *, theme: ThemeName = "light") -> Figure:
-    """A matplotlib figure of a chart."""
+    """A matplotlib figure of a chart of lines, bars or boxes."""
     painters: dict[type[Any], Callable[[Any, Theme], Figure]] = {
         LineChart: line_figure,
         BoxChart: box_figure,
         BarChart: bar_figure,
-        IntervalChart: interval_figure,
-        HeatMap: heat_figure,
     }
     with rc_context(_style(THEMES[theme])):
         return painters[type(chart)](chart, THEMES[theme])
@@ -222,7 +217,7 @@ def box_figure(chart: BoxChart, theme: Theme) -> Figure:
 
 
 def bar_figure(chart: BarChart, theme: Theme) -> Figure:
-    """Bars by category."""
+    """Bars by category, side by side; values at the first ones."""
     looks: dict[str, dict[str, Any]] = {
         "aside": {"facecolor": theme.ink, "alpha": 0.35},
         "truth": {"facecolor": "none", "edgecolor": theme.ink},
@@ -232,84 +227,34 @@ def bar_figure(chart: BarChart, theme: Theme) -> Figure:
     count = len(chart.bars)
     handles = [Patch(label=b.label, **looks[b.role]) for b in chart.bars if count > 1]
     figure, (axes, *_) = _sheet(chart, 1, 1, 3.0, handles)
-    count = 1 if chart.stacked else count
-    width = 0.76 / count
-    places = np.arange(len(chart.categories), dtype=float)
-    base = np.zeros(len(places))
-    own = [*chart.joints, *[None] * len(places)]
+    width, places = 0.76 / count, np.arange(len(chart.categories), dtype=float)
+    colours = [theme.joint(joint) for joint in (chart.joints or [None] * len(places))]
+    options: dict[str, dict[str, Any]] = {
+        "aside": {"color": colours, "alpha": 0.4},
+        "truth": {"color": "none", "edgecolor": theme.ink, "linewidth": 1.1},
+        "measured": {"color": theme.muted},
+        "model": {"color": colours},
+    }
     for s, bars in enumerate(chart.bars):
-        x = places if chart.stacked else places + (s - (count - 1) / 2) * width
-        joints = own[: len(places)] if bars.joint is None else [bars.joint] * len(places)
-        options: dict[str, Any] = {"color": [theme.joint(joint) for joint in joints]}
-        if bars.role == "aside":
-            options["alpha"] = 0.4
-        elif bars.role == "truth":
-            options = {"color": "none", "edgecolor": theme.ink, "linewidth": 1.1}
-        elif bars.role == "measured":
-            options = {"color": theme.muted}
-        axes.bar(x, bars.values, width * 0.92, bottom=base if chart.stacked else 0, **options)
+        x = places + (s - (count - 1) / 2) * width
+        axes.bar(x, bars.values, width * 0.92, **options[bars.role])
         if bars.half_width is not None:
             marks: dict[str, Any] = {"ecolor": theme.ink, "elinewidth": 1.0, "capsize": 2.5}
             axes.errorbar(x, bars.values, yerr=bars.half_width, fmt="none", **marks)
-        if chart.stacked:
-            base = base + np.nan_to_num(bars.values)
-        elif s == 0:
-            for place, value in zip(x, bars.values, strict=True):
-                if np.isfinite(value):
-                    axes.annotate(
-                        f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}",
-                        (place, max(value, 0.0)),
-                        xytext=(0, 6),
-                        textcoords="offset points",
-                        ha="center",
-                        fontsize=8,
-                        color=theme.ink,
-                    )
+        for place, value in zip(x, bars.values, strict=True) if s == 0 else ():
+            if np.isfinite(value):
+                axes.annotate(
+                    f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}",
+                    (place, max(value, 0.0)),
+                    xytext=(0, 6),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=8,
+                    color=theme.ink,
+                )
     axes.axhline(0, color=theme.muted, linewidth=0.7)
     axes.margins(y=0.12)
     _categories(axes, chart.categories, chart.y_label)
-    return figure
-
-
-def interval_figure(chart: IntervalChart, theme: Theme) -> Figure:
-    """Parameters with their intervals."""
-    columns = min(3, len(chart.panels))
-    figure, places = _sheet(chart, -(-len(chart.panels) // columns), columns, 2.0)
-    for index, axes in enumerate(places):
-        if index >= len(chart.panels):
-            axes.set_axis_off()
-            continue
-        title, unit, intervals = chart.panels[index]
-        for joint, value, half_width, prior in intervals:
-            look: dict[str, Any] = {"color": theme.joint(int(joint)), "markersize": 4}
-            axes.plot(prior, joint, "|", color=theme.muted, markersize=13)
-            axes.errorbar(value, joint, xerr=half_width, fmt="o", capsize=3, **look)
-        axes.set_title(title)
-        axes.set_xlabel(f"[{unit}]")
-        axes.margins(x=0.1)
-        axes.set_ylim(len(chart.categories) - 0.5, -0.5)
-        axes.set_yticks(range(len(chart.categories)), chart.categories)
-        axes.xaxis.set_major_locator(MaxNLocator(4))
-        if index % columns:
-            axes.tick_params(labelleft=False)
-    return figure
-
-
-def heat_figure(chart: HeatMap, theme: Theme) -> Figure:
-    """Grids of coloured cells, one below the other, with a common colour bar."""
-    rows = max((len(panel.rows) for panel in chart.panels), default=1)
-    figure, places = _sheet(chart, len(chart.panels), 1, 0.9 + 0.16 * rows)
-    colours = LinearSegmentedColormap.from_list("heat", [theme.raised, theme.accent])
-    for panel, axes in zip(chart.panels, places, strict=True):
-        mesh = axes.pcolormesh(
-            np.ma.masked_invalid(panel.values), cmap=colours, vmin=0.0, vmax=chart.largest or 1.0
-        )
-        axes.set_title(panel.title)
-        axes.set_yticks(np.arange(len(panel.rows)) + 0.5, panel.rows)
-        axes.set_xticks([column for column, _ in panel.ticks], [text for _, text in panel.ticks])
-        axes.invert_yaxis()
-        axes.grid(visible=False)
-        figure.colorbar(mesh, ax=axes, label=chart.value_label)
     return figure
 
 
@@ -358,19 +303,10 @@ def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
         axes.set_title(panel.title, color=theme.ink)
     if panel.note:
         axes.set_title(panel.note, loc="right", fontsize=8, fontweight="normal", color=theme.muted)
-    if chart.log_y:
-        axes.set_yscale("log")
-    else:
-        axes.yaxis.set_major_locator(MaxNLocator(5))
-        if chart.dates:
-            locator = AutoDateLocator(maxticks=7)  # type: ignore[no-untyped-call]
-            axes.xaxis.set_major_locator(locator)
-            axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-        if chart.from_zero:
-            axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-        low, high = axes.get_ylim()
-        if low < 0 < high:
-            axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    low, high = axes.get_ylim()
+    if low < 0 < high:
+        axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
     if chart.equal:
         axes.set_aspect("equal", adjustable="datalim")
 
