@@ -43,7 +43,7 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import config_file, open_regular, user_path, write_text
-from ur_energy_model.learning.state import StateStore, file_digest
+from ur_energy_model.learning.state import StateStore
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.geometry import read_capsules
 from ur_energy_model.model.model_file import load_model
@@ -161,46 +161,27 @@ def test_every_file_of_the_package_is_read() -> None:
 
 # kind, what stands there, what is put in its place, what the message says
 FAULTS: list[tuple[str, str, str, str]] = [
-    # robot descriptions
     ("robot", "schema: 1", "schema: 99", "schema 99 .* update ur_energy_model"),
     ("robot", "name: ur5e", "nmae: ur5e", r"did you mean 'name'\?"),
-    ("robot", "name: ur5e", "name: ur5e\nname: ur3", "'name' occurs twice"),
     ("robot", "generation: e-series", "generation: e-serie", "did you mean 'e-series'"),
-    ("robot", "rate: 500", "rate: -500", "positive"),
-    ("robot", "shoulder_lift_joint, ", "shoulder_pan_joint, ", "occurs twice"),
     ("robot", "shoulder_lift_joint, ", "", "describes 6 moving joints"),
-    ("robot", "convention: standard", "convention: standart", "did you mean 'standard'"),
-    ("robot", "alpha: [1.5707963267948966", "alpha: [90", "rad is impossible"),
-    ("robot", "mass: [3.761, ", "mass: [", "has 5 values, 6 are needed"),
     ("robot", "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0002]", "[0.0, 0.0, 0.0, 0.0, 0.0, -0.0002]",
      "principal moment"),
     ("robot", "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0002]", "[0.0, 0.0, 0.0, 0.0, 0.0, 200]", "across"),
-    ("robot", "torque_constant: [0.098322", "torque_constant: [1e-300", "is impossible"),
     ("robot", "[3.637679, -0.011074", "[3.637679, 11.074", "within one kelvin"),
     ("robot", "[3.637679, -0.011074", "[-36.37679, -0.011074", "not positive at"),
     ("seven", "fixed: [0]", "fixed: [0, 0]", "named once only"),
     ("seven", "fixed: [0]", "fixed: [8]", "link 8 must be 0 to 7"),
-    # models
-    ("model", "schema: 1", "schema: 2", "update ur_energy_model"),
-    ("model", "gravity: [0.0, 6.94", "gravity: [0.0, 0.0", "m/s.2 is impossible"),
-    ("model", "payload_mass: 1.2", "payload_maas: 1.2", "did you mean 'payload_mass'"),
-    ("model", "torque_constant: {value: 0.1,", "torque_constant: {value: 1e-300,", "impossible"),
     ("model", "winding_resistance: {value: 0.3, unit: ohm, std: 0.0",
      "winding_resistance: {value: -0.3, unit: ohm, std: 0.2", "must not be negative"),
     ("model", "driver: {unit: W/A, shoulder_pan_joint: 0.2",
      "driver: {unit: W/A, shoulder_pan_joint: -0.2", "must not be negative"),
     ("model", "temperature_range: {lowest: 20.0", "temperature_range: {lowest: 50", "above"),
     ("model", "floor: {value: 0.0", "floor: {value: 26", "above the standby power"),
-    ("model", "idle: 12.5", "pwoer off: 12.5", "did you mean 'power off'"),
-    ("model", "residual: {value: 1.5, unit: W", "residual: {value: 1.5, unit: mW", "'mW' must be"),
-    # trajectories
     ("trajectory", "repetitions: 3", "repetitions: 2.5", "whole number"),
     ("trajectory", "repetitions: 3", "repetitions: 90000", "longer than a day"),
-    ("trajectory", "q0: [", "q0: [9000, ", "rad is impossible"),
-    # geometry
     ("geometry", "robot: ur5e", "robot: ur3", "must be ur5e"),
     ("geometry", "{link: 0", "{link: -1", "must be 0 to"),
-    ("geometry", "[[0, 1]", "[[0, 1, 2]", "2 are needed"),
 ]  # fmt: skip
 
 ELSEWHERE = ("shoulder_lift_joint, ",)
@@ -277,12 +258,12 @@ YAML_BOMBS: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", [*YAML_BOMBS, *MCAP_BOMBS, *map(str, range(6))])
+@pytest.mark.parametrize("name", [*YAML_BOMBS, *MCAP_BOMBS, *map(str, range(3))])
 def test_bombs_are_bounded(worker: ReadingWorker, tmp_path: Path, name: str) -> None:
     verdict = Verdict(name)
     if name in YAML_BOMBS:
         (tmp_path / "metadata.yaml").write_text(YAML_BOMBS[name]())
-        jobs = [("robot", tmp_path / "metadata.yaml"), ("bag", tmp_path)]
+        jobs = [("bag", tmp_path), *([("robot", tmp_path / "metadata.yaml")] * (name < "i"))]
     elif name in MCAP_BOMBS:
         file = write_file(tmp_path / "x.mcap", MCAP_BOMBS[name]())
         jobs = [("bag", file), ("recover", file)]
@@ -387,14 +368,13 @@ def test_pipes_and_links_in_circles_are_refused_at_once(tmp_path: Path, kind: st
             FILES[kind](path)
     finally:
         signal.alarm(0)
-    assert file_digest(path) is None
     path = tmp_path / "x.link"
     path.symlink_to(path)
     with suppress(InputError, OSError, ValueError):
         FILES[kind](path)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(text=st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1, max_size=5),
        mark=st.sampled_from(["=", "+", "-", "@", "\t", ""]))  # fmt: skip
 def test_no_text_in_csv_files_is_a_formula(text: str, mark: str) -> None:
@@ -426,23 +406,16 @@ def is_number(cell: str) -> bool:
     return re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", cell) is not None
 
 
-def test_a_journal_that_is_a_link_is_refused_and_its_target_stays(tmp_path: Path) -> None:
+def test_links_and_paths_that_cannot_be_used(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"x" * 4096)
     (tmp_path / "state.journal").symlink_to(victim)
     with pytest.raises(InputError, match="symbolic link"):
         EnergyCounters(CHANNELS, tmp_path / "state")
     assert victim.read_bytes() == b"x" * 4096
-
-
-@pytest.mark.parametrize("path", ["~no-such-user-at-all/x", "a\0b"])
-def test_paths_that_cannot_be(path: str) -> None:
-    with pytest.raises(InputError, match="write"):
-        user_path(path)
-
-
-def test_a_file_of_the_kernel_that_is_regular_and_cannot_be_read_is_refused() -> None:
-    if not Path("/proc/self/mem").is_file():
-        pytest.skip("this system has no /proc/self/mem")
-    with pytest.raises(OSError, match="error"):
-        open_regular("/proc/self/mem")
+    for path in ("~no-such-user-at-all/x", "a\0b"):
+        with pytest.raises(InputError, match="write"):
+            user_path(path)
+    if Path("/proc/self/mem").is_file():  # regular, and cannot be read
+        with pytest.raises(OSError, match="error"):
+            open_regular("/proc/self/mem")

@@ -185,32 +185,30 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("linked", [False, True], ids=["install", "symlink-install"])
-def test_colcon_scripts_run_with_the_python_of_the_shell(
-    linked: bool, workspace: Path, tmp_path: Path
-) -> None:
+def test_colcon_scripts_run_with_the_python_of_the_shell(workspace: Path, tmp_path: Path) -> None:
     """As colcon calls setup.py: with the interpreter of colcon, which is not that of the venv."""
-    prefix = tmp_path / "prefix"
-    scripts = prefix / "lib" / "ur_energy_model"
-    library = prefix / "python"
-    library.mkdir(parents=True)
-    words = ["develop", "--editable", f"--build-directory={workspace}/build", "--no-deps"]
-    words += [f"--script-dir={scripts}", f"--install-dir={library}"]
-    if not linked:
-        words = ["egg_info", f"--egg-base={workspace}", "build", f"--build-base={workspace}/build"]
-        words += ["install", f"--install-scripts={scripts}", f"--prefix={prefix}"]
-        words += ["--single-version-externally-managed", f"--record={workspace}/install.log"]
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "setup.py", "-q", *words],
-        cwd=workspace,
-        env=os.environ | {"PYTHONPATH": str(library)},
-        check=True,
-        capture_output=True,
-        timeout=100,
-    )
-    assert {path.name for path in scripts.iterdir()} == set(EXECUTABLES)
-    for path in scripts.iterdir():
-        assert path.read_text(encoding="utf-8").startswith("#!/usr/bin/env python3\n")
+    for linked in (False, True):
+        prefix = tmp_path / f"prefix_{linked}"
+        scripts, library = prefix / "lib" / "ur_energy_model", prefix / "python"
+        library.mkdir(parents=True)
+        build = f"{workspace}/build_{linked}"
+        words = ["develop", "--editable", f"--build-directory={build}", "--no-deps"]
+        words += [f"--script-dir={scripts}", f"--install-dir={library}"]
+        if not linked:
+            words = ["egg_info", f"--egg-base={workspace}", "build", f"--build-base={build}"]
+            words += ["install", f"--install-scripts={scripts}", f"--prefix={prefix}"]
+            words += ["--single-version-externally-managed", f"--record={workspace}/install.log"]
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "setup.py", "-q", *words],
+            cwd=workspace,
+            env=os.environ | {"PYTHONPATH": str(library)},
+            check=True,
+            capture_output=True,
+            timeout=100,
+        )
+        assert {path.name for path in scripts.iterdir()} == set(EXECUTABLES)
+        for path in scripts.iterdir():
+            assert path.read_text(encoding="utf-8").startswith("#!/usr/bin/env python3\n")
 
 
 def test_forwarder_runs_the_command_below_lib(tmp_path: Path) -> None:

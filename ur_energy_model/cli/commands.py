@@ -175,7 +175,7 @@ $ ur_energy estimate model.yaml monday/* --json
 --csv FILE  also write the powers over time to this file (of a single recording)
 --bag energy_bag OUT  also write the topics that the estimator node would publish to this bag, for
     the layouts of PlotJuggler and Foxglove (of a single recording)
---rate HZ =50.0  messages per second of --bag, 1 to 500
+--rate HZ =50.0 1:500  messages per second of --bag, 1 to 500
 --overwrite  replace an existing bag OUT
 @payload the model's
 @same-arm
@@ -399,20 +399,20 @@ design:
 --for-gap MODEL.yaml  design for what this learned model lacks only: the joints and speeds that
     ordinary work has not shown (replaces --objective)
 --optimizer gradient|genetic  search method; genetic is that of Raviola et al. 2021, for comparison
---harmonics N =5 1:50  harmonics of the Fourier series, 2 to 50
---period S =10.0 0:1000  period of the trajectory [s], 0.1 to 1000
+--harmonics N =5 2:50  harmonics of the Fourier series, 2 to 50
+--period S =10.0 0.1:1000  period of the trajectory [s], 0.1 to 1000
 --repetitions N =3 1:100000  periods per run
 --seed N =0 0:4294967295  seed of the random starts
 --time-limit S =55.0 0.1:1e5  maximum time for the search [s]
 --population N =300 2:100000  individuals of the genetic search
---generations N =5 0:100000  generations of the genetic search
+--generations N =5 1:100000  generations of the genetic search
 @payload none
 surroundings:
 @surroundings
---tool-speed M/S =1.5 0:100  speed limit of flange and elbow [m/s]
+--tool-speed M/S =1.5 0.001:100  speed limit of flange and elbow [m/s]
 execution:
 @execution
---speed-fraction F =1.0 0:1  share of the designed speed
+--speed-fraction F =1.0 0.001:1  share of the designed speed
 @end
 @json
 notes:

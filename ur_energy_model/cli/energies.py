@@ -55,15 +55,9 @@ if TYPE_CHECKING:
     from ur_energy_model.identification.evaluation import Metrics
     from ur_energy_model.report.report import Report
 
-LOWEST_RATE, HIGHEST_RATE = 1.0, 500.0
-"""Of the messages in a bag [Hz], as of the node's publish_rate."""
-
 
 def estimate(options: argparse.Namespace) -> None:
     """`ur_energy estimate`: the energy of recordings."""
-    if not LOWEST_RATE <= options.rate <= HIGHEST_RATE:
-        remedy = f"choose {LOWEST_RATE:g} to {HIGHEST_RATE:g} messages per second"
-        raise InputError("--rate", f"is {options.rate:g}", remedy)
     path, options.bags = split_model(options.model, options.bags)
     out: Path | None = options.energy_bag
     for flag, wanted in (("--csv", options.csv), ("--bag", out)):

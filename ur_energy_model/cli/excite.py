@@ -12,7 +12,7 @@ import numpy as np
 from ur_energy_model.cli.output import ask, note, picked, print_json, print_table, progress
 from ur_energy_model.cli.recordings import recording_json
 from ur_energy_model.errors import InputError, MotionRefusedError
-from ur_energy_model.experiment.design import Design, design_trajectory, genetic_search
+from ur_energy_model.experiment.design import design_trajectory, genetic_search
 from ur_energy_model.experiment.design_problem import (
     DesignProblem,
     DesignRequest,
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     import argparse
 
 
-_SHORTEST = 0.1
-"""Period of trajectories [s]."""
 TOOL_SPEED = 1.5
 """Speed limit of flange and elbow [m/s]."""
 
@@ -59,20 +57,6 @@ def check_execution(options: argparse.Namespace, output: str) -> None:
 
 def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     """The request that the options describe, for the arm of a name or file."""
-    for flag, value in (
-        ("--time-limit", options.time_limit),
-        ("--tool-speed", options.tool_speed),
-        ("--repetitions", options.repetitions),
-        ("--population", options.population),
-        ("--generations", options.generations),
-    ):
-        if not value > 0:
-            raise InputError(flag, "must be positive", "increase it")
-    if options.period < _SHORTEST:
-        raise InputError("--period", f"is shorter than {_SHORTEST:g} s", "increase it")
-    if options.harmonics < 2:
-        problem = "one harmonic cannot start and end at rest"
-        raise InputError("--harmonics", problem, "give 2 or more")
     description = load_robot(robot)
     walls, tool = _obstacles(options, description)
     return DesignRequest(
@@ -137,13 +121,11 @@ def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool)
     return result
 
 
-def run_and_report(
-    plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool, as_json: bool
-) -> None:
-    """Run, record and print what was recorded."""
-    result = run_recorded(plan, host, bag, assume_yes=assume_yes)
+def _run_and_report(plan: ExecutionPlan, options: argparse.Namespace) -> None:
+    bag = options.output
+    result = run_recorded(plan, options.host, bag, assume_yes=options.yes)
     status = result.status
-    if as_json:
+    if options.json:
         print_json(
             {
                 **recording_json(bag, status),
@@ -197,11 +179,7 @@ def describe(summary: MotionSummary) -> None:
 
 
 def _confirmed(summary: MotionSummary) -> bool:
-    """Whether the user at the terminal confirms the motion.
-
-    Raises:
-        MotionRefusedError: there is no terminal to ask at.
-    """
+    """Whether the user at the terminal confirms the motion; refused where nobody can be asked."""
     if not sys.stdin.isatty():
         raise MotionRefusedError(
             "the motion cannot be confirmed without a terminal; add --yes if a script may move "
@@ -224,13 +202,28 @@ def run(options: argparse.Namespace) -> None:
     if not any(actions):
         options.parser.error("give --robot NAME to design, or --execute, --check or --export")
     if options.execute is not None:
-        _execute(options)
+        trajectory = _trajectory(options.execute)
+        request = request_of(options, trajectory.robot)
+        plan = ExecutionPlan(
+            trajectory=trajectory,
+            limits=limits_of(request),
+            arm=arm_of_plan(options.execute, request.setup, trajectory.robot),
+            another_arm=options.another_arm,
+            warm_up=60.0 * options.warm_up,
+            speed_fraction=options.speed_fraction,
+        )
+        _run_and_report(plan, options)
     elif options.check is not None:
         _check(options)
     elif options.output is None:
         options.parser.error("-o PATH is required")
     elif options.export is not None:
-        _export(options)
+        trajectory = _trajectory(options.export)
+        export_trajectory(options.output, trajectory, load_robot(trajectory.robot).rate)
+        if options.json:
+            print_json({"output": options.output, "duration": trajectory.duration})
+        else:
+            note(f"wrote {options.output}")
     else:
         _design(options)
 
@@ -255,11 +248,21 @@ def _design(options: argparse.Namespace) -> None:
         else:
             design = design_trajectory(request, time_limit=options.time_limit, progress=bar)
     save_trajectory(options.output, design.trajectory)
+    shown = design.trajectory.design.get("for_gap")  # of the gap that it was designed for
     if options.json:
-        shown = design.trajectory.design.get("for_gap")  # of the gap that it was designed for
         print_json(design.figures() | ({} if shown is None else {"for_gap": shown}))
     else:
-        _print_design(design)
+        rows: list[list[Any]] = [
+            ["condition number of the base regressor", design.condition_number]
+        ]
+        for gap in shown or []:
+            low, high = gap["speed_range"]
+            rows.append([f"{gap['joint']} at {low:.2g} to {high:.2g} rad/s, s", gap["seconds"]])
+        if design.objective != "condition":
+            rows.append([f"objective ({design.objective})", design.value])
+        rows += [*_rows(design.verdict), ["descents tried", design.starts]]
+        rows.append(["seconds", design.seconds])
+        print_table(f"Exciting trajectory for {request.robot.name}", ["figure", "value"], rows)
         note(f"wrote {options.output}; check it with: ur_energy excite --check {options.output}")
 
 
@@ -292,47 +295,10 @@ def _check(options: argparse.Namespace) -> None:
         raise MotionRefusedError(f"{options.check}: {'; '.join(verdict.problems)}")
 
 
-def _export(options: argparse.Namespace) -> None:
-    trajectory = _trajectory(options.export)
-    export_trajectory(options.output, trajectory, load_robot(trajectory.robot).rate)
-    if options.json:
-        print_json({"output": options.output, "duration": trajectory.duration})
-    else:
-        note(f"wrote {options.output}")
-
-
-def _execute(options: argparse.Namespace) -> None:
-    if not 0 < options.speed_fraction <= 1:
-        options.parser.error("--speed-fraction must be above 0 and at most 1")
-    trajectory = _trajectory(options.execute)
-    request = request_of(options, trajectory.robot)
-    plan = ExecutionPlan(
-        trajectory=trajectory,
-        limits=limits_of(request),
-        arm=arm_of_plan(options.execute, request.setup, trajectory.robot),
-        another_arm=options.another_arm,
-        warm_up=60.0 * options.warm_up,
-        speed_fraction=options.speed_fraction,
-    )
-    run_and_report(plan, options.host, options.output, assume_yes=options.yes, as_json=options.json)
-
-
 def _trajectory(name: str) -> FourierTrajectory:
     """A trajectory file, or the trajectory that the package includes for a robot."""
     included = config_file("excitation", f"{name.lower()}.yaml")
     return load_trajectory(included if included.is_file() and not Path(name).is_file() else name)
-
-
-def _print_design(design: Design) -> None:
-    rows: list[list[Any]] = [["condition number of the base regressor", design.condition_number]]
-    for gap in design.trajectory.design.get("for_gap") or []:
-        low, high = gap["speed_range"]
-        rows.append([f"{gap['joint']} at {low:.2g} to {high:.2g} rad/s, s", gap["seconds"]])
-    if design.objective != "condition":
-        rows.append([f"objective ({design.objective})", design.value])
-    rows += _rows(design.verdict)
-    rows += [["descents tried", design.starts], ["seconds", design.seconds]]
-    print_table(f"Exciting trajectory for {design.trajectory.robot}", ["figure", "value"], rows)
 
 
 def _rows(verdict: TrajectoryVerdict) -> list[list[str | float]]:

@@ -15,8 +15,8 @@ import socket
 import subprocess
 import sysconfig
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,6 @@ import numpy as np
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 
 from ur_energy_model.cli.output import ProgressReport, note, print_table, progress
@@ -122,19 +121,14 @@ def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | No
             report(elapsed / seconds, text())
             pause(min(0.25, seconds - elapsed + 0.01))
 
-    live: dict[str, float] = {}
-
-    def watch(processes: Processes, report: ProgressReport) -> None:
-        """Show the output of the estimator while the trajectory runs."""
-        with energy_monitor(domain, live) as receive:
-            wait(processes, report, receive, lambda: f"3/4  trajectory B  {_live_power(live)}")
-
     first, _ = record("trajectory_a", "1/4  trajectory A: the logger records", wait)
     with progress("2/4  identification") as report:
         identified = identify([first], robot, progress=report)
     save_model(identified.model, model_file)
     note(f"2/4  identified from {first.name}")
-    second, truth = record("trajectory_b", "3/4  trajectory B", watch, str(model_file))
+    with closing(EnergyMonitor(domain)) as live:
+        watch = partial(wait, pause=live.receive, text=lambda: f"3/4  trajectory B  {live.text()}")
+        second, truth = record("trajectory_b", "3/4  trajectory B", watch, str(model_file))
     with progress("4/4  figures and tables"):
         energy, known, metrics, figures, recording = evaluate_run(
             identified.model, second, truth, folder
@@ -144,11 +138,11 @@ def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | No
         "the model was fitted to trajectory A alone; the tables are those of Clochiatti et al. 2024"
     )
     note(f"samples lost by the logger: {recording.lost}")
-    if TOTAL_ENERGY.name in live:
+    if TOTAL_ENERGY.name in live.latest:
+        bus = live.latest.get(BUS_ENERGY.name, float("nan"))
         note(
-            f"live {TOTAL_ENERGY.absolute_name} ended at {live[TOTAL_ENERGY.name]:.0f} J, "
-            f"{BUS_ENERGY.absolute_name} at {live.get(BUS_ENERGY.name, float('nan')):.0f} J "
-            f"({live['messages']:.0f} messages received)"
+            f"live {TOTAL_ENERGY.absolute_name} ended at {live.latest[TOTAL_ENERGY.name]:.0f} J, "
+            f"{BUS_ENERGY.absolute_name} at {bus:.0f} J ({live.messages} messages received)"
         )
     print(f"in {folder}:")
     for path, what in (
@@ -277,53 +271,48 @@ def true_energy(truth_file: Path, start: float, end: float) -> TrueEnergy:
         return TrueEnergy(between("mechanical_energy"), between("electrical_energy"), bus)
 
 
-@contextmanager
-def energy_monitor(domain: int, latest: dict[str, float]) -> Iterator[Callable[[float], None]]:
-    """Receives the whole-arm topics of the estimator, in a separate ROS context.
+class EnergyMonitor:
+    """Receives the whole-arm topics of the estimator in a ROS context of its own.
 
-    Args:
-        domain: ROS domain of the estimator.
-        latest: gets the latest value by topic, W or J, and the number of `messages`.
-
-    Yields:
-        A function that receives messages for a time [s].
+    Attributes:
+        latest: value by topic [W, J].
+        messages: number of messages received.
     """
-    context = Context()
-    rclpy.init(context=context, domain_id=domain)
-    node = rclpy.create_node("ur_energy_demo", context=context)
 
-    def keep(topic: str, message: Float64) -> None:
-        latest[topic] = message.data
-        latest["messages"] = latest.get("messages", 0.0) + 1.0
+    def __init__(self, domain: int) -> None:
+        self.latest: dict[str, float] = {}
+        self.messages = 0
+        self._context = Context()
+        rclpy.init(context=self._context, domain_id=domain)
+        self._node = rclpy.create_node("ur_energy_demo", context=self._context)
+        for topic in TOPICS:
+            self._node.create_subscription(Float64, topic, partial(self._keep, topic), 10)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
 
-    for topic in TOPICS:
-        node.create_subscription(Float64, topic, partial(keep, topic), QoSProfile(depth=10))
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
+    def _keep(self, topic: str, message: Float64) -> None:
+        self.latest[topic], self.messages = message.data, self.messages + 1
 
-    def receive(seconds: float) -> None:
+    def receive(self, seconds: float) -> None:
+        """Receive messages for a time."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            executor.spin_once(timeout_sec=left)
+            self._executor.spin_once(timeout_sec=left)
 
-    try:
-        yield receive
-    finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown(context=context)
+    def text(self) -> str:
+        """Live power and energy."""
+        if TOTAL_POWER.name not in self.latest:
+            return "the estimator starts"
+        bus = self.latest.get(BUS_POWER.name)
+        measured = "" if bus is None else f" (bus {bus:5.1f} W)"
+        energy = self.latest.get(TOTAL_ENERGY.name, 0.0)
+        return f"/energy {self.latest[TOTAL_POWER.name]:5.1f} W{measured} {energy:6.0f} J"
 
-
-def _live_power(latest: Mapping[str, float]) -> str:
-    """Live power and energy as text, from the latest value by topic."""
-    if TOTAL_POWER.name not in latest:
-        return "the estimator starts"
-    bus = latest.get(BUS_POWER.name)
-    measured = "" if bus is None else f" (bus {bus:5.1f} W)"
-    return (
-        f"/energy {latest[TOTAL_POWER.name]:5.1f} W{measured} "
-        f"{latest.get(TOTAL_ENERGY.name, 0.0):6.0f} J"
-    )
+    def close(self) -> None:
+        """Leave ROS."""
+        self._executor.shutdown()
+        self._node.destroy_node()
+        rclpy.try_shutdown(context=self._context)
 
 
 class ChildError(UrEnergyError):
@@ -442,14 +431,10 @@ def _fresh_folder(folder: Path) -> Path:
 
 def _free_domain() -> int:
     """A ROS domain whose discovery port is free on this machine (DDSI-RTPS 9.6.1.1)."""
-    domains = list(range(1, 100))
-    random.SystemRandom().shuffle(domains)
+    domains = random.SystemRandom().sample(range(1, 100), 99)
     for domain in domains:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
-                probe.bind(("", 7400 + 250 * domain))
-            except OSError:
-                continue
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
+            probe.bind(("", 7400 + 250 * domain))
             return domain
     return domains[0]
 

@@ -157,7 +157,9 @@ def run_stages(
                 running[stage] = process
             time.sleep(_POLL)
             for stage in [stage for stage, process in running.items() if not process.is_alive()]:
-                _record_sudden_end(folder / stage.name, running.pop(stage).exitcode)
+                code, own = running.pop(stage).exitcode, folder / stage.name
+                if not (own / VERDICT).is_file() and not (own / ERROR).is_file():
+                    write_text(own / ERROR, f"its process ended with exit code {code}\n")
             if progress is not None:
                 done = len(stages) - len(waiting) - len(running)
                 names = ", ".join(stage.name for stage in running)
@@ -211,13 +213,6 @@ def _run(stage: Stage, folder: Path, seed: int, quick: bool) -> None:
         write_text(folder / ERROR, f"{error}\n")
     except Exception:
         write_text(folder / ERROR, traceback.format_exc())
-
-
-def _record_sudden_end(folder: Path, exit_code: int | None) -> None:
-    """Note the end of a process that left neither verdict nor error, such as for lack of memory."""
-    if not (folder / VERDICT).is_file() and not (folder / ERROR).is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / ERROR, f"its process ended with exit code {exit_code}\n")
 
 
 # papers.md: published beside obtained.

@@ -83,7 +83,14 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         energies = estimate_energy(found.model, bag)
         rows += energy_rows(paper, test, theirs, energies)
         if test == "B":
-            rows.append(_dissipated_row(session, paper, energies))
+            dissipated = float(energies.regeneration)
+            if dissipated > DISSIPATED_SHARE * energies.supply:
+                session.warnings.append(
+                    f"on B the joints regenerate {dissipated:.0f} J that no other joint uses at "
+                    "the time; the model counts it as dissipated, so it overestimates by what the "
+                    "bus stores"
+                )
+            rows.append(paper.row("dissipated", dissipated))
     if catalogue is not None:
         save_model(catalogue.model, session.folder / "model_catalogue.yaml")
         rows += catalogue_rows(paper, catalogue, found)
@@ -248,31 +255,17 @@ def energy_rows(
             continue
         mechanical, electrical = float(found.mechanical.sum()), float(found.electrical.sum())
         share = mechanical / electrical if electrical else float("nan")
+        whole = [mechanical, electrical, share]
         values = {
             "mechanical energy by joint [J]": found.mechanical,
             "electrical energy by joint [J]": found.electrical,
             "efficiency by joint": found.efficiency,
-            "mechanical, electrical energy [J] and efficiency of the arm": [
-                mechanical,
-                electrical,
-                share,
-            ],
+            "mechanical, electrical energy [J] and efficiency of the arm": whole,
         }
         rows += [paper.row(key, here, what=what, test=test) for what, here in values.items()]
     supply = [own.supply, float("nan") if own.bus is None else own.bus]
     supply += [] if catalogue is None else [catalogue.supply]
     return [*rows, paper.row("supply_energy", supply, test=test)]
-
-
-def _dissipated_row(session: ProtocolRun, paper: Paper, energies: EnergySummary) -> Row:
-    """Energy that the joints give back and the model counts as burned; warns where it is much."""
-    dissipated = float(energies.regeneration)
-    if dissipated > DISSIPATED_SHARE * energies.supply:
-        session.warnings.append(
-            f"on B the joints regenerate {dissipated:.0f} J that no other joint uses at the time; "
-            "the model counts it as dissipated, so it overestimates by what the bus stores"
-        )
-    return paper.row("dissipated", dissipated)
 
 
 def catalogue_rows(paper: Paper, catalogue: Identification, own: Identification) -> list[Row]:
@@ -296,12 +289,7 @@ def catalogue_rows(paper: Paper, catalogue: Identification, own: Identification)
 
 
 def draw_test_motions(session: ProtocolRun, analyses: Sequence[Analysis]) -> None:
-    """Draw the figures of both test motions, A and B.
-
-    Args:
-        session: run of the protocol.
-        analyses: of A and B.
-    """
+    """Draw the figures of both test motions, A and B."""
     figures: list[tuple[str, str, Chart | None]] = [
         ("Fig. 10", "a_b", torque_error_chart(analyses)),
         ("Fig. 13", "a_b", current_error_chart(analyses)),

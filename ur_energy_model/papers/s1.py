@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.design_problem import DesignRequest
 from ur_energy_model.experiment.limits import PeriodicMotion, sample_period
 from ur_energy_model.identification.base_parameter_bags import (
@@ -66,13 +65,22 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     session.warnings += base.warnings
     regrouping, theirs = base.parameters.regrouping, base.published_error
     alone, combined, lost = counts(regrouping)
+    search, condition = (
+        "gradients from random starts, limits of the robot file",
+        design.condition_number,
+    )
+    if session.paper_settings:
+        search = "genetic algorithm, limits and centre of the paper"
+    differs = ("data",) if session.paper_settings and not session.quick else ("data", "method")
     points = "" if theirs is None else f"; N = {theirs.points} at {theirs.rate:.0f} Hz"
     rows = [
         paper.row("base_parameters", regrouping.rank),
         paper.row("alone", alone),
         paper.row("combined", combined),
         paper.row("lost", lost),
-        *_design_rows(session, paper, design),
+        paper.row("condition_number", condition, search=search, differs=differs),
+        paper.row("individuals", design.starts, search=search, differs=differs),
+        paper.row("clearance", design.verdict.clearance),
         paper.row("condition_recorded", base.parameters.condition_number),
         paper.row("gear_ratio", robot.gear_ratio),
         paper.row("torque_constants", [joint.torque_constant for joint in found.model.joints]),
@@ -80,7 +88,10 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         paper.row("joint_sample_error", base.normalised_error),
     ]
     session.picture(rank_chart(regrouping), "Fig. 1")
-    _draw_trajectory(session, design)
+    time, q, _, _ = sample_period(design.trajectory, _RATE)
+    title = "One period of the exciting trajectory"
+    chart = joints_chart("s1_trajectory", title, time, {"position [rad]": q}, robot.joint_names)
+    session.picture(chart, "Fig. 2")
     time, measured, predicted = predicted_torque(held_out, robot, base)
     elbow = slice(2, 3)
     session.picture(
@@ -146,31 +157,6 @@ def paper_request(robot: RobotDescription) -> DesignRequest:
     return DesignRequest(limited, centre=CENTRE, tool_speed=float("inf"))
 
 
-def _design_rows(session: ProtocolRun, paper: Paper, design: Design) -> list[Row]:
-    search = "gradients from random starts, limits of the robot file"
-    if session.paper_settings:
-        search = "genetic algorithm, limits and centre of the paper"
-    differs = ("data",) if session.paper_settings and not session.quick else ("data", "method")
-    condition = design.condition_number
-    return [
-        paper.row("condition_number", condition, search=search, differs=differs),
-        paper.row("individuals", design.starts, search=search, differs=differs),
-        paper.row("clearance", design.verdict.clearance),
-    ]
-
-
-def _draw_trajectory(session: ProtocolRun, design: Design) -> None:
-    time, q, _, _ = sample_period(design.trajectory, _RATE)
-    chart = joints_chart(
-        "s1_trajectory",
-        "One period of the exciting trajectory",
-        time,
-        {"position [rad]": q},
-        session.robot.joint_names,
-    )
-    session.picture(chart, "Fig. 2")
-
-
 # Section 3.1: torque on the validation trajectory.
 
 
@@ -181,11 +167,6 @@ def predicted_torque(
 
     The measured one is current times torque constant of the robot file and gear ratio; motions
     that gaps separate follow one another.
-
-    Args:
-        bag: recording.
-        robot: the arm.
-        base: identified base parameters.
     """
     fit = BaseParameterFit(robot, base.gravity)
     parts = []
@@ -209,15 +190,7 @@ def campaign_rows(
     cold_bag: Path,
     cold: BagBaseParameters,
 ) -> list[Row]:
-    """Warm the arm up, repeat the run, and compare the base parameters of both states.
-
-    Args:
-        session: run of the protocol.
-        paper: its rows.
-        motion: the exciting trajectory, which also warms the arm up.
-        cold_bag: recording just after power-up.
-        cold: base parameters from it.
-    """
+    """Warm the arm up with the motion, repeat the run, and compare the base parameters."""
     seconds = _QUICK_WARM_UP if session.quick else WARM_UP
     warm_bag = session.record("excitation_warm", motion, warm_up=seconds)
     warm = identify_base_parameters([warm_bag], session.robot, progress=session.progress)
@@ -293,10 +266,9 @@ def _friction_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> BarChar
     own = np.concatenate([_group(cold, "fc"), _group(cold, "fv")])
     names = cold.parameters.regrouping.names
     columns = cold.parameters.regrouping.base[own]
-    title = "Friction of the cold and the warm arm (fc in N m, fv in N m s/rad)"
     return BarChart(
         key="s1_cold_and_warm",
-        title=title,
+        title="Friction of the cold and the warm arm (fc in N m, fv in N m s/rad)",
         caption="",
         y_label="N m, N m s/rad",
         categories=tuple(names[column] for column in columns),

@@ -505,7 +505,7 @@ def _swing(session: ProtocolRun, paper: Paper, mass: float, scale: float, random
         robot.name, Sinusoids(level, amplitude, frequency, 2.5 * _PERIOD, fade_time=1.0)
     )
     gravity = np.array([0.0, 0.0, -robot.controller_gravity])
-    flange = _lever(ArmDynamics(robot), level)
+    flange = np.linalg.norm(_forearm(ArmDynamics(robot), level))  # from the axis of joint 3
     centre = np.array([0.0, 0.0, paper["load_arm"] - flange])
     dynamics = ArmDynamics(robot, Setup(gravity=gravity, payload=Payload(mass, centre)))
     friction = np.array([paper["coulomb"], paper["viscous"]])
@@ -546,11 +546,6 @@ def _forearm(dynamics: ArmDynamics, q: Array) -> Array:
     """From the axis of joint 3 to the flange [3], m, base frame."""
     links, joints = dynamics.frames(q[None])
     return np.asarray(links[0, -1, :3, 3] - joints[0, JOINT, :3, 3])
-
-
-def _lever(dynamics: ArmDynamics, q: Array) -> float:
-    """Distance of the flange from the axis of joint 3 [m]."""
-    return float(np.linalg.norm(_forearm(dynamics, q)))
 
 
 def _draw_load(session: ProtocolRun, unloaded: Swing, loaded: Swing) -> None:
