@@ -272,7 +272,7 @@ def test_bombs_are_bounded(worker: ReadingWorker, tmp_path: Path, name: str) -> 
     outcomes = [worker.judge(verdict, kind, path) for kind, path in jobs]
     assert verdict.problems == []
     assert name.isdigit() or set(outcomes) == {"refused"}
-    assert verdict.seconds < 30.0  # on a busy machine; unbounded, some of them take an hour
+    assert verdict.seconds < 60.0  # on a busy machine; unbounded, some of them take an hour
 
 
 # Streams and texts.

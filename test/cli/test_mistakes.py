@@ -104,41 +104,23 @@ MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy incl
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, bag: Path) -> Path:
-    """A folder with what a new user has."""
-    place = tmp_path_factory.mktemp("mistakes")
+def filled(
+    tmp_path_factory: pytest.TempPathFactory, bag: Path, model: Path, fresh_host: Callable[[], str]
+) -> Iterator[Callable[[str], list[str]]]:
+    """Replaces the names in braces by what a new user has."""
+    place, busy = tmp_path_factory.mktemp("mistakes"), fresh_host()
     (place / "folder").mkdir()
-    (place / "text.txt").write_text("speed = fast\n")
-    (place / "log.csv").write_text("time,actual_q_0\n0.0,1.0\n0.1,1.0\n")
+    (place / "text").write_text("speed = fast\n")
+    (place / "csv.csv").write_text("time,actual_q_0\n0.0,1.0\n0.1,1.0\n")
     for robot, name, named in (("ur5e", "nameless", None), ("ur10e", "other_bag", "ur10e")):
         seen = ExactArm(load_robot(robot)).record(20.0, seed=31)
         write_bag(place / name, replace(seen, info=replace(seen.info, robot=named)))
     assert main(["history", "add", str(place / "store"), str(bag)]) == 0
-    return place
-
-
-@pytest.fixture(scope="module")
-def filled(place: Path, bag: Path, model: Path, fresh_host) -> Iterator[Callable[[str], list[str]]]:
-    """Replaces the names in braces."""
-    busy = fresh_host()
-    with (
-        socket.create_server(("127.0.0.1", 0)) as taken,
-        socket.create_server((busy, 30004)),
-    ):
-        given = {
-            "bag": bag,
-            "nameless": place / "nameless",
-            "other_bag": place / "other_bag",
-            "model": model,
-            "csv": place / "log.csv",
-            "text": place / "text.txt",
-            "folder": place / "folder",
-            "store": place / "store",
-            "nobody": NOBODY,
-            "own": fresh_host(),
-            "busy": busy,
-            "taken": f"127.0.0.1:{taken.getsockname()[1]}",
-        }
+    given: dict[str, object] = {path.stem: path for path in place.iterdir()}
+    given |= {"bag": bag, "model": model, "nobody": NOBODY, "own": fresh_host(), "busy": busy}
+    given["text"] = (place / "text").rename(place / "text.txt")
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server((busy, 30004)):
+        given["taken"] = f"127.0.0.1:{taken.getsockname()[1]}"
         yield lambda command: shlex.split(command.format_map(given))
 
 
@@ -201,28 +183,20 @@ def test_any_text_is_refused_in_one_line(
     (tmp_path / "empty").touch()
     free = [each for each in ACTIONS if each[0] not in LONG and each[2].type in (None, Path)]
     for name, parser, hostile in chance.sample(free, 30):
-        words = command_line(name, parser, hostile, chance)
+        words = [name]
+        needed = [each for each in parser._actions if each.required or each.dest == "robot"]
+        for action in dict.fromkeys([*needed, hostile]):
+            value = "127.1.2.3" if action.dest == "host" else "empty"  # nobody listens there
+            if action is hostile:
+                value = chance.choice(TEXTS)
+            elif action.choices is not None:
+                value = str(chance.choice(list(action.choices)))
+            if action.option_strings:
+                words.append(f"{action.option_strings[-1]}={value}")
+            else:
+                words.append(value if not value.startswith("-") else f"./{value}")
         code, _, err = end_of(words, capsys)
         shown = f"{[word[:80] for word in words]}: {err[-2000:]}"
         assert code in (0, 1, 2, 3), shown
         assert "Traceback" not in err, shown
         assert code == 0 or max(map(len, err.splitlines())) < 1500, shown
-
-
-def command_line(
-    name: str, parser: argparse.ArgumentParser, hostile: argparse.Action, chance: random.Random
-) -> list[str]:
-    """A command with any text for one argument, and an empty file for all others."""
-    line = [name]
-    needed = [action for action in parser._actions if action.required or action.dest == "robot"]
-    for action in dict.fromkeys([*needed, hostile]):
-        value = "127.1.2.3" if action.dest == "host" else "empty"  # nobody listens there
-        if action is hostile:
-            value = chance.choice(TEXTS)
-        elif action.choices is not None:
-            value = str(chance.choice(list(action.choices)))
-        if action.option_strings:
-            line.append(f"{action.option_strings[-1]}={value}")
-        else:
-            line.append(value if not value.startswith("-") else f"./{value}")
-    return line

@@ -6,9 +6,10 @@ What a command does is in the other modules of this folder, which are imported w
 from __future__ import annotations
 
 import argparse
-import math
+import re
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli.parser import (
     Command,
@@ -625,18 +626,20 @@ _EXPERIMENTS = {
 }
 
 
-def _field_names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names:
-        raise argparse.ArgumentTypeError("needs at least one field name")
-    return names
+_DEGREES = r" *-?[0-9]{1,9}([.][0-9]*)? *"
 
 
-def _version(text: str) -> tuple[int, ...]:
-    parts = text.split(".")
-    if not 2 <= len(parts) <= 4 or not all(part.isdecimal() for part in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a version such as 5.11.1")
-    return tuple(map(int, parts))
+def _listed(
+    pattern: str, what: str, kind: Callable[[str], Any], mark: str = ","
+) -> Callable[[str], tuple[Any, ...]]:
+    """Reads a list of values of this form."""
+
+    def read(text: str) -> tuple[Any, ...]:
+        if not re.fullmatch(pattern, text):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return tuple(kind(part.strip()) for part in text.split(mark) if part.strip())
+
+    return read
 
 
 def _simulated_payload(text: str) -> Payload:
@@ -644,23 +647,6 @@ def _simulated_payload(text: str) -> Payload:
         return payload_of([text])
     except InputError as error:
         raise argparse.ArgumentTypeError(f"{error.problem}; {error.remedy}") from None
-
-
-def _mounting(text: str) -> tuple[float, ...]:
-    try:
-        numbers = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) not in (1, 2) or not all(map(math.isfinite, numbers)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not TILT or TILT,ROTATION in degrees")
-    return (*numbers, 0.0)[:2]
-
-
-def _step_numbers(text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of step numbers such as 3,5")
-    return tuple(map(int, parts))
 
 
 def _friction_laws() -> str:
@@ -706,11 +692,15 @@ COMMANDS: dict[str, Command] = read_commands(
     _TEXT,
     kinds={
         "ADDRESS": host_address,
-        "NAME,...": _field_names,
-        "X.Y.Z": _version,
+        "NAME,...": _listed(r".*[^ ,].*", "a list of field names", str),
+        "X.Y.Z": _listed(r"[0-9]+([.][0-9]+){1,3}", "a version such as 5.11.1", int, "."),
         "KG[,X,Y,Z]": _simulated_payload,
-        "TILT[,ROTATION]": _mounting,
-        "MOVE[,MOVE]": _step_numbers,
+        "TILT[,ROTATION]": _listed(
+            rf"{_DEGREES}(,{_DEGREES})?", "TILT or TILT,ROTATION in degrees", float
+        ),
+        "MOVE[,MOVE]": _listed(
+            r" *[1-9][0-9]*( *, *[1-9][0-9]*)* *", "a list of step numbers such as 3,5", int
+        ),
     },
     adders={
         "payload": add_payload,

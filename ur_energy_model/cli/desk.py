@@ -41,7 +41,9 @@ def simulate(options: argparse.Namespace) -> None:
 
         setup = Setup(payload=options.payload or Payload())
         if options.mounting is not None:
-            setup = replace(setup, gravity=gravity_of_mounting(*np.radians(options.mounting)))
+            setup = replace(
+                setup, gravity=gravity_of_mounting(*np.radians((*options.mounting, 0.0)[:2]))
+            )
         names = "robot host motion seed ambient speed truth carried controller allow_network"
         arm, server = Simulation(
             **picked(options, f"{names} session drive_set version=controller_version faults=fault"),
