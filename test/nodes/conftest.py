@@ -1,7 +1,6 @@
 """Nodes and an observer in a ROS domain of their own.
 
-Nodes in this process start fast. Tests of signals, exit codes and several processes start nodes in
-processes of their own.
+Nodes in this process start fast; tests of signals and exit codes start processes.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import rclpy
@@ -32,6 +32,7 @@ from ur_energy_model.nodes.managed_node import ManagedNode
 
 PATIENCE = 60.0
 """Longest wait for a condition [s]."""
+N = TypeVar("N", bound=ManagedNode)
 
 
 def message_class(name: str) -> Any:
@@ -69,6 +70,16 @@ class Observer:
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.executor.spin_once(timeout_sec=left)
+
+    def status_that(
+        self,
+        name: str,
+        condition: Callable[[dict[str, str]], Any],
+        what: str,
+        topic: str = "/diagnostics",
+    ) -> dict[str, str]:
+        """Wait until a status fulfils a condition; returns it."""
+        return self.wait(lambda: condition(s := self.status(topic, name)) and s, what)
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Wait until a condition is true; returns its value."""
@@ -145,16 +156,19 @@ class Cell:
         self.nodes: list[ManagedNode] = []
         self._switch_interval = sys.getswitchinterval()  # an estimator changes it
 
-    def start_node(self, make: Callable[..., ManagedNode], **parameters: Any) -> ManagedNode:
+    def start_node(self, make: Callable[..., N], *given: Any, **parameters: Any) -> N:
         """Start a node in this process; it is active unless autostart is false."""
-        node = self.make_node(make, **parameters)
+        node = self.make_node(make, *given, **parameters)
         assert node.begin()
         return node
 
-    def make_node(self, make: Callable[..., ManagedNode], **parameters: Any) -> ManagedNode:
+    def make_node(
+        self, make: Callable[..., N], *given: Any, namespace: str | None = None, **parameters: Any
+    ) -> N:
         """Make a node in this process, unconfigured."""
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
-        node = make(context=self.observer.context, parameter_overrides=overrides)
+        options = {"context": self.observer.context, "namespace": namespace}
+        node = make(*given, parameter_overrides=overrides, **options)
         self.nodes.append(node)
         self.observer.executor.add_node(node)
         node.outcome = Future()
@@ -199,16 +213,12 @@ class Cell:
             if child.poll() is None:
                 child.send_signal(signal.SIGINT)
         for child in self.children:
-            self._reap(child)
-        self.observer.close()
-
-    @staticmethod
-    def _reap(child: subprocess.Popen[str]) -> None:
-        try:
-            child.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
+            with suppress(subprocess.TimeoutExpired):
+                child.communicate(timeout=PATIENCE)
+                continue
             os.killpg(child.pid, signal.SIGKILL)
             child.communicate()
+        self.observer.close()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The estimator node alone: sources, restarts, lifecycle, unusable input, predictions."""
+"""The estimator node: sources, restarts, lifecycle, models, sinks, unusable input, messages."""
 
 from __future__ import annotations
 
@@ -6,31 +6,42 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+import struct
+import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from builtin_interfaces.msg import Time
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
 
-from test.energy.known_arm import ROBOT, known_model, motion, packets, total
-from test.nodes.conftest import PATIENCE, Cell
+from test.energy.known_arm import known_model, motion, packets, total
+from test.nodes.conftest import Cell
+from test.nodes.moving_arm import MovingArm
 from test.small_disk import SmallDisk, small_disk
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.errors import UrEnergyError, WrongRobotError
+from ur_energy_model.files import config_file
 from ur_energy_model.model.model_file import load_model, save_model
+from ur_energy_model.nodes import estimator_health
+from ur_energy_model.nodes.energy_publishers import DynamicJointStates, PowerMarkers
+from ur_energy_model.nodes.estimated_arm import EstimatedArm
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.nodes.ros import time_message
+from ur_energy_model.nodes.estimator_health import EstimatorHealth
+from ur_energy_model.nodes.lines import OperatorLines
+from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo
 
-JOINTS = ROBOT.joint_names
+ENERGY, POWER = "/energy/total/energy", "/energy/total/power"
 
 
 @pytest.fixture
@@ -45,265 +56,75 @@ def bag(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def played(bag: Path, model: Path) -> dict[str, Any]:
+    """Parameters of an estimator of the bag."""
+    return {"source": "bag", "bag": str(bag), "model_file": str(model), "learn": "off"}
+
+
 def ended(cell: Cell, name: str) -> Any:
     """The last value of a topic after the end of the bag."""
     observer = cell.observer
-    observer.wait(
-        lambda: (
-            observer.status("/diagnostics", "estimator: source")["message"] == "the bag has ended"
-        ),
-        "the end of the bag",
-    )
+    over = "the bag has ended"
+    observer.status_that("estimator: source", lambda s: s["message"] == over, over)
     observer.drain(name)  # the last one may arrive after the status, which is another topic
     return observer.latest[name].data
 
 
-def test_a_bag_is_played_in_real_time_and_sets_the_clock(
-    cell: Cell, model: Path, bag: Path
+def test_topics_sinks_and_history_have_the_energies_of_a_bag(
+    cell: Cell, bag: Path, played: dict[str, Any]
 ) -> None:
+    """It is played in real time and sets the clock."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    reader = pytest.importorskip("mcap.reader")
+    pytest.importorskip("foxglove")
     observer = cell.observer
-    for topic in ("/energy/total/energy", "/energy/total/power"):
+    for topic in (ENERGY, POWER):
         observer.subscribe(topic, "std_msgs/Float64")
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     clocks: list[Clock] = []
     observer.node.create_subscription(Clock, "/clock", clocks.append, 10)
-    cell.start_node(
-        EstimatorNode, source="bag", bag=str(bag), model_file=str(model), use_sim_time=True
-    )
-    last = ended(cell, "/energy/total/energy")
-    telemetry = motion(3.0)
-    truth = np.trapezoid(total(telemetry), telemetry.time)
-    assert last == pytest.approx(truth, rel=1e-6)
-    assert last == pytest.approx(estimate_energy(load_model(model), bag).supply, rel=1e-6)
+    live, store = cell.folder / "live.mcap", cell.folder / "store"
+    more = {"mcap": [str(live)], "history_store": str(store), "use_sim_time": True}
+    node = cell.start_node(EstimatorNode, **played, **more)
+    last, telemetry = ended(cell, ENERGY), motion(3.0)
+    expected = estimate_energy(load_model(Path(played["model_file"])), bag)
+    assert last == pytest.approx(np.trapezoid(total(telemetry), telemetry.time), rel=1e-6)
+    assert last == pytest.approx(expected.supply, rel=1e-6)
     # 50 per second, once the subscriber is discovered
-    assert 100 <= len(observer.history["/energy/total/energy"]) <= 152
+    assert 100 <= len(observer.history[ENERGY]) <= 152
     seconds = [clock.clock.sec for clock in clocks]
     assert seconds == sorted(seconds)
     assert 1_700_000_000 + 100 <= seconds[0] <= seconds[-1] <= 1_700_000_000 + 104
+    sink = observer.status_that("live.mcap", lambda s: int(s["delivered"]) >= 30, "readings")
+    assert (sink["dropped"], sink["message"]) == ("0", "works")
+    assert observer.status("/diagnostics", "estimator: history")["history_store"] == str(store)
+    node.end()
+    with live.open("rb") as file:
+        *_, (_, _, message) = reader.make_reader(file).iter_messages(topics=[ENERGY])
+    assert struct.unpack("<d", message.data[4:]) == (pytest.approx(last, rel=1e-9),)  # CDR
+    rows = parquet.read_table(store / "seconds")
+    assert sum(rows["total_energy"].to_pylist()) == pytest.approx(expected.supply, rel=1e-6)
+    assert sum(rows["accounted"].to_pylist()) == pytest.approx(expected.duration, rel=1e-9)
 
 
-def test_a_killed_estimator_continues_its_counters(cell: Cell, model: Path, bag: Path) -> None:
-    observer = cell.observer
-    topic = "/energy/total/energy"
-    observer.subscribe(topic, "std_msgs/Float64")
-    parameters: dict[str, Any] = {
-        "source": "bag",
-        "bag": str(bag),
-        "loop": True,
-        "model_file": str(model),
-        "state_file": str(cell.folder / "state.json"),
-    }
+def test_a_killed_estimator_continues_its_counters_and_ctrl_c_ends_it(
+    cell: Cell, played: dict[str, Any]
+) -> None:
+    observer, state = cell.observer, cell.folder / "state.json"
+    observer.subscribe(ENERGY, "std_msgs/Float64")
+    parameters = {**played, "loop": True, "state_file": str(state)}
     child = cell.start_process("estimator", **parameters)
-    observer.wait(lambda: len(observer.history.get(topic, [])) > 20, "energies")
+    observer.wait(lambda: len(observer.history.get(ENERGY, [])) > 20, "energies")
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
-    observer.drain(topic)  # messages that it sent before
-    before = [message.data for message in observer.history[topic]]
+    observer.drain(ENERGY)  # messages that it sent before
+    before = [message.data for message in observer.history[ENERGY]]
     child = cell.start_process("estimator", **parameters)
-    observer.wait(lambda: len(observer.history[topic]) > len(before) + 10, "more energies")
-    after = [message.data for message in observer.history[topic][len(before) :]]
+    observer.wait(lambda: len(observer.history[ENERGY]) > len(before) + 10, "more energies")
+    after = [message.data for message in observer.history[ENERGY][len(before) :]]
     assert after[0] >= before[-1]
     assert after == sorted(after)
-    assert cell.stop(child, signal.SIGTERM)[0] == 0
-
-
-def test_joint_states_of_a_driver_in_a_namespace_with_a_prefix(cell: Cell, model: Path) -> None:
-    observer = cell.observer
-    names = [f"left_{joint}" for joint in JOINTS]
-    topic = "/cell_7/energy/total/power"
-    observer.subscribe(topic, "std_msgs/Float64")
-    observer.subscribe(f"/cell_7/energy/{names[2]}/power", "std_msgs/Float64")
-    cell.start_node(
-        lambda **options: EstimatorNode(namespace="/cell_7", **options),
-        source="joint_states",
-        tf_prefix="left_",
-        model_file=str(model),
-    )
-    publisher = observer.node.create_publisher(JointState, "/cell_7/joint_states", 10)
-    observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
-    telemetry = motion(4.0)
-    order = [5, 3, 1, 0, 2, 4]
-    for i in range(0, 1500, 10):
-        message = JointState(name=["left_finger_joint", *(names[k] for k in order)])
-        message.header.stamp = time_message(int(telemetry.time[i] * 1e9))
-        for field, column in (
-            ("position", "actual_q"),
-            ("velocity", "actual_qd"),
-            ("effort", "actual_current"),
-        ):
-            setattr(message, field, [0.0, *telemetry[column][i][order].tolist()])
-        publisher.publish(message)
-        observer.next_message(topic)
-    powers = [message.data for message in observer.history[topic]]
-    truth = total(telemetry)[:1500]
-    assert np.mean(powers) == pytest.approx(truth.mean(), rel=0.1)
-    assert observer.history[f"/cell_7/energy/{names[2]}/power"]
-
-
-def test_lifecycle_without_autostart(cell: Cell, model: Path, bag: Path) -> None:
-    observer = cell.observer
-    observer.subscribe("/energy/total/power", "std_msgs/Float64")
-    cell.start_node(
-        EstimatorNode, autostart=False, source="bag", bag=str(bag), loop=True, model_file=str(model)
-    )
-
-    def state() -> str:
-        return observer.call("/estimator/get_state", GetState).current_state.label
-
-    def change(transition: int) -> bool:
-        request = ChangeState.Request()
-        request.transition.id = transition
-        return observer.call("/estimator/change_state", ChangeState, request).success
-
-    assert state() == "unconfigured"
-    assert change(1)
-    assert state() == "inactive"
-    observer.spin(0.1)
-    assert "/energy/total/power" not in observer.latest
-    assert change(3)
-    assert state() == "active"
-    observer.next_message("/energy/total/power")
-    assert change(4)
-    assert state() == "inactive"
-    silent = observer.drain("/energy/total/power")
-    observer.spin(0.2)
-    assert len(observer.history["/energy/total/power"]) == silent
-    assert change(2)
-    assert state() == "unconfigured"
-    assert change(1)
-    assert change(3)
-    observer.next_message("/energy/total/power")
-
-
-def test_parameters_are_checked(cell: Cell, model: Path, bag: Path) -> None:
-    cell.start_node(EstimatorNode, source="bag", bag=str(bag), loop=True, model_file=str(model))
-
-    def put(name: str, value: Any) -> Any:
-        request = SetParameters.Request(
-            parameters=[Parameter(name, value=value).to_parameter_msg()]
-        )
-        return cell.observer.call("/estimator/set_parameters", SetParameters, request).results[0]
-
-    assert put("gap_limit", 0.5).successful
-    assert not put("gap_limit", 50.0).successful
-    refusal = put("source", "rtde")
-    assert not refusal.successful
-    assert "at configuration" in refusal.reason
-
-
-def test_a_new_model_file_is_used_and_a_broken_one_is_not(
-    cell: Cell, model: Path, bag: Path
-) -> None:
-    observer = cell.observer
-    observer.subscribe("/energy/standby/power", "std_msgs/Float64")
-    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    cell.start_node(
-        EstimatorNode,
-        source="bag",
-        bag=str(bag),
-        loop=True,
-        model_file=str(model),
-        reload_period=0.1,
-        track_standby=False,
-    )
-    assert observer.next_message("/energy/standby/power").data == 25.0
-    shutil.copy(model, cell.folder / "good.yaml")
-    save_model(known_model(standby=31.0), model)
-    observer.wait(lambda: observer.latest["/energy/standby/power"].data == 31.0, "the new model")
-    model.write_text("kind: nonsense\n")
-    observer.wait(
-        lambda: "kind" in observer.status("/diagnostics", "estimator: model")["message"],
-        "the complaint",
-    )
-    assert observer.next_message("/energy/standby/power").data == 31.0
-
-
-def test_a_drifting_model_raises_a_warning(cell: Cell, tmp_path: Path, bag: Path) -> None:
-    observer = cell.observer
-    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    save_model(known_model(standby=33.0), tmp_path / "high.yaml")
-    cell.start_node(
-        EstimatorNode,
-        source="bag",
-        bag=str(bag),
-        loop=True,
-        drift_time=1.0,
-        drift_alarm=5.0,
-        model_file=str(tmp_path / "high.yaml"),
-    )
-    model = observer.wait(
-        lambda: (s := observer.status("/diagnostics", "estimator: model"))["level"] == "1" and s,
-        "the alarm",
-    )
-    assert "drifts away" in model["message"]
-    assert float(model["residual_mean_W"]) == pytest.approx(8.0, abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "problem"),
-    [
-        ({"learn": "keep"}, "model_file: is not set, but learn is keep"),
-        ({"source": "joint_states"}, "robot_model: is not set, and neither is model_file"),
-        ({"model_file": "model.yaml", "source": "bag"}, "bag: is not set, but source is bag"),
-        ({"model_file": "none.yaml"}, "none.yaml"),
-        ({"model_file": "broken.yaml"}, "broken.yaml"),
-        ({"model_file": "model.yaml", "robot_model": "ur10e"}, "is a model of ur5e"),
-    ],
-)
-def test_unusable_parameters_are_refused_in_one_line(
-    cell: Cell,
-    model: Path,
-    parameters: dict[str, str],
-    problem: str,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(cell.folder)
-    (cell.folder / "broken.yaml").write_text("{}")
-    assert not cell.make_node(EstimatorNode, **parameters).begin()
-    output = capfd.readouterr().err
-    assert problem in output
-    assert len(output.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "wanted"),
-    [
-        ("prometheus", "127.0.0.1:9464", "a list of text"),
-        ("sink_rate", 1000.0, "a number, 0.1 to 50"),
-        ("cycle_output", 99, "a whole number, 0 to 17"),
-        ("mqtt_json", 7, "true or false"),
-        ("mqtt_group", 7, "text"),
-    ],
-)
-def test_values_of_another_type_or_range_are_refused(
-    cell: Cell, name: str, value: object, wanted: str
-) -> None:
-    with pytest.raises(UrEnergyError, match=f"estimator: {name} must be {wanted}"):
-        cell.make_node(EstimatorNode, **{name: value})
-
-
-def test_an_unusable_source_ends_the_process_with_one_error(cell: Cell, model: Path) -> None:
-    child = cell.start_process("estimator", model_file=str(model), source="bag", bag="none")
-    output, _ = child.communicate(timeout=PATIENCE)
-    assert child.returncode == 1
-    (line,) = (line for line in output.splitlines() if "[INFO]" not in line)
-    assert "[ERROR]" in line
-    assert "none: no such bag" in line
-
-
-def test_ctrl_c_under_launch_ends_the_node_cleanly(cell: Cell, model: Path, bag: Path) -> None:
-    state = cell.folder / "state.json"
-    child = cell.start_process(
-        "estimator",
-        source="bag",
-        bag=str(bag),
-        loop=True,
-        model_file=str(model),
-        state_file=str(state),
-    )
-    cell.observer.subscribe("/energy/total/power", "std_msgs/Float64")
-    cell.observer.next_message("/energy/total/power")
     child.send_signal(signal.SIGINT)  # ros2 launch delivers Ctrl-C twice
     code, output = cell.stop(child)
     assert code == 0, output
@@ -311,48 +132,172 @@ def test_ctrl_c_under_launch_ends_the_node_cleanly(cell: Cell, model: Path, bag:
     assert state.is_file()
 
 
-def test_a_model_of_another_arm_has_one_warning_and_wider_intervals(
-    cell: Cell, fresh_host: Callable[[], str]
+def test_lifecycle_without_autostart_and_parameters_in_its_states(
+    cell: Cell, played: dict[str, Any]
 ) -> None:
-    """Two estimators of one controller whose serial number is not the model's."""
-    save_model(replace(known_model(), provenance={"serial": "20195500042"}), cell.folder / "m.yaml")
-    host, observer = fresh_host(), cell.observer
-    cell.start_process("simulated_robot", host=host, motion="trajectory_a", seed=7)
-    children = {
-        same_arm: cell.start_process(
-            "estimator",
-            namespace=f"/same_{same_arm}".lower(),
-            robot_ip=host,
-            model_file="m.yaml",
-            same_arm=same_arm,
-        )
-        for same_arm in (False, True)
-    }
-    topics = {same_arm: f"/same_{same_arm}/energy".lower() for same_arm in children}
+    observer = cell.observer
+    observer.subscribe(POWER, "std_msgs/Float64")
+    cell.start_node(EstimatorNode, autostart=False, loop=True, **played)
+
+    def state_after(transition: int | None) -> str:
+        if transition is not None:
+            request = ChangeState.Request()
+            request.transition.id = transition
+            assert observer.call("/estimator/change_state", ChangeState, request).success
+        return observer.call("/estimator/get_state", GetState).current_state.label
+
+    def put(name: str, value: Any) -> Any:
+        made = [Parameter(name, value=value).to_parameter_msg()]
+        request = SetParameters.Request(parameters=made)
+        return observer.call("/estimator/set_parameters", SetParameters, request).results[0]
+
+    assert state_after(None) == "unconfigured"
+    assert put("source", "rtde").successful
+    assert put("source", "bag").successful
+    assert state_after(1) == "inactive"
+    observer.spin(0.1)
+    assert POWER not in observer.latest
+    assert state_after(3) == "active"
+    observer.next_message(POWER)
+    assert put("gap_limit", 0.5).successful
+    assert not put("gap_limit", 50.0).successful
+    assert "at configuration" in put("source", "rtde").reason
+    assert state_after(4) == "inactive"
+    silent = observer.drain(POWER)
+    observer.spin(0.2)
+    assert len(observer.history[POWER]) == silent
+    assert [state_after(each) for each in (2, 1, 3)] == ["unconfigured", "inactive", "active"]
+    observer.next_message(POWER)
+
+
+def test_a_drifting_model_is_a_warning_and_a_changed_file_is_used_unless_broken(
+    cell: Cell, played: dict[str, Any]
+) -> None:
+    observer, path = cell.observer, Path(played["model_file"])
+    observer.subscribe("/energy/standby/power", "std_msgs/Float64")
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    for topic in topics.values():
+    save_model(known_model(standby=33.0), path)
+    more = {"loop": True, "reload_period": 0.1, "track_standby": False, "drift_time": 1.0}
+    cell.start_node(EstimatorNode, **played, **more)
+
+    def warned(text: str) -> dict[str, str]:
+        return observer.status_that("estimator: model", lambda s: text in s["message"], text)
+
+    status = warned("drifts away")
+    assert status["level"] == "1"
+    assert float(status["residual_mean_W"]) == pytest.approx(8.0, abs=0.1)
+    save_model(known_model(standby=31.0), path)
+    observer.wait(lambda: observer.latest["/energy/standby/power"].data == 31.0, "the new model")
+    path.write_text("kind: nonsense\n")
+    warned("kind")
+    assert observer.next_message("/energy/standby/power").data == pytest.approx(31.0)
+
+
+def test_models_are_checked_for_their_arm_and_read_again_once(tmp_path: Path) -> None:
+    own, path = tmp_path / "arms" / "mine.yaml", tmp_path / "model.yaml"
+    own.parent.mkdir()
+    ur5e = config_file("robots", "ur5e.yaml").read_text()
+    own.write_text(ur5e.replace("name: ur5e", "name: mine"))  # a robot file of the user
+
+    def arm(robot: object = "", period: float = 1e-9) -> EstimatedArm:
+        given = EstimatorParameters(learn="off", model_file=path, reload_period=period)
+        lines = OperatorLines(lambda level, text: None)
+        return EstimatedArm(given, str(robot), lines, threading.Lock(), lambda cycle: None)
+
+    save_model(replace(known_model(), robot=str(own)), path)
+    copy = shutil.copy(own, tmp_path / "copy.yaml")
+    assert [arm(each).robot.name for each in ("", copy)] == ["mine"] * 2
+    own.rename(tmp_path / "moved.yaml")
+    assert arm(copy).robot.name == "mine"
+    (tmp_path / "moved.yaml").rename(own)
+    save_model(known_model(), path)
+    with pytest.raises(WrongRobotError, match="is a model of ur5e, not of mine"):
+        arm(own)
+    never, watched = arm(period=0.0), arm()
+    assert not watched.reload()
+    save_model(known_model(standby=31.0), path)
+    assert [watched.reload(), watched.reload(), never.reload()] == [True, False, False]
+    assert watched.base.bus.standby == 31.0
+    save_model(replace(known_model(), robot=str(own)), path)
+    assert not watched.reload()
+    assert "not of ur5e" in str(watched.problem)
+    path.unlink()
+    assert not watched.reload()
+    save_model(known_model(), path)
+    assert watched.reload()
+    assert watched.problem is None
+
+
+REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"model_file": "", "learn": "keep"}, "model_file: is not set, but learn is keep"),
+    ({"model_file": "", "source": "joint_states"}, "robot_model: is not set, and neither is"),
+    ({"bag": ""}, "bag: is not set, but source is bag"),
+    ({"model_file": "none.yaml"}, "none.yaml"),
+    ({"model_file": "broken.yaml"}, "broken.yaml"),
+    ({"robot_model": "ur10e"}, "is a model of ur5e"),
+    ({"prometheus": ["0.0.0.0:9464"]}, "allow_network"),
+    ({"mqtt": ["mqtt://user:secret@127.0.0.1"]}, "mqtt"),
+)
+
+
+def test_what_cannot_be_used_is_refused_in_one_line(
+    cell: Cell,
+    played: dict[str, Any],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(cell.folder)
+    (cell.folder / "broken.yaml").write_text("{}")
+    for number, (parameters, problem) in enumerate(REFUSED):
+        given = played | parameters
+        made = cell.make_node(EstimatorNode, namespace=f"/n{number}", **given)
+        capfd.readouterr()
+        assert not made.begin()
+        lines = capfd.readouterr().err.splitlines()
+        (line,) = [each for each in lines if "[INFO]" not in each and "[WARN]" not in each]
+        assert problem in line
+        assert "secret" not in line
+    for name, value, wanted in (
+        ("prometheus", "127.0.0.1:9464", "a list of text"),
+        ("sink_rate", 1000.0, "a number, 0.1 to 50"),
+        ("cycle_output", 99, "a whole number, 0 to 17"),
+        ("mqtt_json", 7, "true or false"),
+        ("mqtt_group", 7, "text"),
+    ):
+        with pytest.raises(UrEnergyError, match=f"estimator: {name} must be {wanted}"):
+            cell.make_node(EstimatorNode, **{name: value})
+    node = cell.start_node(EstimatorNode, **played | {"bag": "none"})
+    assert node.outcome is not None
+    cell.observer.wait(node.outcome.done, "the end")
+    assert node.outcome.result() == 1
+    assert "none: no such bag" in capfd.readouterr().err
+
+
+def test_a_model_of_another_arm_has_one_warning_and_wider_intervals(
+    cell: Cell, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Two estimators of an arm whose serial number is not the model's."""
+    path, observer = cell.folder / "m.yaml", cell.observer
+    save_model(replace(known_model(), provenance={"serial": "20195500042"}), path)
+    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    errors, levels = {}, {}
+    both = re.compile(r"20195500042.*arm A1.*same_arm:=true")
+    for space in ("other", "same"):
+        given = {"model_file": str(path), "same_arm": space == "same", "learn": "off"}
+        cell.start_node(EstimatorNode, MovingArm, namespace=f"/{space}", **given)
+        topic = f"/{space}/energy"
         observer.subscribe(topic, "sensor_msgs/JointState")
-        observer.wait_for_messages(topic, 100)
-
-    def error(same_arm: bool) -> float:
-        """Standard uncertainty of the arm's energy, as a share of it."""
-        message = observer.latest[topics[same_arm]]
-        place = message.name.index("total")
-        return float(message.effort[place] / message.position[place])
-
-    assert error(same_arm=False) > 1.2 * error(same_arm=True)
-    both = re.compile(r"20195500042.*arm \d{7}0007.*same_arm:=true")
-    levels = {}
-    for same_arm, topic in topics.items():
-        status = observer.status(
-            "/diagnostics", f"{topic[1:].replace('energy', 'estimator')}: model"
-        )
-        levels[same_arm] = bool(both.search(status["message"])) and status["level"]
-    assert levels == {False: "1", True: False}
-    for same_arm, child in children.items():
-        code, output = cell.stop(child)
-        assert code == 0
-        assert len(both.findall(output)) == (0 if same_arm else 1), output
+        observer.wait_for_messages(topic, 50)
+        last = observer.latest[topic]
+        place = last.name.index("total")
+        errors[space] = last.effort[place] / last.position[place]
+        name = f"{space}/estimator: model"
+        status = observer.status_that(name, lambda s: "standby_W" in s, "the model")
+        levels[space] = bool(both.search(status["message"])) and status["level"]
+        observer.wait_for_messages("/diagnostics", 2)
+    assert errors["other"] > 1.2 * errors["same"]
+    assert levels == {"other": "1", "same": False}
+    assert len(both.findall(capfd.readouterr().err)) == 1
 
 
 @pytest.fixture
@@ -361,39 +306,78 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield disk_
 
 
-def test_a_full_disk_ends_nothing(cell: Cell, model: Path, bag: Path, disk: SmallDisk) -> None:
-    """The process starts, measures, answers and ends as ever."""
-    observer, energy = cell.observer, "/energy/total/energy"
+def test_a_full_disk_ends_nothing(
+    cell: Cell, played: dict[str, Any], disk: SmallDisk, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The node starts, measures, answers and ends as ever."""
+    observer = cell.observer
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    observer.subscribe(energy, "std_msgs/Float64")
+    observer.subscribe(ENERGY, "std_msgs/Float64")
 
     def counters(level: str) -> dict[str, str]:
-        def found() -> dict[str, str] | None:
-            status = observer.status("/diagnostics", "estimator: counters")
-            return status if status["level"] == level else None
-
-        return observer.wait(found, f"level {level}")
+        return observer.status_that("estimator: counters", lambda s: s["level"] == level, level)
 
     disk.fill()
-    child = cell.start_process(
-        "estimator",
-        source="bag",
-        bag=str(bag),
-        loop=True,
-        model_file=str(model),
-        state_file=str(disk.path / "state.json"),
-        cycle_log=str(disk.path / "cycles.csv"),
-    )
+    files = {"state_file": disk.path / "state.json", "cycle_log": disk.path / "cycles.csv"}
+    text = {name: str(path) for name, path in files.items()}
+    node = cell.start_node(EstimatorNode, loop=True, **played, **text)
     assert "No space left" in counters("2")["message"]
     for service in ("reset_energy", "start_cycle", "start_cycle", "read_interval"):
         response = observer.call(f"/estimator/{service}")
         assert response.success
         assert service != "reset_energy" or "not saved" in response.message
-        observer.wait_for_messages(energy, 3)
+        observer.wait_for_messages(ENERGY, 3)
     disk.empty()
     counters("0")
-    assert (disk.path / "state.json").stat().st_size > 0
-    code, output = cell.stop(child)
-    assert code == 0
-    assert "Traceback" not in output
-    assert "counters saved" in output
+    assert files["state_file"].stat().st_size > 0
+    node.end()
+    assert "counters saved" in capfd.readouterr().err
+
+
+# Messages that need no node.
+
+
+def test_markers_show_power_by_colour() -> None:
+    positions = np.array([[0.0, 0.0, 0.1], [0.0, 0.0, 0.4], [0.3, 0.0, 0.4]])
+    markers, stamp = PowerMarkers("base", 3), Time(sec=5, nanosec=500_000_000)
+    array = markers.message(stamp, positions, np.array([-80.0, 0.0, 200.0]), 143.6)
+    assert {(m.header.frame_id, m.header.stamp.sec) for m in array.markers} == {("base", 5)}
+    assert len({(m.ns, m.id) for m in array.markers}) == 4
+    back, none, much, text = array.markers
+    assert back.color.b > back.color.r
+    assert none.color.g == 1.0
+    assert (much.color.r, much.color.g) == (1.0, 0.0)
+    assert much.scale.x > none.scale.x
+    assert (text.text, text.pose.position.z) == ("144 W", pytest.approx(0.65))
+    assert [much.pose.position.x, much.pose.position.z] == [0.3, 0.4]
+
+
+def test_energy_joints_needs_control_msgs_only_where_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With stand-in classes, since there is no wheel of control_msgs."""
+    monkeypatch.setitem(sys.modules, "control_msgs", None)
+    assert DynamicJointStates().message_type is None
+    module: Any = ModuleType("control_msgs.msg")
+    module.DynamicJointState = module.InterfaceValue = lambda **fields: SimpleNamespace(**fields)
+    monkeypatch.setitem(sys.modules, "control_msgs", ModuleType("control_msgs"))
+    monkeypatch.setitem(sys.modules, "control_msgs.msg", module)
+    values = {"a": {"electrical_power": 1.0}, "total": {"electrical_power": 2.0}}
+    message = DynamicJointStates().message(Time(sec=3), values)
+    assert (message.header.stamp.sec, message.joint_names) == (3, ["a", "total"])
+    assert message.interface_values[1].interface_names == ["electrical_power"]
+    assert message.interface_values[1].values == [2.0]
+
+
+def test_latency_is_from_the_stamp_to_the_publication(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_700_000_000_000_000_000
+    clock = SimpleNamespace(stamp=lambda: now, check=lambda: 0)
+    monkeypatch.setattr(estimator_health, "HOST_CLOCK", clock)
+    lines = OperatorLines(lambda level, text: None)
+    health = EstimatorHealth(EstimatorParameters(), lines)
+    for milliseconds in (1, 2, 3, 10):
+        health.record_publication(now - milliseconds * 1_000_000)
+    first, second = (health.parts(None, None, None)["source"][2] for _ in range(2))
+    assert first["latency_p50_ms"] == pytest.approx(2.5)
+    assert first["latency_max_ms"] == pytest.approx(10.0)
+    assert "latency_p50_ms" not in second  # each report covers its own interval

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from test.nodes.conftest import PATIENCE, Cell
+from test.nodes.conftest import Cell
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.nodes.identification import IdentificationNode
 from ur_energy_model.nodes.logger import LoggerNode
@@ -22,22 +22,14 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     observer.subscribe("/joint_states", "sensor_msgs/JointState")
     bags = cell.folder / "bags"
     logger = cell.start_node(LoggerNode, robot_ip=host, record=True, bag_directory=str(bags))
-    observer.wait(
-        lambda: "connection" in observer.status("/diagnostics", "logger: connection")["message"],
-        "a logger without a controller",
-    )
+    name = "logger: connection"
+    observer.status_that(name, lambda s: "connection" in s["message"], "no controller")
     robot = cell.start_process(
         "simulated_robot", host=host, motion="trajectory_a", seed=7, truth_file=str(truth)
     )
     observer.wait(lambda: "/joint_states" in observer.latest, "samples")
-    status = observer.wait(
-        lambda: (
-            (s := observer.status("/diagnostics", "simulated_robot: controller"))["message"]
-            == "serving"
-            and s
-        ),
-        "the simulated robot",
-    )
+    name = "simulated_robot: controller"
+    status = observer.status_that(name, lambda s: s["message"] == "serving", "the robot")
     assert status["host"] == host
     observer.wait_for_messages("/joint_states", 150)
     logger.end()
@@ -52,7 +44,7 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     path = cell.folder / "model.yaml"
     node = cell.start_node(IdentificationNode, bags=[str(bag)], output=str(path))
     said: list[str] = []
-    node.log_lines = lambda lines: said.extend(line.text for line in lines)  # type: ignore[method-assign]
+    node.log = lambda level, text: said.append(text)  # type: ignore[method-assign]
     observer.subscribe("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
     answer = observer.call("/identification/identify")
     assert answer.success, answer.message
@@ -68,19 +60,17 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     assert names == [f"model: {joint.name}" for joint in model.joints] + ["model: arm"]
 
 
-def test_a_missing_bag_is_refused(cell: Cell) -> None:
-    output = str(cell.folder / "model.yaml")
-    cell.start_node(IdentificationNode, bags=["none"], output=output)
+def test_a_missing_bag_is_refused_and_on_start_gives_an_exit_code(
+    cell: Cell, capfd: pytest.CaptureFixture[str]
+) -> None:
+    output = cell.folder / "model.yaml"
+    switches = {"identify_on_start": True, "exit_when_done": True}
+    node = cell.start_node(IdentificationNode, bags=["none"], output=str(output), **switches)
+    assert node.outcome is not None
+    cell.observer.wait(node.outcome.done, "the end")
+    assert node.outcome.result() == 1
+    assert "none: no such bag" in capfd.readouterr().err
     answer = cell.observer.call("/identification/identify")
     assert not answer.success
     assert "none" in answer.message
-    assert not (cell.folder / "model.yaml").exists()
-
-
-def test_identification_on_start_gives_an_exit_code(cell: Cell) -> None:
-    child = cell.start_process(
-        "identification", bags=["none"], identify_on_start=True, exit_when_done=True
-    )
-    output, _ = child.communicate(timeout=PATIENCE)
-    assert child.returncode == 1
-    assert "none: no such bag" in output
+    assert not output.exists()

@@ -155,7 +155,7 @@ def test_a_process_that_dies_is_started_again_and_energies_go_on(
     cell.observer.wait_for_messages(ENERGY, 10)
     learning.wait("the end of the problem", lambda status: status["learning_problem"] == "none")
     learning.learn(1)
-    pid = learning.node._arm.model.learning.pid
+    pid = learning.node._arm.learning.pid
     os.kill(pid, signal.SIGKILL)
     learning.wait("the next restart", lambda status: status["learning_restarts"] == "2")
     learning.wait("the end of the problem", lambda status: status["learning_problem"] == "none")
@@ -210,7 +210,7 @@ def test_nothing_is_learned_with_learn_off(cell: Cell) -> None:
     assert status["learned_minutes"] == "0"
     assert status["next_needed"] == "learn is off"
     assert "model_version" not in status
-    assert learning.node._arm.model.learning is None
+    assert learning.node._arm.learning is None
 
 
 def test_the_arm_may_become_known_later(cell: Cell, capfd: pytest.CaptureFixture[str]) -> None:

@@ -14,136 +14,123 @@ from test.energy.known_arm import known_model
 from test.telemetry.system_clock import SystemClock
 from ur_energy_model.nodes.estimator_health import model_line
 from ur_energy_model.nodes.lines import (
-    ClockLines,
+    ERROR,
+    INFO,
+    WARN,
     ConnectionLines,
     Level,
-    Line,
-    ProblemLines,
+    OperatorLines,
     RecordingLines,
-    RepeatedLines,
 )
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 
-
-class Clock:
-    """Time [s], called like time.monotonic."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def wait(self, seconds: float) -> None:
-        """Let time pass."""
-        self.now += seconds
-
-
-INFO = RecordingInfo(
+ROBOT = RecordingInfo(
     source="10.0.0.7", robot="ur5e", serial="20195599999", controller_version="5.11.1", rate=500.0
 )
+LOST = r"([\d,]+) samples? lost"
 
 
-class Watched:
-    """ConnectionLines over time; every line with the time at which it was written."""
+class Written:
+    """Lines over time, each with the time at which it was written."""
 
-    def __init__(self) -> None:
-        self.clock = Clock()
-        self._lines = ConnectionLines("10.0.0.7", self.clock)
-        self.written: list[tuple[float, Line]] = []
-        self.link = LinkStatus(connected=False, problem="not connected yet")
-        self._keep(self._lines.begin())
+    def __init__(self, host_clock: HostClock | None = None) -> None:
+        self.now = 1000.0
+        self.all: list[tuple[float, Level, str]] = []
+        self.lines = OperatorLines(
+            lambda level, text: self.all.append((self.now, level, text)),
+            lambda: self.now,
+            host_clock or HostClock(),
+        )
 
-    def _keep(self, lines: list[Line]) -> None:
-        self.written += [(self.clock.now, line) for line in lines]
+    def take(self) -> list[tuple[Level, str]]:
+        """Lines since the last call."""
+        taken, self.all = self.all, []
+        return [(level, text) for _, level, text in taken]
 
-    def go(self, seconds: float, link: LinkStatus | None = None, step: float = 0.1) -> list[Line]:
-        """Let time pass with a state; returns the lines of that time."""
-        self.link = self.link if link is None else link
-        before = len(self.written)
-        for _ in range(round(seconds / step)):
-            self._keep(self._lines.update(self.link, INFO if self.link.connected else None))
-            self.clock.wait(step)
-        return [line for _, line in self.written[before:]]
-
-    def end(self) -> list[Line]:
-        """Lines at the end."""
-        lines = self._lines.end()
-        self._keep(lines)
-        return lines
-
-    def told(self, pattern: str) -> int:
-        """Sum of the numbers that lines tell in the place of the pattern's group."""
-        found = (re.search(pattern, line.text) for _, line in self.written)
+    def sum(self, pattern: str) -> int:
+        """Sum of the numbers in the place of the pattern's group."""
+        found = (re.search(pattern, text) for _, _, text in self.all)
         return sum(int(match[1].replace(",", "")) for match in found if match)
 
 
 @pytest.fixture
-def watched() -> Watched:
-    return Watched()
+def written() -> Written:
+    return Written()
 
 
-def test_a_connection_an_outage_and_its_end(watched: Watched) -> None:
+@pytest.fixture
+def connection(written: Written) -> ConnectionLines:
+    return ConnectionLines(written.lines, "10.0.0.7")
+
+
+def follow(
+    written: Written,
+    connection: ConnectionLines,
+    seconds: float,
+    link: LinkStatus,
+    step: float = 0.1,
+) -> None:
+    """Let time pass with a state of the connection."""
+    for _ in range(round(seconds / step)):
+        connection.update(link, ROBOT if link.connected else None)
+        written.now += step
+
+
+def test_a_connection_an_outage_and_its_end(written: Written, connection: ConnectionLines) -> None:
+    assert len(written.take()) == 1
     refused = LinkStatus(connected=False, problem="10.0.0.7: no connection (refused)")
-    lines = watched.go(200.0, refused)
-    assert [line.level for line in lines] == [Level.WARN] * 4
-    assert lines[0].text == "waiting for 10.0.0.7: no connection (refused)"
-    assert all("refused" in line.text for line in lines)
-    (line,) = watched.go(100.0, LinkStatus())
-    assert line.level is Level.INFO
+    follow(written, connection, 200.0, refused)
+    first, *_ = lines = written.take()
+    assert [level for level, _ in lines] == [WARN] * 4
+    assert first[1] == "waiting for 10.0.0.7: no connection (refused)"
+    follow(written, connection, 100.0, LinkStatus())
+    ((level, text),) = written.take()
+    assert level is INFO
     for part in ("10.0.0.7", "ur5e", "20195599999", "5.11.1", "500 Hz"):
-        assert part in line.text
+        assert part in text
     away = LinkStatus(connected=False, problem="connection reset", lost=2600, lost_seconds=5.2)
-    (gone,) = watched.go(4.0, away)
-    assert gone.level is Level.WARN
-    assert "connection reset" in gone.text
+    follow(written, connection, 4.0, away)
+    ((_, text),) = written.take()
+    assert "connection reset" in text
     # The estimate was too large.
-    (back,) = watched.go(60.0, LinkStatus(reconnects=1, lost=2000, lost_seconds=4.0))
-    assert "2,000 samples lost in 4.0 s" in back.text
+    follow(written, connection, 60.0, LinkStatus(reconnects=1, lost=2000, lost_seconds=4.0))
+    ((_, text),) = written.take()
+    assert "2,000 samples lost in 4.0 s" in text
+    for _ in range(2):  # once, what was lost since the last update
+        connection.end(LinkStatus(connected=False, reconnects=2, lost=2004))
+    ((_, text),) = written.take()
+    assert "4 samples lost" in text
 
 
 @pytest.mark.parametrize("poll", [0.1, 1.0])
-def test_a_flapping_connection_is_summed_up(watched: Watched, poll: float) -> None:
+def test_a_flapping_connection_is_summed_up(
+    written: Written, connection: ConnectionLines, poll: float
+) -> None:
     """Ten interruptions per second for a minute, whether the poll sees them or not."""
-    watched.go(5.0, LinkStatus(), poll)
+    follow(written, connection, 5.0, LinkStatus(), poll)
     for i in range(600):
         away = i % 2 == 0
-        link = LinkStatus(
-            connected=not away,
-            problem="connection lost" if away else None,
-            reconnects=i,
-            lost=7 * i,
-            lost_seconds=0.014 * i,
-        )
+        problem = "connection lost" if away else None
+        lost = {"lost": 7 * i, "lost_seconds": 0.014 * i}
         if poll == 0.1 or i % 10 == 9:
-            watched.go(poll, link, poll)
-    final = LinkStatus(reconnects=600, lost=4200, lost_seconds=8.4)
-    watched.go(20.0, final, poll)
-    assert watched.end() == []
-    assert watched.told(r"([\d,]+) samples? lost") == 4200
+            link = LinkStatus(connected=not away, problem=problem, reconnects=i, **lost)  # type: ignore[arg-type]
+            follow(written, connection, poll, link, poll)
+    last = LinkStatus(reconnects=600, lost=4200, lost_seconds=8.4)
+    follow(written, connection, 20.0, last, poll)
+    connection.end()
+    assert written.sum(LOST) == 4200
     for kind in ("no samples from", "come again"):
-        times = [time for time, line in watched.written if kind in line.text]
+        times = [time for time, _, text in written.all if kind in text]
         assert all(later - time >= 10.0 for time, later in itertools.pairwise(times))
-
-
-def test_a_source_that_replaces_another_counts_from_zero(watched: Watched) -> None:
-    watched.go(5.0, LinkStatus())
-    watched.go(15.0, LinkStatus(reconnects=3, lost=100))
-    watched.go(15.0, LinkStatus(connected=False, problem="gone", reconnects=3, lost=150))
-    watched.go(15.0, LinkStatus())
-    assert watched.told(r"([\d,]+) samples? lost") == 150
-
-
-def test_what_was_lost_since_the_last_update_is_told_at_the_end() -> None:
-    lines = ConnectionLines("10.0.0.7", Clock())
-    lines.update(LinkStatus(), INFO)
-    closed = LinkStatus(connected=False, lost=4, reconnects=1)
-    (line,) = lines.end(closed)
-    assert "4 samples lost" in line.text
-    assert lines.end(closed) == []
+    for link in (  # another source counts from zero
+        LinkStatus(connected=False, problem="gone", reconnects=600, lost=4250),
+        LinkStatus(),
+    ):
+        follow(written, connection, 15.0, link)
+    assert written.sum(LOST) == 4250
 
 
 BAG = RecorderStatus(
@@ -152,146 +139,111 @@ BAG = RecorderStatus(
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def recording(written: Written) -> RecordingLines:
+    return RecordingLines(written.lines)
 
 
-@pytest.fixture
-def lines(clock: Clock) -> RecordingLines:
-    return RecordingLines(clock)
-
-
-def test_a_bag_begins_and_ends(lines: RecordingLines, clock: Clock) -> None:
-    assert lines.update(BAG) == [Line(Level.INFO, "recording bags/a")]
-    assert lines.update(BAG) == []
-    text = "finished bags/a: 12,000 samples, 0 lost, 24.0 s, 5.5 MB"
-    assert lines.update(replace(BAG, state="idle")) == [Line(Level.INFO, text)]
-    clock.wait(20.0)
+def test_bags_begin_and_end_and_short_ones_are_added_up(
+    written: Written, recording: RecordingLines
+) -> None:
+    for status in (BAG, BAG, replace(BAG, state="idle")):
+        recording.update(status)
+    finished = "finished bags/a: 12,000 samples, 0 lost, 24.0 s, 5.5 MB"
+    assert written.take() == [(INFO, "recording bags/a"), (INFO, finished)]
+    written.now += 20.0
     other = replace(BAG, bag=Path("bags/b"))
-    lines.update(other)
-    (line,) = lines.update(replace(other, state="stopped", stopped_because="the disk is gone"))
-    assert line.level is Level.ERROR
-    assert "the disk is gone" in line.text
-
-
-def test_many_short_bags_are_added_up(lines: RecordingLines, clock: Clock) -> None:
-    written = []
+    recording.update(other)
+    recording.update(replace(other, state="stopped", stopped_because="the disk is gone"))
+    level, text = written.take()[-1]
+    assert level is ERROR
+    assert "the disk is gone" in text
     for i in range(30):
         bag = replace(BAG, bag=Path(f"bags/{i}"), samples=10)
-        written += lines.update(bag)
-        clock.wait(0.5)
-        written += lines.update(replace(bag, state="idle"))
-        clock.wait(0.5)
-    written += lines.end(None)
-    texts = [line.text for line in written]
-    assert len(texts) <= 8
-    told = sum(int(match[1]) for text in texts if (match := re.search(r"(\d+) samples", text)))
-    assert told == 300
+        for status in (bag, replace(bag, state="idle")):
+            recording.update(status)
+            written.now += 0.5
+    recording.end(None)
+    assert len(written.all) <= 8
+    assert written.sum(r"(\d+) samples") == 300
 
 
-def test_a_disk_fails_and_works_again(lines: RecordingLines, clock: Clock) -> None:
-    lines.update(BAG)
+def test_a_disk_fails_and_works_again_and_refusals_are_repeated_rarely(
+    written: Written, recording: RecordingLines
+) -> None:
     failing = replace(BAG, state="failing", last_error="disk full", waiting=700)
-    (failed,) = lines.update(failing)
-    assert failed.level is Level.ERROR
-    assert "disk full (700 samples" in failed.text
-    clock.wait(5.0)
-    assert lines.update(failing) == []
-    (works,) = lines.update(replace(BAG, overflow=30))
-    assert works.level is Level.WARN
-    assert "after 5.0 s; 30 samples lost to the disk" in works.text
-
-
-def test_a_refusal_is_repeated_rarely(lines: RecordingLines, clock: Clock) -> None:
-    written = []
+    for status in (BAG, failing):
+        recording.update(status)
+    level, text = written.take()[-1]
+    assert level is ERROR
+    assert "disk full (700 samples" in text
+    written.now += 5.0
+    recording.update(failing)
+    assert not written.all
+    recording.update(replace(BAG, overflow=30))
+    ((level, text),) = written.take()
+    assert level is WARN
+    assert "after 5.0 s; 30 samples lost to the disk" in text
     for second in range(130):
-        written += lines.refused(f"bags/ur5e_{second}: no permission")
-        clock.wait(1.0)
-    assert [line.level for line in written] == [Level.ERROR] * 3
-    assert "bags/ur5e_0: no permission" in written[0].text
+        recording.refused(f"bags/ur5e_{second}: no permission")
+        written.now += 1.0
+    lines = written.take()
+    assert [level for level, _ in lines] == [ERROR] * 3
+    assert "bags/ur5e_0: no permission" in lines[0][1]
 
 
-def test_a_problem_begins_and_ends() -> None:
-    clock = Clock()
-    lines = ProblemLines("the counters are saved again", clock=clock)
-    assert lines.update(None) == []
-    assert lines.update("disk full") == [Line(Level.ERROR, "disk full")]
-    clock.wait(3.0)
-    assert lines.update("disk full") == []
-    (over,) = lines.update(None)
-    assert over == Line(Level.INFO, "the counters are saved again, after 3.0 s")
-
-
-def test_events_left_out_are_counted_in_the_next_line() -> None:
-    clock = Clock()
-    lines, written = RepeatedLines(clock=clock), list[Line]()
+def test_problems_events_and_steps_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    system, written = SystemClock(monkeypatch), Written(HostClock())
+    lines = written.lines
+    for problem, wait in ((None, 0.0), ("disk full", 3.0), ("disk full", 0.0), (None, 20.0)):
+        lines.problem("counters", problem, "the counters are saved again")
+        written.now += wait
+    over = "the counters are saved again, after 3.0 s"
+    assert written.take() == [(ERROR, "disk full"), (INFO, over)]
     for _ in range(21):
-        written += lines.happened("the bag plays again")
-        clock.wait(1.0)
-    assert [line.text for line in written] == [
-        "the bag plays again",
-        "the bag plays again (and 9 more times since the last line)",
-        "the bag plays again (and 9 more times since the last line)",
-    ]
-
-
-def test_steps_are_told_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    system, clock = SystemClock(monkeypatch), Clock()
-    lines = ClockLines(HostClock(), clock)
-    assert lines.update() == []
-    system.step(3600.0)
-    (line,) = lines.update()
-    assert line.level is Level.WARN
-    assert "forward by 3600.0 s" in line.text
-    for _ in range(3):
-        system.step(-5.0)
-        assert lines.update() == []
-    clock.wait(10.0)
-    system.step(7.0)
-    (line,) = lines.update()
-    assert "forward by 7.0 s" in line.text
-    assert "3 more times" in line.text
-
-
-PATH = Path("model.yaml")
+        lines.event("bag", INFO, "the bag plays again")
+        written.now += 1.0
+    more = "the bag plays again (and 9 more times since the last line)"
+    assert [text for _, text in written.take()] == ["the bag plays again", more, more]
+    lines.clock_steps()
+    assert not written.all
+    for step in (3600.0, -5.0, -5.0, 7.0):
+        written.now += 10.0 * (step == 7.0)
+        system.step(step)
+        lines.clock_steps()
+    first, last = (text for _, text in written.take())
+    assert "forward by 3600.0 s" in first
+    assert "forward by 7.0 s" in last
+    assert "2 more times" in last
 
 
 NOW = datetime(2026, 11, 22, tzinfo=timezone.utc)
-
-
 MADE = {
     "date": "2026-11-12T00:00:00+00:00",
     "serial": "20195599999",
     "bags": [{"path": "a"}, {"path": "b"}],
 }
-
-
-HELD_OUT = ({"power": {"rmse": 2.31, "energy_error_percent": -1.2}}, {"power": None})
+HELD_OUT = {"power": {"rmse": 2.31, "energy_error_percent": -1.2}}
 
 
 def test_age_origin_and_held_out_errors_of_a_model() -> None:
-    line = model_line(PATH, replace(known_model(), provenance=MADE, validation=HELD_OUT), NOW)
-    assert line.level is Level.INFO
-    assert line.text == (
+    """Only other motions of the same arm are held out."""
+
+    def line(**content: object) -> tuple[Level, str]:
+        model = replace(known_model(), **{"provenance": MADE, **content})  # type: ignore[arg-type]
+        return model_line(Path("model.yaml"), model, NOW)
+
+    assert line(validation=(HELD_OUT, {"power": None})) == (
+        INFO,
         "model model.yaml: ur5e, serial 20195599999, identified on 2026-11-12 (10 days ago) from "
-        "2 recordings, held-out power within 2.3 W rms and energy within 1.2 % (1 recording)"
+        "2 recordings, held-out power within 2.3 W rms and energy within 1.2 % (1 recording)",
     )
-    old = {**MADE, "date": "2025-01-01T00:00:00+00:00"}
-    line = model_line(PATH, replace(known_model(), provenance=old), NOW)
-    assert line.level is Level.WARN
-    assert "check it against a new recording" in line.text
-
-
-@pytest.mark.parametrize(
-    ("entry", "counts"),
-    [
+    level, text = line(provenance={**MADE, "date": "2025-01-01T00:00:00+00:00"})
+    assert level is WARN
+    assert "check it against a new recording" in text
+    for more, counts in (
         ({"motion": "held out", "serials": {"model": "1", "recording": "1"}}, True),
+        ({"motion": "held out", "serials": {"model": "1", "recording": "2"}}, False),
         ({"motion": "same motion again"}, False),
         ({"motion": "fitted"}, False),
-        ({"motion": "held out", "serials": {"model": "1", "recording": "2"}}, False),
-    ],
-)
-def test_only_other_motions_of_the_arm_are_held_out(entry: dict[str, object], counts: bool) -> None:
-    validation = ({**HELD_OUT[0], **entry},)
-    line = model_line(PATH, replace(known_model(), provenance=MADE, validation=validation), NOW)
-    assert ("held-out power" in line.text) == counts
+    ):
+        assert ("held-out power" in line(validation=({**HELD_OUT, **more},))[1]) == counts

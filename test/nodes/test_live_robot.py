@@ -11,6 +11,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell, Observer
 from ur_energy_model.model.model_file import save_model
+from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.simulation.commands import ProgramState
 from ur_energy_model.simulation.simulated_controller import CONTROL_PORT
 from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
@@ -21,14 +22,18 @@ JOINTS = ROBOT.joint_names
 
 
 class Robot:
-    """A simulated robot and its estimator, as processes."""
+    """A simulated robot in a process of its own, and its estimator."""
 
     def __init__(self, cell: Cell, host: str) -> None:
         self.cell, self.host, self.observer = cell, host, cell.observer
         save_model(known_model(), cell.folder / "model.yaml")
         cell.start_process("simulated_robot", host=host, motion="hold")
-        cell.start_process(
-            "estimator", robot_ip=host, model_file="model.yaml", state_file="state.json"
+        cell.start_node(
+            EstimatorNode,
+            robot_ip=host,
+            model_file=str(cell.folder / "model.yaml"),
+            state_file=str(cell.folder / "state.json"),
+            learn="off",
         )
         for topic in ("energy/summary", "energy/prediction", "diagnostics"):
             self.observer.subscribe(
@@ -52,11 +57,9 @@ class Robot:
     def await_state(self, **wanted: str) -> dict[str, str]:
         """Wait until the state in energy/summary has these values."""
 
-        def found() -> dict[str, str] | None:
-            state = self.observer.status("/energy/summary", "state")
-            return state if wanted.items() <= state.items() else None
-
-        return self.observer.wait(found, f"a state with {wanted}")
+        return self.observer.status_that(
+            "state", lambda s: wanted.items() <= s.items(), str(wanted), "/energy/summary"
+        )
 
     def figure(self, name: str, key: str) -> float:
         """A figure of the newest energy/summary."""
@@ -82,14 +85,11 @@ def robot(
         cell.close()
 
 
-def test_payload_is_followed(robot: Robot) -> None:
+def test_payload_and_speed_scaling_are_followed(robot: Robot) -> None:
     robot.switch_on()
     for mass in ("1.7", "0"):
         robot.run(f"set_payload({mass}, [0, 0, 0.05])")
         robot.await_state(payload_kg=mass)
-
-
-def test_speed_scaling_is_followed(robot: Robot) -> None:
     rtde_io = pytest.importorskip("rtde_io")
     slider = rtde_io.RTDEIOInterface(robot.host)
     for fraction in (0.4, 1.0):
@@ -104,13 +104,17 @@ def test_every_mode_has_its_power(robot: Robot) -> None:
     before = {name: robot.figure("state", name) for name in figures}
     robot.observer.next_message("/energy/summary")  # a second at standstill
     standing = robot.figure("total", "power_W")
+
+    def is_close_to_bus() -> bool:
+        return abs(robot.figure("total", "power_W") - robot.figure("bus", "power_W")) < 0.5
+
     robot.ask(DASHBOARD_PORT, "power off")
     robot.await_state(message="off", robot_mode="power off")
-    close_to_bus(robot)
+    robot.observer.wait(is_close_to_bus, "the power of this mode")
     off = robot.figure("total", "power_W")
     robot.ask(DASHBOARD_PORT, "power on")
     robot.await_state(message="braked", robot_mode="idle")
-    close_to_bus(robot)
+    robot.observer.wait(is_close_to_bus, "the power of this mode")
     assert off < robot.figure("total", "power_W") < standing
     robot.switch_on()
     for name, figure in before.items():
@@ -118,16 +122,6 @@ def test_every_mode_has_its_power(robot: Robot) -> None:
     parts = ("off", "braked", "standstill", "moving", "protective_stop")
     whole = sum(robot.figure("state", f"{part}_energy_J") for part in parts)
     assert whole == pytest.approx(robot.figure("total", "energy_J"), rel=1e-4)
-
-
-def close_to_bus(robot: Robot) -> None:
-    """Wait until the power of the mode agrees with the power of the bus."""
-
-    def close() -> bool:
-        total, bus = robot.figure("total", "power_W"), robot.figure("bus", "power_W")
-        return abs(total - bus) < 0.5
-
-    robot.observer.wait(close, "the power of this mode")
 
 
 def test_a_protective_stop_is_a_state_of_its_own(robot: Robot) -> None:
@@ -139,7 +133,7 @@ def test_a_protective_stop_is_a_state_of_its_own(robot: Robot) -> None:
     assert robot.figure("state", "protective_stop_time_s") > before
 
 
-def test_a_gap_is_unaccounted_and_reported(robot: Robot) -> None:
+def test_gaps_are_unaccounted_and_reconnections_counted(robot: Robot) -> None:
     robot.switch_on()
     before = robot.figure("counters", "unaccounted_ever_s")
     robot.ask(CONTROL_PORT, "fault skipped_packets@0:200")
@@ -147,25 +141,14 @@ def test_a_gap_is_unaccounted_and_reported(robot: Robot) -> None:
         lambda: robot.figure("counters", "unaccounted_ever_s") > before + 0.35, "the gap"
     )
     assert robot.figure("counters", "unaccounted_ever_s") == pytest.approx(before + 0.4, abs=0.01)
-    status = robot.observer.wait(
-        lambda: (
-            (s := robot.observer.status("/diagnostics", "estimator: source"))["gaps"] != "0" and s
-        ),
-        "the gap in diagnostics",
-    )
+    source = "estimator: source"
+    status = robot.observer.status_that(source, lambda s: s["gaps"] != "0", "the gap")
     assert float(status["unaccounted_s"]) >= 0.35
-
-
-def test_reconnections_are_counted(robot: Robot) -> None:
-    robot.switch_on()
-
-    def source() -> dict[str, str]:
-        return robot.observer.status("/diagnostics", "estimator: source")
-
-    before = int(source()["reconnects"])
+    connections = int(status["reconnects"])
     robot.ask(CONTROL_PORT, "fault closed_socket")
-    robot.observer.wait(lambda: int(source()["reconnects"]) > before, "the new connection")
-    robot.observer.wait(lambda: source()["level"] == "0", "a source that is well")
+    robot.observer.status_that(
+        source, lambda s: int(s["reconnects"]) > connections and s["level"] == "0", "a connection"
+    )
 
 
 def test_a_program_is_a_cycle(robot: Robot) -> None:

@@ -1,8 +1,7 @@
-"""The logger: sessions that outlive failures, bags that equal the live graph, other publishers."""
+"""The logger: sessions that outlive failures, energies in bags, other publishers, its folder."""
 
 from __future__ import annotations
 
-import signal
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -10,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from test.energy.known_arm import ROBOT
 from test.nodes.conftest import Cell
 from test.nodes.driver import Driver
+from test.nodes.moving_arm import MovingArm
 from test.telemetry.scripted_source import ScriptedSource, batches, wait_for
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.errors import ControllerError, RecordingError
 from ur_energy_model.nodes import logger as recording_session
-from ur_energy_model.nodes import logger_topics as other_publishers
+from ur_energy_model.nodes import logger_topics
 from ur_energy_model.nodes.logger import LoggerNode, RecordingSession
 from ur_energy_model.nodes.logger_topics import EnergyRecording
 from ur_energy_model.nodes.ros import WARN
@@ -57,41 +56,21 @@ def session(sources: list[ScriptedSource], tmp_path: Path) -> Iterator[Make]:
         each.stop()
 
 
-def bags(folder: Path) -> list[Path]:
-    return sorted((folder / "bags").iterdir()) if (folder / "bags").exists() else []
-
-
-def test_the_first_sample_is_in_the_bag(session: Make, sources, tmp_path: Path) -> None:
-    running = session()
-    sources[0].give(*batches(4))
-    wait_for(lambda: running.status.samples == 100)
-    running.stop()
-    (bag,) = bags(tmp_path)
-    assert len(read_bag(bag)) == 100
-    assert running.status.samples == 100
-    assert running.status.state == "idle"
-
-
-def test_the_time_that_the_end_takes_is_no_loss(session: Make, sources, monkeypatch) -> None:
-    running = session()
-    sources[0].give(*batches(1))
-    wait_for(lambda: running.info is not None)
-    closed = LinkStatus(connected=False, lost=434, lost_seconds=0.87, outage=0.87)
-    monkeypatch.setattr(sources[0], "close", lambda: setattr(sources[0], "status", closed))
-    running.stop()
-    assert (running.link.lost, running.status.lost) == (0, 0)
-
-
-def test_a_source_that_fails_is_replaced_and_recording_goes_on(
-    session: Make, sources, tmp_path: Path
+def test_recording_goes_on_with_a_source_that_replaces_a_failed_one(
+    session: Make, sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """From the first sample; the time that the end takes is no loss."""
     running = session()
     sources[0].give(*batches(2))
     sources[0].give_last(EOFError())
     sources[1].give(*batches(3))
     wait_for(lambda: running.status.samples == 75)
+    closed = LinkStatus(connected=False, lost=434, lost_seconds=0.87, outage=0.87)
+    monkeypatch.setattr(sources[1], "close", lambda: setattr(sources[1], "status", closed))
     running.stop()
-    assert [len(read_bag(bag)) for bag in bags(tmp_path)] == [50, 75]
+    assert (running.link.lost, running.status.lost) == (0, 0)
+    assert (running.status.samples, running.status.state) == (75, "idle")
+    assert [len(read_bag(bag)) for bag in sorted((tmp_path / "bags").iterdir())] == [50, 75]
 
 
 def test_a_recording_that_is_not_wanted_is_not_begun_again(session: Make, sources) -> None:
@@ -105,26 +84,18 @@ def test_a_recording_that_is_not_wanted_is_not_begun_again(session: Make, source
     assert running.status.bag is None
 
 
-def test_a_bag_that_cannot_be_begun_is_tried_again(session: Make, sources, tmp_path: Path) -> None:
+def test_a_bag_that_cannot_be_begun_or_has_ended_is_tried_again(
+    session: Make, sources, tmp_path: Path
+) -> None:
     (tmp_path / "bags").write_text("a file in the way of the folder")
     running = session()
     wait_for(lambda: running.refusal is not None)
     sources[0].give(*batches(1))  # reading goes on
     (tmp_path / "bags").unlink()
-    wait_for(lambda: running.status.state == "recording")
-    wait_for(lambda: running.refusal is None)
+    wait_for(lambda: running.status.state == "recording" and running.refusal is None)
     sources[0].give(*batches(2, first=25))
     wait_for(lambda: running.status.samples == 50)
-
-
-def test_a_bag_that_ended_by_itself_is_followed_by_another(
-    session: Make, sources, tmp_path: Path
-) -> None:
-    running = session()
-    sources[0].give(*batches(2))
-    wait_for(lambda: running.info is not None)
-    first = running.status.bag
-    recorder = running._recorder
+    first, recorder = running.status.bag, running._recorder
     assert recorder is not None
     recorder._end_bag("the disk is gone")
     wait_for(lambda: running.status.bag != first and running.status.state == "recording")
@@ -148,21 +119,15 @@ def test_why_there_is_no_connection(session: Make, sources, monkeypatch) -> None
 def test_an_unexpected_error_reaches_the_thread(
     session: Make, sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raised = threading.Event()
     errors: list[BaseException | None] = []
-
-    def keep(arguments: threading.ExceptHookArgs) -> None:
-        errors.append(arguments.exc_value)
-        raised.set()
-
-    monkeypatch.setattr(threading, "excepthook", keep)
+    monkeypatch.setattr(threading, "excepthook", lambda found: errors.append(found.exc_value))
 
     def fail(batch: object) -> None:
         raise RuntimeError("broken")
 
     session(tap=fail)
     sources[0].give_last(*batches(1))
-    assert raised.wait(10.0)
+    wait_for(lambda: errors)
     assert str(errors[0]) == "broken"
 
 
@@ -179,180 +144,114 @@ class Subscription:
 
 
 class Node:
-    """The part of a node that the recording needs."""
-
-    full_name = "cell1/logger"
+    """The part of a node that the recording of energies needs."""
 
     def __init__(self) -> None:
         self.subscriptions: dict[str, Subscription] = {}
 
-    def add_polled_subscription(
-        self, message_type: type, topic: topics.Topic, depth: int
-    ) -> Subscription:
-        subscription = Subscription(f"/cell1/{topic.name}")
-        self.subscriptions[topic.name] = subscription
-        return subscription
+    def add_polled_subscription(self, _: type, topic: topics.Topic, depth: int) -> Subscription:
+        return self.subscriptions.setdefault(topic.name, Subscription(f"/cell1/{topic.name}"))
 
 
-@pytest.fixture
-def node() -> Node:
-    return Node()
+def test_energies_have_the_times_of_samples_and_losses_are_counted() -> None:
+    node, now = Node(), HOST_CLOCK.stamp()
+    recording, subscription = EnergyRecording(node), node.subscriptions["energy"]  # type: ignore[arg-type]
 
+    def message(stamp: int) -> bytes:
+        return b"\0\1\0\0" + struct.pack("<iI", *divmod(stamp, 10**9)) + bytes(20)
 
-@pytest.fixture
-def recording(node: Node) -> EnergyRecording:
-    return EnergyRecording(node)  # type: ignore[arg-type]
-
-
-def message(stamp: int) -> bytes:
-    return b"\0\1\0\0" + struct.pack("<iI", *divmod(stamp, 10**9)) + bytes(20)
-
-
-def test_log_times_are_those_of_the_samples(node: Node, recording: EnergyRecording) -> None:
-    stamps = [HOST_CLOCK.stamp() - age for age in (90_000_000, 70_000_000)]
-    node.subscriptions["energy"].waiting = [message(s) for s in stamps], [1, 2]
+    stamps = [now - age for age in (90_000_000, 70_000_000)]
+    subscription.waiting = [message(stamp) for stamp in stamps], [1, 2]
     taken = recording.take()
     assert [int(stamp) for each in taken for stamp in each.stamp] == stamps
     assert {each.topic.name for each in taken} == {"/cell1/energy"}
     assert recording.take() == []
-
-
-def test_lost_messages_are_counted(node: Node, recording: EnergyRecording) -> None:
-    subscription, now = node.subscriptions["energy"], HOST_CLOCK.stamp()
-    for numbers in ([1, 2, 3], [5, 6], [1, 2], [3]):  # one lost, then a new publisher
+    for numbers in ([3], [5, 6], [1, 2], [3]):  # one lost, then a new publisher
         subscription.waiting = [message(now)] * len(numbers), numbers
         recording.take()
     assert (recording.recorded, recording.lost) == (8, 1)
-    assert recording.status().level == WARN
-    assert "1 messages are lost" in recording.status().message
-
-
-@pytest.fixture
-def make_driver(cell: Cell) -> Iterator[Callable[..., Driver]]:
-    made: list[Driver] = []
-
-    def make(names: tuple[str, ...] = ROBOT.joint_names) -> Driver:
-        made.append(Driver(cell.domain, names))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
-
-
-def start_logger(cell: Cell, host: str) -> LoggerNode:
-    cell.start_process("simulated_robot", host=host, motion="hold")
-    cell.observer.subscribe("/joint_states", "sensor_msgs/JointState")
-    node = cell.start_node(LoggerNode, robot_ip=host, bag_directory=str(cell.folder))
-    assert isinstance(node, LoggerNode)
-    return node
-
-
-def from_logger(cell: Cell) -> int:
-    """Messages so far that hold the simulated arm's pose (the driver's are all zero)."""
-    return sum(
-        bool(message.name == list(ROBOT.joint_names) and any(message.position))
-        for message in cell.observer.history.get("/joint_states", [])
-    )
-
-
-def driven(cell: Cell, driver: Driver, seconds: float) -> None:
-    """Let a driver publish for a while."""
-    for _ in range(round(50 * seconds)):
-        driver.publish()
-        cell.observer.spin(0.02)
+    level, text, _ = recording.part()
+    assert level == WARN
+    assert "1 messages are lost" in text
 
 
 def test_a_logger_is_silent_beside_a_driver_and_takes_over_when_it_is_gone(
-    cell: Cell,
-    fresh_host: Callable[[], str],
-    make_driver: Callable[..., Driver],
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    cell: Cell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(other_publishers, "GONE_AFTER", 3.0)
-    driver = make_driver()
-    logger = start_logger(cell, fresh_host())
-    cell.observer.wait(lambda: driver.subscribers >= 2, "the logger's look")
-    driven(cell, driver, 6.0)
-    cell.observer.wait(lambda: logger._session.link.connected, "the controller")
-    assert from_logger(cell) == 0
-    stamps = [m.header.stamp for m in cell.observer.history["/joint_states"]]
-    assert stamps == sorted(stamps, key=lambda each: (each.sec, each.nanosec))
-    driver.close()
-    cell.observer.wait(lambda: from_logger(cell) > 20, "joint_states of the logger")
-    late = make_driver()
-    cell.observer.wait(lambda: late.subscribers >= 2, "the logger's look")
-    driven(cell, late, 3.0)
-    before = from_logger(cell)
-    driven(cell, late, 2.0)
-    assert from_logger(cell) == before
-    said = capfd.readouterr().err
-    assert said.count("/joint_states is left to /driver") == 2
-    assert said.count("published by this node again") == 1
+    """The joints of a gripper do not silence it."""
+    monkeypatch.setattr(logger_topics, "GONE_AFTER", 1.5)
+    monkeypatch.setattr(logger_topics, "JUDGED_AFTER", 1.5)
+    observer, drivers = cell.observer, [Driver(cell.domain)]
+    observer.subscribe("/joint_states", "sensor_msgs/JointState")
+
+    def from_logger() -> int:
+        """Messages so far that hold the moving arm's pose (the driver's are all zero)."""
+        history = observer.history.get("/joint_states", [])
+        return sum(any(message.position) for message in history)
+
+    def driven(seconds: float) -> None:
+        """Let the last driver publish for a while."""
+        for _ in range(round(50 * seconds)):
+            drivers[-1].publish()
+            observer.spin(0.02)
+
+    try:
+        given = {"bag_directory": str(cell.folder), "record": False}
+        logger = cell.start_node(LoggerNode, MovingArm, **given)
+        observer.wait(lambda: drivers[0].subscribers >= 2, "the logger's subscription")
+        driven(2.5)
+        assert logger._samples
+        assert from_logger() == 0
+        drivers.pop().close()
+        observer.wait(lambda: from_logger() > 20, "joint_states of the logger")
+        drivers.append(Driver(cell.domain))
+        observer.wait(lambda: drivers[0].subscribers >= 2, "the logger's subscription")
+        driven(2.0)
+        before = from_logger()
+        driven(0.5)
+        assert from_logger() == before
+        written = capfd.readouterr().err
+        assert written.count("/joint_states is left to /driver") == 2
+        assert written.count("published by this node again") == 1
+        drivers.pop().close()
+        drivers.append(Driver(cell.domain, ("finger_joint",)))
+        observer.wait(lambda: driven(0.1) or from_logger() > before + 20, "joint_states again")
+    finally:
+        for each in drivers:
+            each.close()
 
 
-def test_the_joints_of_a_gripper_do_not_silence_the_logger(
-    cell: Cell, fresh_host: Callable[[], str], make_driver: Callable[..., Driver]
-) -> None:
-    gripper = make_driver(("finger_joint",))
-    start_logger(cell, fresh_host())
-    for _ in range(1000):
-        driven(cell, gripper, 0.1)
-        if from_logger(cell) > 20:
-            break
-    assert from_logger(cell) > 20
-
-
-@pytest.mark.parametrize(
-    ("given", "data", "expected"),
-    [
-        ("bags", "/tmp/user/data", "/tmp/user/data/ur_energy/bags"),
-        ("cell/1", "", "/tmp/user/.local/share/ur_energy/cell/1"),
-        ("bags", "relative", "/tmp/user/.local/share/ur_energy/bags"),
-        ("/tmp/user/mine", "/tmp/user/data", "/tmp/user/mine"),
-        ("~/mine", "/tmp/user/data", "/tmp/user/mine"),
-    ],
-)
-def test_bags_go_to_the_folder_that_is_said(
+def test_it_records_under_a_budget_into_the_users_folder_unless_switched_off(
     cell: Cell,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-    given: str,
-    data: str,
-    expected: str,
 ) -> None:
     """Under systemd the working directory is /."""
     monkeypatch.chdir("/")
-    home = tmp_path / "user"
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_DATA_HOME", data.replace("/tmp/user", str(home)))
-    directory = given.replace("/tmp/user", str(home))
-    cell.start_node(LoggerNode, robot_ip="127.0.9.9", bag_directory=directory)
-    (line,) = [line for line in capfd.readouterr().err.splitlines() if "recording to" in line]
-    assert f"recording to {expected.replace('/tmp/user', str(home))}; at most 20 GB" in line
-    assert "record:=false" in line
-
-
-def test_it_records_under_a_budget_unless_switched_off(
-    cell: Cell, data_folder: Path, fresh_host: Callable[[], str]
-) -> None:
-    host = fresh_host()
-    cell.start_process("simulated_robot", host=host, motion="hold")
-    folder = data_folder / "ur_energy" / "of_this_test"
-    silent = cell.start_process("logger", namespace="/silent", robot_ip=host, record=False)
-    child = cell.start_process("logger", robot_ip=host, bag_directory=folder.name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for space, directory, data, expected in (
+        ("absolute", str(tmp_path / "mine"), "data", tmp_path / "mine"),
+        ("home", "~/mine", "data", tmp_path / "mine"),
+        ("unset", "cell/1", "", tmp_path / ".local/share/ur_energy/cell/1"),
+        ("relative", "bags", "relative", tmp_path / ".local/share/ur_energy/bags"),
+    ):
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / data) if data == "data" else data)
+        given = {"bag_directory": directory, "record": False}
+        cell.start_node(LoggerNode, ScriptedSource, namespace=f"/{space}", **given)
+        text = f"not recording; the service start_recording records to {expected}"
+        assert text in capfd.readouterr().err
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    folder = tmp_path / "data" / "ur_energy" / "bags"
+    node = cell.start_node(LoggerNode, MovingArm)
     cell.observer.subscribe("/joint_states", "sensor_msgs/JointState")
-    cell.observer.wait(lambda: list(folder.glob("*/*.mcap")), "a bag")
-    cell.observer.wait_for_messages("/joint_states", 20)
-    code, output = cell.stop(child, signal.SIGINT)
-    assert code == 0
-    assert f"finished {folder}/" in output
+    cell.observer.wait_for_messages("/joint_states", 10)
+    node.end()
+    written = capfd.readouterr().err
+    assert f"recording to {folder}; at most 20 GB" in written
+    assert "record:=false" in written
+    assert f"finished {folder}/" in written
     (bag,) = folder.iterdir()
-    assert len(read_bag(bag)) > 100
+    assert read_bag(bag).info.robot == "ur5e"
     assert [file.path.parent for file in stored_files(folder, {})] == [bag]
-    _, output = cell.stop(silent, signal.SIGINT)
-    bags = data_folder / "ur_energy" / "bags"
-    assert f"not recording; the service start_recording records to {bags}" in output
-    assert not bags.exists()
+    assert not (tmp_path / ".local").exists()

@@ -1,4 +1,4 @@
-"""A cell of simulated controller, logger and estimator: its topics, its services, its bags."""
+"""A cell of simulated controller and cell_node: its topics, its services, its bags."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from ur_energy_model.energy.topics import energy_names
 from ur_energy_model.layouts.files import ArmTopics, layout_files
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.launch_arguments import node_command
 from ur_energy_model.nodes.ros import seconds_of
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
@@ -67,22 +68,25 @@ def running(
     fresh_host: Callable[[], str],
     fresh_domain_of_module: Callable[[], int],
 ) -> Iterator[Cell]:
-    """Simulated controller, logger and estimator, each in a process of its own, all publishing."""
+    """Simulated controller, and logger and estimator on one connection, all publishing."""
     folder = tmp_path_factory.mktemp("cell")
     save_model(known_model(), folder / "model.yaml")
     made, host = Cell(folder, fresh_domain_of_module()), fresh_host()
     try:
-        arm = {"namespace": NAMESPACE, "robot_ip": host, "tf_prefix": PREFIX}
         made.start_process("simulated_robot", host=host, motion="trajectory_b")
-        bags = str(folder / "bags")
-        made.start_process("logger", bag_directory=bags, record=False, **arm)
-        made.start_process(
-            "estimator",
-            model_file=str(folder / "model.yaml"),
-            state_file=str(folder / "state.json"),
-            publish_robot_description=True,
-            **arm,
-        )
+        command = node_command("logger", {}, namespace=NAMESPACE)
+        command[0] = command[0].replace("logger_node", "cell_node")
+        for name, value in {
+            "robot_ip": f"'{host}'",
+            "tf_prefix": f"'{PREFIX}'",
+            "bag_directory": f"'{folder / 'bags'}'",
+            "record": "false",
+            "model_file": f"'{folder / 'model.yaml'}'",
+            "state_file": f"'{folder / 'state.json'}'",
+            "publish_robot_description": "true",
+        }.items():
+            command += ["-p", f"{name}:={value}"]
+        made.run_command(command)
         observer, absolute = made.observer, {}
         for topic, kind in live_topics(JOINTS).items():
             absolute[topic if topic == "/diagnostics" else f"{NAMESPACE}{topic}"] = kind
@@ -137,10 +141,7 @@ def test_power_is_the_slope_of_energy(running: Cell) -> None:
 def test_diagnostics_report_rates(running: Cell) -> None:
     observer = running.observer
     for name in ("estimator: source", "logger: connection"):
-        status = observer.wait(
-            lambda name=name: (s := observer.status("/diagnostics", name))["level"] == "0" and s,  # type: ignore[misc]
-            f"{name} to be well",
-        )
+        status = observer.status_that(name, lambda s: s["level"] == "0", name)
         assert 300 < float(status["rate_Hz"]) < 700
         assert status["identity"].startswith("serial ")
 
@@ -260,9 +261,9 @@ def killed(running: Cell) -> Killed:
         for topic in RECORDED
         for each in observer.node.get_publishers_info_by_topic(topic)
     }
-    logger = running.children[1]
-    os.kill(logger.pid, signal.SIGKILL)
-    logger.wait()
+    process = running.children[1]
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
     recover_bag(bag)
     return Killed(bag, offered)
 
@@ -294,15 +295,11 @@ def test_the_bag_equals_the_live_graph(running: Cell, killed: Killed) -> None:
 
 def estimator(cell: Cell, model: Path, **parameters: Any) -> None:
     """Start an estimator for the messages of the bag."""
+    parameters |= {"model_file": str(model), "tf_prefix": PREFIX, "learn": "off"}
     cell.observer.subscribe(ENERGY, RECORDED[ENERGY])
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     cell.observer.subscribe(TOTAL, "std_msgs/Float64")
-    cell.start_node(
-        lambda **options: EstimatorNode(namespace=NAMESPACE, **options),
-        model_file=str(model),
-        tf_prefix=PREFIX,
-        **parameters,
-    )
+    cell.start_node(EstimatorNode, namespace=NAMESPACE, **parameters)
 
 
 def test_an_estimator_plays_the_bag_on_the_same_topics(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.signal import welch
 
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, slices_between
 from ur_energy_model.typing import Array, Indices, Mask
+
+if TYPE_CHECKING:  # scipy.interpolate and scipy.signal are slow to import
+    from scipy.interpolate import CubicSpline
 
 MOVING_SPEED = 0.02  # joint speed above which a sample counts as moving [rad/s]
 
@@ -141,6 +143,8 @@ def choose_cutoff(telemetry: Telemetry) -> float:
     count = span.stop - span.start
     if count < 64:
         return min(_DEFAULT_CUTOFF, highest)
+    from scipy.signal import welch
+
     grid = telemetry.time[span.start] + period * np.arange(count)
     for j in range(speed.shape[1]):
         column = np.nan_to_num(speed[span, j])
@@ -196,7 +200,7 @@ def resampled_runs(
             if len(time) < _MINIMUM_SAMPLES or time[-1] - time[0] < shortest:
                 continue
             grid = np.arange(time[0], time[-1], 1 / rate)
-            even = [CubicSpline(time, telemetry[name][rows])(grid) for name in names]
+            even = [_spline(time, telemetry[name][rows])(grid) for name in names]
             yield [grid, *(low_pass(values, 1 / rate, bandwidth) for values in even)]
 
 
@@ -340,7 +344,7 @@ class MotionStream:
             if not even and self.rate >= _LINEAR_RATE:
                 values = np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
             elif not even:
-                values = CubicSpline(time, values)(grid)
+                values = _spline(time, values)(grid)
             return low_pass(values, self.period, self.bandwidth, padding=_PADDING)
 
         thin = slice(int(-first) % self.stride, None, self.stride)
@@ -376,7 +380,7 @@ class MotionStream:
         """
         if self.rate >= _LINEAR_RATE:
             return np.asarray(np.gradient(values, self.period, axis=0))
-        spline = CubicSpline(self.period * np.arange(len(values)), values)
+        spline = _spline(self.period * np.arange(len(values)), values)
         return np.asarray(spline(spline.x, 1))
 
 
@@ -388,3 +392,9 @@ def _runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:
     for rows in slices_between(edges.tolist(), len(part)):
         if good[rows].all():
             yield rows
+
+
+def _spline(x: Array | np.ndarray, y: Array) -> CubicSpline:
+    from scipy.interpolate import CubicSpline
+
+    return CubicSpline(x, y)

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from ur_energy_model import ranges
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.files import config_file
-from ur_energy_model.model.urdf_import import robot_content
 from ur_energy_model.typing import Array, Mask
 from ur_energy_model.yaml_reader import (
     Origin,
@@ -131,6 +129,8 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
     path = Path(name_or_file)
     if path.suffix == ".urdf":
         origin = Origin(path, RobotFileError, _REMEDY)
+        from ur_energy_model.model.urdf_import import robot_content  # slow to import
+
         return _parse(path, YamlTree.from_content(robot_content(path), origin))
     if path.suffix not in {".yaml", ".yml"}:
         path = config_file("robots", f"{str(name_or_file).lower()}.yaml")
@@ -212,6 +212,8 @@ def _chain(keys: Record, joints: int) -> dict[str, Any]:
     lengths, angles = array(ranges.LENGTH, links), array(ranges.ANGLE, links)
     origin, zero = np.tile(np.eye(4), (links, 1, 1)), np.zeros(links)
     if convention == "urdf":
+        from scipy.spatial.transform import Rotation  # slow to import
+
         origin[:, :3, 3] = array(ranges.LENGTH, links, 3)(along)
         turns = keys.read("rpy", array(ranges.ANGLE, links, 3), np.zeros((links, 3)))
         origin[:, :3, :3] = Rotation.from_euler("xyz", turns).as_matrix()

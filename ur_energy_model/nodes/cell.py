@@ -8,7 +8,7 @@ from typing import Any
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.nodes.lines import Level, Line
+from ur_energy_model.nodes.lines import WARN
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
@@ -48,10 +48,8 @@ def nodes(**options: Any) -> list[ManagedNode]:
             field="source",
         )
     if estimator.parameters.robot_ip != logger.parameters.robot_ip:
-        text = (
-            f"robot_ip is ignored: the connection is the logger's, to {logger.parameters.robot_ip}"
-        )
-        estimator.log_lines([Line(Level.WARN, text)])
+        address = logger.parameters.robot_ip
+        estimator.log(WARN, f"robot_ip is ignored: the connection is the logger's, to {address}")
     return [logger, estimator]
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from builtin_interfaces.msg import Time
-from diagnostic_msgs.msg import DiagnosticStatus
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -20,87 +19,30 @@ from ur_energy_model import topics_and_services as names
 from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LiveEstimator, Snapshot
 from ur_energy_model.energy.source_reader import SourceReader
-from ur_energy_model.errors import UrEnergyError, printable
+from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.estimated_arm import (
-    ArmModel,
     EstimatedArm,
-    arm_of,
     check_parameters,
-    first_model,
     live_options,
+    names_the_arm,
 )
-from ur_energy_model.nodes.estimator_health import EstimatorHealth, EstimatorLines
-from ur_energy_model.nodes.lines import Level, Line, ProblemLines
-from ur_energy_model.nodes.managed_node import ManagedNode, explain
+from ur_energy_model.nodes.estimator_health import EstimatorHealth, model_line
+from ur_energy_model.nodes.lines import WARN
+from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions, header_of
-from ur_energy_model.nodes.ros import OK, WARN, has_subscribers, status, time_message
+from ur_energy_model.nodes.ros import time_message
 from ur_energy_model.nodes.sources import DEPTH, joint_states_source, source_of
 from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading
-from ur_energy_model.sinks.options import SinkOptions, open_sinks
-from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading
+from ur_energy_model.sinks.options import open_sinks
+from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.clock import HOST_CLOCK
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
-
-# EstimatorSinkGroup: the sinks of the estimator node, by its parameters.
-
-
-class EstimatorSinkGroup(SinkGroup):
-    """Sinks that report their status.
-
-    Args:
-        node: full name of the node.
-        options: of the sinks.
-        actions: what their clients may request of the estimator.
-
-    Raises:
-        InputError: an address, a URL or a file that cannot be used.
-        MissingPackageError: the package of a sink is not installed.
-    """
-
-    def __init__(self, node: str, options: SinkOptions, actions: ArmActions) -> None:
-        super().__init__(open_sinks(options, actions), options.sink_rate)
-        self._node = node
-        self._lines = {
-            each.name: ProblemLines(f"{each.name} works again", Level.WARN)
-            for each in self.statuses
-        }
-        self._worked: set[str] = set()
-
-    def lines(self) -> list[Line]:
-        """Lines due now: sinks that begin to work, fail, and work again."""
-        lines = list[Line]()
-        for each in self.statuses:
-            if each.problem is None and each.name not in self._worked:
-                self._worked.add(each.name)
-                lines.append(Line(Level.INFO, f"energies go to {each.name}"))
-            problem = None if each.problem is None else f"{each.name}: {each.problem}"
-            if each.name in self._worked or each.problem != NOT_OPEN:
-                lines += self._lines[each.name].update(problem)
-        return lines
-
-    def diagnostics(self) -> list[DiagnosticStatus]:
-        """One status for each sink."""
-        return [
-            status(
-                f"{self._node}: sink {sink.name}",
-                OK if sink.problem is None else WARN,
-                sink.problem or "works",
-                {
-                    "delivered": sink.delivered,
-                    "dropped": sink.dropped,
-                    "waiting": sink.waiting,
-                    "clients": sink.clients,
-                },
-            )
-            for sink in self.statuses
-        ]
-
 
 SWITCH_INTERVAL = 0.0002
 """Longest time for which another thread may delay the reading of a packet [s]."""
@@ -127,6 +69,7 @@ class EstimatorNode(ManagedNode):
         self._reader: SourceReader | None = None
         self._arm: EstimatedArm | None = None
         self._last_batch: Telemetry | None = None
+        self._stamp: int | None = None
 
     @property
     def robot_name(self) -> str | None:
@@ -135,47 +78,51 @@ class EstimatorNode(ManagedNode):
 
     def open(self) -> None:
         """Load the model if the arm is known; make topics and services."""
-        check_parameters(self.parameters)
-        model = first_model(self.parameters, self.parameters.robot_model)
-        robot = load_robot(ANY_ROBOT) if model is None else model.robot
-        prefix = self.parameters.tf_prefix
-        self._joints = tuple(prefix + joint for joint in robot.joint_names)
-        self._energy = EnergyPublishers(self.add_publisher, self._joints, f"{prefix}base")
-        self._health = EstimatorHealth(self.full_name)
-        self._lines = EstimatorLines(self.parameters)
-        self._description_topic = self._clock_topic = None
-        if self.parameters.publish_robot_description:
+        given = self.parameters
+        check_parameters(given)
+        self.on_discard(self._close_arm)
+        arm = self._make_arm(given.robot_model) if names_the_arm(given) else None
+        self._arm, self._stamp = arm, None
+        robot = load_robot(ANY_ROBOT) if arm is None else arm.robot
+        self._joints = tuple(given.tf_prefix + joint for joint in robot.joint_names)
+        self._energy = EnergyPublishers(self.add_publisher, self._joints, f"{given.tf_prefix}base")
+        self._health = EstimatorHealth(given, self.lines)
+        self._description_topic = self._clock_topic = self._joint_states = None
+        if given.publish_robot_description:
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
-        if self.parameters.source == "bag" and self.get_parameter("use_sim_time").value:
+        if given.source == "bag" and self.get_parameter("use_sim_time").value:
             self._clock_topic = self.add_publisher(Clock, names.CLOCK)
-        self._stamp: int | None = None
+        if given.source == "joint_states":
+            topic = names.DRIVER_JOINT_STATES
+            self._joint_states = self.add_polled_subscription(JointState, topic, DEPTH)
         self._actions = estimator_actions(self._estimator, self._lock, self._joints)
         self.add_service(names.RESET_ENERGY, self._reset_energy)
         self.add_service(names.READ_INTERVAL, lambda: json.dumps(self._actions.read_interval()))
         self.add_service(names.START_CYCLE, self._start_cycle)
         self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True)
-        self._joint_states = None
-        if self.parameters.source == "joint_states":
-            self._joint_states = self.add_polled_subscription(
-                JointState, names.DRIVER_JOINT_STATES, DEPTH
-            )
+        self._plans = PlanPredictions(
+            self._joints,
+            self._lock,
+            on_answer=self._on_answer,
+            on_trajectory=self._energy.publish_optimized,
+        )
+        self.on_discard(self._plans.stop)
         self.add_report(self._report)
-        if model is not None:
-            self._on_arm_identified(model)
 
     def start(self) -> None:
         """Start reading samples."""
-        self._publishing = Decimator(self.parameters.publish_rate)
-        self.log_lines(self._lines.begin())
+        given = self.parameters
+        self._publishing = Decimator(given.publish_rate)
+        self._health.begin()
         sys.setswitchinterval(SWITCH_INTERVAL)
-        self._outlets = EstimatorSinkGroup(self.full_name, self.parameters.sinks, self._actions)
+        self._outlets = SinkGroup(open_sinks(given.sinks, self._actions), given.sinks.sink_rate)
         if self._arm is not None:
             self._describe(self._arm)
         self._reader = SourceReader(
             self._source,
             self._consume,
-            loop=self.parameters.source == "bag" and self.parameters.loop,
-            clock=HOST_CLOCK if self.parameters.source == "rtde" else None,
+            loop=given.source == "bag" and given.loop,
+            clock=HOST_CLOCK if given.source == "rtde" else None,
             on_end=self._finish_bag,
         )
         self._reader.start()
@@ -191,16 +138,10 @@ class EstimatorNode(ManagedNode):
             with self._lock:
                 save = arm.estimator.prepare_save()
                 snapshot = arm.estimator.snapshot("end")
-            self._save(arm, save)
-            arm.stop_learning()
-        self.log_lines(self._lines.end(reader, snapshot, self._health.disk_problem))
-
-    def release(self) -> None:
-        """Save the counters and release the state file."""
-        arm, self._arm = self._arm, None
-        if arm is not None:
-            self._plans.stop()
-            arm.close()
+            save()
+            if arm.learning is not None:
+                arm.learning.stop()
+        self._health.end(reader, arm, snapshot)
 
     def on_parameter(self, name: str) -> None:
         """Apply a parameter that may change while the node is configured."""
@@ -208,20 +149,36 @@ class EstimatorNode(ManagedNode):
             with self._lock:
                 self._arm.estimator.set_options(live_options(self.parameters))
 
-    def _on_arm_identified(self, model: ArmModel) -> EstimatedArm:
-        """Start estimating once the arm is identified."""
-        arm = EstimatedArm(model, self.parameters, self._lock, self._on_cycle)
-        self._plans = PlanPredictions(
-            model.robot,
-            self._joints,
-            self._lock,
-            on_answer=self._on_answer,
-            on_trajectory=self._energy.publish_optimized,
-        )
-        self._lines.robot = model.robot.name
-        self.log_lines(self._lines.model(model.path, model.base))
-        self._arm = arm
+    def _make_arm(self, robot: str) -> EstimatedArm:
+        """The arm, for its name or robot file; empty for that of the model file."""
+        arm = EstimatedArm(self.parameters, robot, self.lines, self._lock, self._on_cycle)
+        self.lines.event("model", *model_line(arm.path, arm.base))
         return arm
+
+    def _identified(self, info: RecordingInfo) -> EstimatedArm:
+        """Start estimating once the samples state which arm they are of.
+
+        Raises:
+            ControllerError: the controller does not name its arm; it may do so later.
+            InputError: a bag does not name it, or the package has no model of this arm.
+        """
+        remedy = "name the arm in robot_model, such as ur5e"
+        if info.robot is None and self.parameters.source == "bag":
+            raise InputError(str(self.parameters.bag), "does not name its arm", remedy)
+        if info.robot is None:
+            problem = "its dashboard server does not name the arm"
+            raise ControllerError(self.parameters.robot_ip, problem, remedy)
+        if load_robot(info.robot).joint_names != load_robot(ANY_ROBOT).joint_names:
+            raise InputError(info.source, f"is a {info.robot} with other joints", remedy)
+        self._arm = arm = self._make_arm(info.robot)
+        self._describe(arm)
+        return arm
+
+    def _close_arm(self) -> None:
+        """Save the counters and release the state file."""
+        arm, self._arm = self._arm, None
+        if arm is not None:
+            arm.close()
 
     def _reset_energy(self) -> str:
         self._actions.reset("service call")
@@ -241,11 +198,6 @@ class EstimatorNode(ManagedNode):
             self._description_topic.publish(String(data=urdf(arm.robot, prefix=prefix)))
 
     def _estimator(self) -> LiveEstimator:
-        """The estimator.
-
-        Raises:
-            UrEnergyError: the arm is not known yet.
-        """
         if self._arm is None:
             raise UrEnergyError("the arm is not known yet: no samples have arrived")
         return self._arm.estimator
@@ -253,13 +205,11 @@ class EstimatorNode(ManagedNode):
     def _source(self) -> TelemetrySource:
         if self._given_source is not None:
             return self._given_source()
-        if self._joint_states is not None:
-            source = joint_states_source(
-                self.parameters, self._joint_states, self._joints, self.log_lines
-            )
-            self._health.details = source.details
-            return source
-        return source_of(self.parameters, self.robot_name)
+        if self._joint_states is None:
+            return source_of(self.parameters, self.robot_name)
+        source = joint_states_source(self.parameters, self._joint_states, self._joints, self.lines)
+        self._health.details = source.details
+        return source
 
     def _consume(self, batch: Telemetry) -> None:
         """Integrate a batch and publish (called in the reader thread).
@@ -271,11 +221,7 @@ class EstimatorNode(ManagedNode):
         `cycles` marks work; `topics` takes the numbers of a snapshot, and `energy_publishers` hands
         them to `ros`, at the times of `telemetry.source.Decimator`.
         """
-        arm = self._arm
-        if arm is None:
-            joints = load_robot(ANY_ROBOT).joint_names
-            arm = self._on_arm_identified(arm_of(batch.info, self.parameters, joints))
-            self._describe(arm)
+        arm = self._arm or self._identified(batch.info)
         parts, missed = self._publishing.parts(batch.time)
         stops = (part.stop for part in parts)
         ends = [stop for stop in stops if self._publishing.due(float(batch.time[stop - 1]))]
@@ -293,7 +239,7 @@ class EstimatorNode(ManagedNode):
             self._last_batch = batch
             with self._lock:
                 self._outlets.offer(float(batch.time[-1]), self._reading)
-        arm.model.offer(batch, 1 if self._reader is None else self._reader.attempts)
+        arm.offer(batch, 1 if self._reader is None else self._reader.attempts)
 
     def _finish_bag(self) -> None:
         """Publish what the last samples of a bag, which may not fill a period, have changed."""
@@ -313,7 +259,7 @@ class EstimatorNode(ManagedNode):
         if arm is None or batch is None:
             return None
         link = LinkStatus() if self._reader is None else self._reader.link
-        return estimator_reading(arm.estimator, "sinks", batch, link, arm.model.words, self._joints)
+        return estimator_reading(arm.estimator, "sinks", batch, link, arm.words, self._joints)
 
     def _publish(self, snapshot: Snapshot) -> None:
         """Publish the topics of publish_rate."""
@@ -327,60 +273,45 @@ class EstimatorNode(ManagedNode):
 
     def _report(self) -> None:
         """Publish summary and diagnostics, save the counters, use changed and learned models."""
-        if self._reader is not None and self._reader.failure is not None:
-            self._fail(self._reader.failure)
+        reader, arm, health, snapshot = self._reader, self._arm, self._health, None
+        if reader is not None and (failure := reader.failure) is not None:
+            if isinstance(failure, UrEnergyError):
+                self.finish(1, self.explain(failure))
+            else:
+                self.on_unexpected(failure, "thread 'telemetry reader'")
             return
-        arm = self._arm
-        if arm is None:
-            statuses = self._health.statuses(None, self._reader, None)
-            self.publish_diagnostics(statuses(), self._now())
-            self.log_lines(self._lines.source(self._reader))
-            return
-        if arm.reload():
-            self.log_lines(self._lines.model(arm.model.path, arm.model.base))
-        self.log_lines(arm.follow_learning())
-        with self._lock:
-            snapshot = arm.estimator.snapshot("summary")
-            save = arm.estimator.prepare_save()
-        self._save(arm, save)  # without the lock: a slow disk must not delay the samples
+        if arm is not None:
+            if arm.reload():
+                self.lines.event("model", *model_line(arm.path, arm.base))
+            arm.follow_learning()
+            with self._lock:
+                snapshot = arm.estimator.snapshot("summary")
+                save = arm.estimator.prepare_save()
+            save()  # without the lock: a slow disk must not delay the samples
+            arm.write_lines(snapshot)
         stamp = self._now()
-        if snapshot is not None:
-            self.log_lines(self._lines.arm(snapshot.note, arm.warning))
-            self._energy.publish_summary(snapshot, stamp, arm.model.words)
-        statuses = self._health.statuses(snapshot, self._reader, arm)
-        if has_subscribers(self._diagnostics):
-            self.publish_diagnostics((*statuses(), *self._outlets.diagnostics()), stamp)
-        self.log_lines(self._lines.source(self._reader))
-        self.log_lines(self._outlets.lines())
-        self.log_lines(self._lines.problems(arm, self._health.disk_problem))
-
-    def _fail(self, failure: BaseException) -> None:
-        """End the process because the source can no longer be read."""
-        if isinstance(failure, UrEnergyError):
-            self.finish(1, self.explain(failure))
-        else:
-            self.on_unexpected(failure, "thread 'telemetry reader'")
-
-    def _save(self, arm: EstimatedArm, save: Callable[[], None]) -> None:
-        """Save the counters; a disk error is reported, and the estimator continues."""
-        save()
-        self._health.disk_problem = arm.estimator.disk_problem
+        if snapshot is not None and arm is not None:
+            self._energy.publish_summary(snapshot, stamp, arm.words)
+        sinks = health.sinks(self._outlets.statuses)
+        self.publish_parts(health.parts(snapshot, reader, arm) | sinks, health.hardware, stamp)
+        health.write_lines(reader, self.robot_name)
 
     def _on_cycle(self, cycle: Cycle) -> None:
         self._outlets.note_cycle(cycle)
         self._energy.publish_cycle(cycle, self._estimator().channels, self._now())
 
     def _on_plan(self, message: bytes) -> None:
-        try:
-            self._plans.submit(message, self._estimator())
-        except UrEnergyError as error:
-            self._on_answer(PlanAnswer(header_of(message), refused=str(error)))
+        if self._arm is None:
+            refused = "the arm is not known yet: no samples have arrived"
+            self._on_answer(PlanAnswer(header_of(message), refused=refused))
+        else:
+            self._plans.submit(message, self._arm.estimator)
 
     def _on_answer(self, answer: PlanAnswer) -> None:
-        answer = replace(answer, refused=printable(explain(answer.refused, self.get_name())))
+        answer = replace(answer, refused=self.explain(answer.refused))
         self._energy.publish_prediction(answer, self._now())
         if answer.refused:
-            self.log_lines(self._lines.useless_plan(answer.refused))
+            self.lines.event("plan", WARN, f"no prediction: {answer.refused}")
 
     def _now(self) -> Time:
         """Stamp of the newest sample, or time of the node's clock if samples have no stamp."""

@@ -14,20 +14,16 @@ from ur_energy_model.cli.arguments import recorded_robot
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.nodes.lines import Level, Line
+from ur_energy_model.nodes import lines
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.parameters import IdentificationParameters
-from ur_energy_model.nodes.ros import ERROR, OK, diagnostic_array, status
+from ur_energy_model.nodes.ros import ERROR, OK, Part, diagnostic_array, status
 from ur_energy_model.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
 
 
 class IdentificationNode(ManagedNode):
-    """Identifies a model when ~/identify is called; one identification at a time.
-
-    Args:
-        options: further arguments of rclpy's node.
-    """
+    """Identifies a model when ~/identify is called; one identification at a time."""
 
     parameters: IdentificationParameters
 
@@ -38,10 +34,8 @@ class IdentificationNode(ManagedNode):
 
     def open(self) -> None:
         """Make topics and services."""
-        self._progress = (0.0, "idle")
         self._exit_code: int | None = None
-        self._level = OK
-        self._figures: dict[str, object] = {}
+        self._state: Part = (OK, "idle", {"progress": 0.0})
         self._result = self.add_publisher(DiagnosticArray, IDENTIFICATION_RESULT)
         self.add_service(IDENTIFY, self._identify, concurrent=True)
         self.add_report(self._report)
@@ -64,8 +58,7 @@ class IdentificationNode(ManagedNode):
             self._identify()
             code = 0
         except UrEnergyError as error:
-            level = Level.INFO if self._stopping.is_set() else Level.ERROR
-            self.log_lines([Line(level, self.explain(error))])
+            self.log(lines.INFO if self._stopping.is_set() else lines.ERROR, self.explain(error))
         finally:
             self._exit_code = code
 
@@ -77,73 +70,65 @@ class IdentificationNode(ManagedNode):
         """
         if not self._busy.acquire(blocking=False):
             raise UrEnergyError("another identification is running; wait for its result")
+        given = self.parameters
         try:
-            bags = self.parameters.bags
-            if not bags:
-                raise InputError(
-                    self.get_name(), "is empty", "name the bags to identify from", field="bags"
-                )
-            output = self.parameters.output
-            self.log_lines(
-                [Line(Level.INFO, f"identifying a model from {', '.join(map(str, bags))}")]
-            )
+            if not given.bags:
+                remedy = "name the bags to identify from"
+                raise InputError(self.get_name(), "is empty", remedy, field="bags")
+            self.log(lines.INFO, f"identifying a model from {', '.join(map(str, given.bags))}")
             result = identify(
-                bags,
-                self.parameters.robot_model or recorded_robot(bags),
-                IdentificationOptions(
-                    friction=self.parameters.friction, power_model=self.parameters.power_model
-                ),
-                validate=self.parameters.validation_bags,
+                given.bags,
+                given.robot_model or recorded_robot(given.bags),
+                IdentificationOptions(friction=given.friction, power_model=given.power_model),
+                validate=given.validation_bags,
                 progress=self._on_progress,
             )
-            save_model(result.model, output)
+            save_model(result.model, given.output)
         except UrEnergyError as error:
-            self._level, self._progress, self._figures = ERROR, (0.0, self.explain(error)), {}
+            self._state = ERROR, self.explain(error), {"progress": 0.0}
             raise
         finally:
             self._busy.release()
-        text = f"{output}: identified from {len(bags)} bag{'s' if len(bags) > 1 else ''}"
-        self._level, self._progress = OK, (1.0, text)
-        self._figures = {"model_file": output, **bus_figures(result)}
-        self._result.publish(
-            diagnostic_array(self.get_clock().now().to_msg(), result_statuses(result))
-        )
-        lines = [f"fit of {line}" for line in map(errors_of, result.model.fit)]
-        lines += [f"held out: {line}" for line in map(errors_of, result.model.validation)]
-        warned = [Line(Level.WARN, warning) for warning in result.warnings]
-        self.log_lines([*warned, *(Line(Level.INFO, line) for line in [*lines, text])])
+        bags = len(given.bags)
+        text = f"{given.output}: identified from {bags} bag{'s' if bags > 1 else ''}"
+        figures = {"progress": 1.0, "model_file": given.output, **bus_figures(result)}
+        self._state = OK, text, figures
+        stamp = self.get_clock().now().to_msg()
+        self._result.publish(diagnostic_array(stamp, result_statuses(result)))
+        for warning in result.warnings:
+            self.log(lines.WARN, warning)
+        model = result.model
+        for kind, entries in (("fit of", model.fit), ("held out:", model.validation)):
+            for entry in entries:
+                self.log(lines.INFO, f"{kind} {errors_of(entry)}")
+        self.log(lines.INFO, text)
         return text
 
     def _on_progress(self, fraction: float, text: str | None = None) -> None:
         if self._stopping.is_set():
             raise UrEnergyError("the identification was stopped; no model file was written")
-        self._level = OK
-        self._progress = (fraction, text or self._progress[1])
+        _, before, values = self._state
+        self._state = OK, text or before, {**values, "progress": fraction}
 
     def _report(self) -> None:
         if self._exit_code is not None and self.parameters.exit_when_done:
             self.finish(self._exit_code)
-        fraction, text = self._progress
-        values = {"progress": fraction, **self._figures}
-        self.publish_diagnostics([status(f"{self.full_name}: result", self._level, text, values)])
+        self.publish_parts({"result": self._state})
+
+
+CONSTANTS = ("reflected_inertia", "torque_constant", "winding_resistance", "back_emf_constant")
 
 
 def result_statuses(result: Identification) -> list[DiagnosticStatus]:
     """Identified constants of each joint with standard deviations; errors of the whole arm."""
     out = []
     for joint in result.model.joints:
-        constants = {
-            "reflected_inertia": joint.reflected_inertia,
-            "torque_constant": joint.torque_constant,
-            "winding_resistance": joint.winding_resistance,
-            "back_emf_constant": joint.back_emf_constant,
-        }
         values: dict[str, object] = {}
-        for name, value in constants.items():
-            values |= {name: value, f"{name}_std": joint.std.get(name)}
+        for name in CONSTANTS:
+            values |= {name: getattr(joint, name), f"{name}_std": joint.std.get(name)}
         values["friction_law"] = joint.friction.law.name
-        out.append(status(f"model: {joint.name}", OK, joint.friction_reason, values))
-    out.append(status("model: arm", OK, result.model.robot, bus_figures(result)))
+        out.append(status(f"model: {joint.name}", (OK, joint.friction_reason, values)))
+    out.append(status("model: arm", (OK, result.model.robot, bus_figures(result))))
     return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from launch import LaunchContext, LaunchDescription
@@ -16,6 +17,7 @@ from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.launch_arguments import (
     EXECUTABLES,
     LAUNCH_FILES,
+    VIEWERS,
     Arguments,
     changed_parameters,
     check_address,
@@ -53,33 +55,35 @@ def description(file: str) -> LaunchDescription:
     return LaunchDescription([*declared, OpaqueFunction(function=start)])
 
 
-def energy(arguments: Arguments) -> list[Any]:
-    """Estimator and logger, a robot model and rviz."""
-    check_packages(arguments)
-    check_address(arguments)
+def energy(arguments: Arguments, *, driver: bool = False) -> list[Any]:
+    """Estimator and logger, a robot model and rviz; a driver beside them publishes joint_states."""
+    check_packages(arguments, {"rviz": ("rviz2",)} if driver else VIEWERS)
+    if not driver:
+        check_address(arguments)
     without = () if arguments["robot_ip"] else ("robot_ip",)
-    time = {"use_sim_time": True} if arguments["use_sim_time"] == "true" else {}
-    estimator = time | changed_parameters("estimator", arguments, without=without)
-    logger = time | changed_parameters("logger", arguments, without=without)
-    reason = "logger:=false" if arguments["logger"] == "false" else ""
-    if arguments["source"] != "rtde":
-        reason = f"source:={arguments['source']}"
-    composed = arguments["composed"] == "true"
-    actions = _estimator_and_logger(arguments, estimator, logger, reason, composed=composed)
-    if arguments["robot_description"] == "true":
+    both: dict[str, Value] = {}
+    if arguments.get("use_sim_time") == "true":
+        both["use_sim_time"] = True
+    estimator = both | changed_parameters("estimator", arguments, without=without)
+    logger = both | ({"publish_joint_states": False} if driver else {})
+    logger |= changed_parameters("logger", arguments, without=without)
+    rtde = arguments["source"] == "rtde"
+    alone = "logger:=false" if arguments["logger"] == "false" else ""
+    if not (rtde or driver):
+        alone = f"source:={arguments['source']}"
+    if alone:
+        lines = [LogInfo(msg=line) for line in ignored_arguments(arguments, alone)]
+        actions = [*lines, _node("estimator", arguments, estimator)]
+    elif rtde if driver else arguments["composed"] == "true":
+        # The process gets no name, which would rename both nodes, and no default files, since the
+        # defaults are built in.
+        files = [*_params_file(arguments), {**estimator, **logger}]
+        actions = [_process("cell_node", arguments, files, ["estimator", "logger"])]
+    else:
+        actions = [_node("estimator", arguments, estimator), _node("logger", arguments, logger)]
+    if arguments.get("robot_description") == "true":
         robot = described_robot(arguments)
         actions.append(_robot_state_publisher(arguments, robot, arguments["tf_prefix"]))
-    return [*actions, *_rviz(arguments)]
-
-
-def ur_driver(arguments: Arguments) -> list[Any]:
-    """Estimator and logger beside a driver, which publishes joint_states."""
-    check_packages(arguments, {"rviz": ("rviz2",)})
-    estimator = changed_parameters("estimator", arguments)
-    logger = {"publish_joint_states": False} | changed_parameters("logger", arguments)
-    reason = "logger:=false" if arguments["logger"] == "false" else ""
-    composed = arguments["source"] == "rtde"
-    actions = _estimator_and_logger(arguments, estimator, logger, reason, composed=composed)
     return [*actions, *_rviz(arguments)]
 
 
@@ -109,7 +113,7 @@ def identify(arguments: Arguments) -> list[Any]:
 
 STARTED: dict[str, Callable[[Arguments], list[Any]]] = {
     "energy": energy,
-    "ur_driver": ur_driver,
+    "ur_driver": partial(energy, driver=True),
     "demo": demo,
     "identify": identify,
 }
@@ -120,34 +124,6 @@ def _node(node: str, arguments: Arguments, parameters: Mapping[str, Value]) -> N
     """A node of this package; later sources of parameters win: defaults, params_file, these."""
     files = [str(default_parameter_file(node)), *_params_file(arguments)]
     return _process(EXECUTABLES[node], arguments, [*files, dict(parameters)], [node], name=node)
-
-
-def _estimator_and_logger(
-    arguments: Arguments,
-    estimator: Mapping[str, Value],
-    logger: Mapping[str, Value],
-    alone_because: str,
-    *,
-    composed: bool,
-) -> list[Any]:
-    """The nodes of a cell, and lines about arguments that have no effect.
-
-    Args:
-        arguments: of the launch file.
-        estimator: parameters of the estimator.
-        logger: parameters of the logger.
-        alone_because: argument because of which no logger is started; empty to start it.
-        composed: start both in one process, on one connection.
-    """
-    if alone_because:
-        lines = [LogInfo(msg=line) for line in ignored_arguments(arguments, alone_because)]
-        return [*lines, _node("estimator", arguments, estimator)]
-    if composed:
-        # The process gets no name, which would rename both nodes, and no default files, since the
-        # defaults are built in.
-        files = [*_params_file(arguments), {**estimator, **logger}]
-        return [_process("cell_node", arguments, files, ["estimator", "logger"])]
-    return [_node("estimator", arguments, estimator), _node("logger", arguments, logger)]
 
 
 def _viewer(name: str, space: str, **options: Any) -> Node:

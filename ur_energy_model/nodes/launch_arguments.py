@@ -10,9 +10,8 @@ import difflib
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 from ament_index_python.packages import get_package_prefix
@@ -26,8 +25,7 @@ from ur_energy_model.options import Value
 SWITCH = ("true", "false")
 
 
-@dataclass(frozen=True)
-class LaunchArgument:
+class LaunchArgument(NamedTuple):
     """One DeclareLaunchArgument of a launch file.
 
     Attributes:
@@ -122,7 +120,7 @@ LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
         *_of("estimator", "state_file"),
         _PARAMS_FILE,
         _LOG_LEVEL,
-        replace(_RVIZ, help="open rviz with markers and the driver's robot model"),
+        _switch("rviz", "false", "open rviz with markers and the driver's robot model"),
         *_RESPAWN,
     ),
     "demo": (
@@ -153,12 +151,8 @@ def changed_parameters(
 ) -> dict[str, Value]:
     """Values of launch arguments that differ from the default of the parameter of that name.
 
-    The others are left out, so that a parameter file given by the user can set them.
-
-    Args:
-        node: name of the node.
-        arguments: of the launch file.
-        without: arguments that mean something else to this node.
+    The others are left out, so that a parameter file given by the user can set them, and so are
+    those in `without`, which mean something else to this node.
 
     Raises:
         ValueError: an argument is not a number, or its value is not allowed.
@@ -181,10 +175,10 @@ VIEWERS: Mapping[str, tuple[str, ...]] = {
 
 
 def check_names(file: str, command: Sequence[str]) -> None:
-    """Check that a launch file has the arguments that it was given on the command line.
+    """Refuse an argument on the command line that a launch file does not have.
 
-    Launch itself ignores the others. What another launch file includes is not checked: its command
-    line has arguments of its own.
+    Launch itself ignores it. What another launch file includes is not checked: its command line
+    has arguments of its own.
 
     Raises:
         UrEnergyError: an argument is unknown.
@@ -205,15 +199,9 @@ def check_names(file: str, command: Sequence[str]) -> None:
 
 
 def check_address(arguments: Arguments) -> None:
-    """Check that the address of the controller is given where it is needed.
-
-    Raises:
-        InputError: params_file cannot be read.
-        UrEnergyError: it is not given.
-    """
-    if arguments["robot_ip"] or arguments["source"] != "rtde":
-        return
-    if "robot_ip" not in parameters_of(arguments):
+    """Refuse a missing address of the controller; raises as `parameters_of`."""
+    needed = arguments["source"] == "rtde" and not arguments["robot_ip"]
+    if needed and "robot_ip" not in parameters_of(arguments):
         raise UrEnergyError(
             "nothing is started: robot_ip is missing; give the address of the controller, such as "
             "robot_ip:=192.168.0.10"
@@ -221,14 +209,15 @@ def check_address(arguments: Arguments) -> None:
 
 
 def parameters_of(arguments: Arguments) -> dict[str, Any]:
-    """Parameters in the params_file.
+    """Parameters in the params_file, {} without one.
 
     Raises:
-        InputError: it cannot be read, or a value is not allowed.
+        InputError: it cannot be read, has a form with which no node would start, or a value that
+            is not allowed.
     """
     if not arguments["params_file"]:
         return {}
-    path = user_path(arguments["params_file"])
+    path, form = user_path(arguments["params_file"]), "write `estimator: {ros__parameters: {...}}`"
     try:
         with open_regular(path) as file:
             content = yaml.safe_load(file.read())
@@ -237,51 +226,58 @@ def parameters_of(arguments: Arguments) -> dict[str, Any]:
         raise InputError(path, problem, "name a YAML file of parameters") from error
     found: dict[str, Any] = {}
 
-    def visit(content: object, name: str, *, top: bool = False) -> None:
-        """Check the form, without which no node would start, and the values of our nodes."""
-        if content is None:
-            return
-        if not isinstance(content, dict):
-            problem = f"{name} is not the name of a node with ros__parameters"
-            problem = "it has no parameters by name of the node" if top else problem
-            remedy = "write `estimator: {ros__parameters: {...}}`"
+    def check(wrong: object, problem: str, remedy: str = form) -> None:
+        if wrong:
             raise InputError(path, f"nothing is started: {problem}", remedy)
+
+    def visit(content: object, name: str) -> None:
+        problem = f"{name} is not the name of a node with ros__parameters"
+        if not isinstance(content, dict):
+            check(
+                content is not None, problem if name else "it has no parameters by name of the node"
+            )
+            return
         nodes = tuple(NODES) if "*" in name else tuple({name} & set(NODES))
         for key, value in content.items():
             if key != "ros__parameters":
                 visit(value, str(key).rpartition("/")[2])
-            elif value is not None and not isinstance(value, dict):
-                problem = "nothing is started: ros__parameters are not names and values"
-                raise InputError(path, problem, "write `estimator: {ros__parameters: {...}}`")
-            elif nodes:
-                for each, given in (value or {}).items():
-                    entries = [e for node in nodes for e in NODES[node] if e.name == each]
-                    problems = [entry.problem(entry.normalized(given)) for entry in entries]
-                    # Of two files with values of different types, ROS would take one silently.
-                    if problems and all(problems):
-                        raise InputError(path, f"nothing is started: {problems[0]}", "correct it")
-                    found[str(each)] = given
+                continue
+            wrong = value is not None and not isinstance(value, dict)
+            check(wrong, "ros__parameters are not names and values")
+            for each, given in (value or {}).items() if nodes else ():
+                entries = [e for node in nodes for e in NODES[node] if e.name == each]
+                problems = [entry.problem(entry.normalized(given)) for entry in entries]
+                # Of two files with values of different types, ROS would take one silently.
+                check(problems and all(problems), f"{problems and problems[0]}", "correct it")
+                found[str(each)] = given
 
-    visit(content, "", top=True)
+    visit(content, "")
     return found
 
 
 def check_packages(arguments: Arguments, needed: Mapping[str, tuple[str, ...]] = VIEWERS) -> None:
-    """Check that the packages that arguments need are installed.
+    """Refuse arguments that need a package which is not installed.
 
     Args:
         arguments: of the launch file.
         needed: packages by the name of the argument; they are needed if it is "true".
 
     Raises:
-        UrEnergyError: one is not; names the packages and the arguments.
+        UrEnergyError: names the packages and the arguments.
     """
+
+    def is_installed(package: str) -> bool:
+        try:
+            return bool(get_package_prefix(package))
+        except (LookupError, OSError):
+            return False
+
     missing = {
         package: argument
         for argument, packages in needed.items()
         if arguments[argument] == "true"
         for package in packages
-        if not _is_installed(package)
+        if not is_installed(package)
     }
     if missing:
         switches = " ".join(f"{name}:=true" for name in dict.fromkeys(missing.values()))
@@ -291,14 +287,6 @@ def check_packages(arguments: Arguments, needed: Mapping[str, tuple[str, ...]] =
             f"nothing is started: {switches} needs {' and '.join(missing)}, which is not "
             f"installed; install it with 'sudo apt install {names}', or leave out {switches}"
         )
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        get_package_prefix(package)
-    except (LookupError, OSError):
-        return False
-    return True
 
 
 def ignored_arguments(arguments: Arguments, reason: str) -> Iterator[str]:
@@ -312,8 +300,7 @@ def ignored_arguments(arguments: Arguments, reason: str) -> Iterator[str]:
         yield f"nothing is recorded: no logger is started with {reason}"
     folder = str(parameter("logger", "bag_directory").parameter)
     for name, default in (("bag_directory", folder), ("composed", "false")):
-        value = arguments.get(name, default)
-        if value != default:
+        if (value := arguments.get(name, default)) != default:
             yield f"{name}:={value} has no effect: no logger is started with {reason}"
 
 
@@ -357,14 +344,9 @@ def node_command(node: str, parameters: Mapping[str, Value], *, namespace: str =
         KeyError: no such node or parameter.
         ValueError: a value that is not allowed.
     """
-    command = [
-        str(Path(sys.executable).parent / EXECUTABLES[node]),
-        "--ros-args",
-        "--params-file",
-        str(default_parameter_file(node)),
-    ]
-    if namespace:
-        command += ["-r", f"__ns:={namespace}"]
+    program = Path(sys.executable).parent / EXECUTABLES[node]
+    command = [str(program), "--ros-args", "--params-file", str(default_parameter_file(node))]
+    command += ["-r", f"__ns:={namespace}"] if namespace else []
     for name, value in parameters.items():
         problem = parameter(node, name).problem(value)
         if problem is not None:

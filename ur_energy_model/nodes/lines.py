@@ -1,15 +1,17 @@
 """Lines for the operator: connection, recording, clock and problems that come and go.
 
-Each class notes events and has the lines that are due now; `clock` is the time [s] of a test.
+Each kind of line is written at most every PERIOD; what falls between two is added up.
 """
 
 from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 from ur_energy_model.errors import span
 from ur_energy_model.telemetry.clock import HOST_CLOCK, HostClock
@@ -34,12 +36,9 @@ class Level(Enum):
     ERROR = "error"
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line for the operator, without a line break."""
-
-    level: Level
-    text: str
+INFO, WARN, ERROR = Level
+Log: TypeAlias = Callable[[Level, str], object]
+"""Writes a line without a line break."""
 
 
 def without_numbers(text: str) -> str:
@@ -52,136 +51,109 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-class RateLimit:
-    """At most one line of each kind in PERIOD.
+@dataclass
+class _Problem:
+    """One that was reported: its last line, since when it is there, and how long it was before."""
 
-    What cannot be written yet is kept by the caller, and put into a later line.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._written: dict[str, float] = {}
-
-    def line(
-        self, kind: str, level: Level, text: str, *, again: bool = False, at_once: bool = False
-    ) -> list[Line]:
-        """The line, if one of its kind may be written now.
-
-        Args:
-            kind: of the line.
-            level: its severity.
-            text: its content.
-            again: True for a line that only repeats the last one, after REMINDER.
-            at_once: True to write it whatever came before.
-        """
-        now, period = self._clock(), REMINDER if again else PERIOD
-        if not at_once and now - self._written.get(kind, -float("inf")) < period:
-            return []
-        self._written[kind] = now
-        return [Line(level, text)]
+    last: str | None = None
+    since: float | None = None
+    lasted: float = 0.0
+    times: int = 0
 
 
-class ProblemLines(RateLimit):
-    """Lines about one problem: when it begins or changes, from time to time, and when it is over.
+class OperatorLines:
+    """Writes the lines of a node, each kind of them seldom enough.
 
     Args:
-        over: text once the problem is over, such as "counters are saved again".
-        level: of the problem.
+        log: writes a line at once.
         clock: time [s].
+        host_clock: whose steps are reported.
     """
 
     def __init__(
-        self, over: str, level: Level = Level.ERROR, clock: Callable[[], float] = time.monotonic
+        self,
+        log: Log,
+        clock: Callable[[], float] = time.monotonic,
+        host_clock: HostClock = HOST_CLOCK,
     ) -> None:
-        super().__init__(clock)
-        self._over, self._level = over, level
-        self._since: float | None = None
-        self._lasted, self._times = 0.0, 0
-        self._last: str | None = None
+        self.log, self.clock, self._host_clock = log, clock, host_clock
+        self._steps = host_clock.check()
+        self._written: dict[str, float] = {}
+        self._left_out: Counter[str] = Counter()
+        self._problems: dict[str, _Problem] = {}
 
-    def update(self, problem: str | None) -> list[Line]:
-        """Lines due now; None for no problem."""
-        now = self._clock()
+    def write(
+        self, kind: str, level: Level, text: str, *, again: bool = False, at_once: bool = False
+    ) -> bool:
+        """Write a line unless one of its kind was written a moment ago; returns whether it was.
+
+        A line that only repeats the last one (`again`) is due after REMINDER.
+        """
+        now, period = self.clock(), REMINDER if again else PERIOD
+        if not at_once and now - self._written.get(kind, -float("inf")) < period:
+            return False
+        self._written[kind] = now
+        self.log(level, text)
+        return True
+
+    def event(self, kind: str, level: Level, text: str) -> None:
+        """Write a line about an event that may come often; those left out are counted."""
+        if left_out := self._left_out[kind]:
+            text += f" (and {count(left_out, 'more time')} since the last line)"
+        self._left_out[kind] = 0 if self.write(kind, level, text) else left_out + 1
+
+    def problem(self, kind: str, problem: str | None, over: str, level: Level = ERROR) -> None:
+        """Write when a problem begins or changes, from time to time, and when it is over.
+
+        Args:
+            kind: of the problem.
+            problem: None while there is none.
+            over: text once it is over, such as "counters are saved again".
+            level: of the problem.
+        """
+        known, now = self._problems.setdefault(kind, _Problem()), self.clock()
         if problem is not None:
-            self._since = now if self._since is None else self._since
-            lines = self.line("problem", self._level, problem, again=problem == self._last)
-            self._last = problem if lines else self._last
-            return lines
-        if self._since is not None:
-            self._lasted += now - self._since
-            self._times += 1
-            self._since = None
-        if not self._times:
-            return []
-        times = f" in {count(self._times, 'interruption')}" if self._times > 1 else ""
-        text = f"{self._over}, after {span(self._lasted)}{times}"
-        if lines := self.line("over", Level.INFO, text):
-            self._last, self._lasted, self._times = None, 0.0, 0
-        return lines
+            known.since = now if known.since is None else known.since
+            if self.write(kind, level, problem, again=problem == known.last):
+                known.last = problem
+            return
+        if known.since is not None:
+            known.lasted, known.times = known.lasted + now - known.since, known.times + 1
+            known.since = None
+        if known.times:
+            times = f" in {count(known.times, 'interruption')}" if known.times > 1 else ""
+            if self.write(f"{kind} over", INFO, f"{over}, after {span(known.lasted)}{times}"):
+                del self._problems[kind]
+
+    def clock_steps(self) -> None:
+        """Write about a step of the system's clock since the last call."""
+        if self._host_clock.check() != self._steps:
+            self._steps = self._host_clock.steps
+            self.event("clock", WARN, self._host_clock.describe_step())
 
 
-class RepeatedLines(RateLimit):
-    """Lines about one event that may come often: those left out are counted in the next one."""
-
-    def __init__(
-        self, level: Level = Level.INFO, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        super().__init__(clock)
-        self._level, self._left_out = level, 0
-
-    def happened(self, text: str) -> list[Line]:
-        """The line about one more event, if it is due."""
-        if self._left_out:
-            text += f" (and {count(self._left_out, 'more time')} since the last line)"
-        lines = self.line("event", self._level, text)
-        self._left_out = 0 if lines else self._left_out + 1
-        return lines
-
-
-class ClockLines(RepeatedLines):
-    """Lines about steps of the system's clock, which a HostClock notices."""
-
-    def __init__(
-        self, host_clock: HostClock = HOST_CLOCK, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        super().__init__(Level.WARN, clock)
-        self._host_clock, self._steps = host_clock, host_clock.check()
-
-    def update(self) -> list[Line]:
-        """Lines due now."""
-        if self._host_clock.check() == self._steps:
-            return []
-        self._steps = self._host_clock.steps
-        return self.happened(self._host_clock.describe_step())
-
-
-class ConnectionLines(RateLimit):
+class ConnectionLines:
     """Lines about waiting for a controller, its connection, losses and its return.
 
     `update` may be called as often as the caller likes. Interruptions and losses that fall between
     two lines are added up in the next one.
 
     Args:
+        lines: of the node.
         address: of the controller, for the texts.
-        clock: time [s].
     """
 
-    def __init__(self, address: str, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(clock)
-        self._address, self._began = address, clock()
+    def __init__(self, lines: OperatorLines, address: str) -> None:
+        self._lines, self._address, self._began = lines, address, lines.clock()
         self._seen = LinkStatus()
         self._connected_before = False
         self._away_since: float | None = None
         self._reason: str | None = None
         self._interruptions, self._lost, self._lost_seconds = 0, 0, 0.0
+        lines.log(INFO, f"connecting to {address}")
 
-    def begin(self) -> list[Line]:
-        """The line at the start."""
-        self._began = self._clock()
-        return self.line("begin", Level.INFO, f"connecting to {self._address}", at_once=True)
-
-    def update(self, link: LinkStatus, info: RecordingInfo | None) -> list[Line]:
-        """Lines due now.
+    def update(self, link: LinkStatus, info: RecordingInfo | None) -> None:
+        """Write what is due.
 
         Args:
             link: state of the connection.
@@ -190,27 +162,28 @@ class ConnectionLines(RateLimit):
         here = link.connected and link.problem is None
         self._count(link, here=here)
         if not here:
-            return self._waiting(link.problem or link.last_error or "no answer yet")
+            self._write_absence(link.problem or link.last_error or "no answer yet")
+            return
         self._reason = None
         if self._connected_before:
-            return self._losses()
+            self._write_losses()
+            return
         self._connected_before = True
         self._interruptions, self._lost, self._lost_seconds = 0, 0, 0.0
-        text = f"connected to {self._address}{'' if info is None else identity(info)}"
-        return self.line("connected", Level.INFO, text, at_once=True)
+        known = "" if info is None else identity(info)
+        self._lines.log(INFO, f"connected to {self._address}{known}")
 
-    def end(self, link: LinkStatus | None = None) -> list[Line]:
-        """The line at the end: what no line has reported yet.
+    def end(self, link: LinkStatus | None = None) -> None:
+        """Write at the end what no line has reported yet.
 
         Args:
             link: last state, of a connection that the program itself has closed; None if unknown.
         """
         if link is not None:
             self._count(link, here=self._away_since is None)
-        return self._losses(at_once=True)
+        self._write_losses(at_once=True)
 
     def _count(self, link: LinkStatus, *, here: bool) -> None:
-        """Add up interruptions and losses."""
         before, self._seen = self._seen, link
         if link.reconnects < before.reconnects or link.lost == 0 < before.lost:
             before = LinkStatus()  # another source, which counts from zero
@@ -218,31 +191,29 @@ class ConnectionLines(RateLimit):
         if here:
             self._away_since = None
         elif self._away_since is None:
-            self._away_since = self._clock()
+            self._away_since = self._lines.clock()
         self._interruptions += max(int(returned), link.reconnects - before.reconnects)
         self._lost += link.lost - before.lost  # negative where an estimate was too large
         self._lost_seconds += link.lost_seconds - before.lost_seconds
 
-    def _waiting(self, reason: str) -> list[Line]:
-        """The line while no samples come: with a new reason, and again from time to time."""
-        now, reason = self._clock(), reason.removeprefix(f"{self._address}: ")
+    def _write_absence(self, reason: str) -> None:
+        now, reason = self._lines.clock(), reason.removeprefix(f"{self._address}: ")
         since, kind, text = self._began, "waiting", f"waiting for {self._address}: {reason}"
         if self._connected_before:
-            since, kind = now if self._away_since is None else self._away_since, "lost"
+            since, kind = self._away_since or now, "lost"
             text = f"no samples from {self._address}: {reason}"
         elif now - since < PATIENCE:
-            return []
+            return
         if self._reason is not None:
             text += f" (for {span(now - since)} now)"
-        again = (subject := without_numbers(reason)) == self._reason
-        lines = self.line(kind, Level.WARN, text, again=again)
-        self._reason = subject if lines else self._reason
-        return lines
+        subject = without_numbers(reason)
+        if self._lines.write(kind, WARN, text, again=subject == self._reason):
+            self._reason = subject
 
-    def _losses(self, *, at_once: bool = False) -> list[Line]:
-        """The line after interruptions, or after losses without one."""
+    def _write_losses(self, *, at_once: bool = False) -> None:
+        """Write after interruptions, or after losses without one."""
         if not self._interruptions and self._lost <= 0:
-            return []
+            return
         kind, lost = "missing", f"{count(max(self._lost, 0), 'sample')} lost"
         if self._lost_seconds > 0:
             lost += f" in {span(self._lost_seconds)}"
@@ -253,9 +224,8 @@ class ConnectionLines(RateLimit):
                 text += f", {self._interruptions} interruptions"
         if self._away_since is not None:
             text = f"still no samples from {self._address} at the end: {lost}"
-        if lines := self.line(kind, Level.WARN, text, at_once=at_once):
+        if self._lines.write(kind, WARN, text, at_once=at_once):
             self._interruptions, self._lost, self._lost_seconds = 0, 0, 0.0
-        return lines
 
 
 def identity(info: RecordingInfo) -> str:
@@ -272,14 +242,14 @@ def identity(info: RecordingInfo) -> str:
     return ": " + ", ".join(part for part in parts if part is not None)
 
 
-class RecordingLines(RateLimit):
+class RecordingLines:
     """Lines about bags that begin and end, and about the disk.
 
     Bags that end between two lines are added up in the next one.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(clock)
+    def __init__(self, lines: OperatorLines) -> None:
+        self._lines = lines
         self._seen = RecorderStatus()
         self._begun: list[RecorderStatus] = []
         self._ended: list[RecorderStatus] = []
@@ -287,31 +257,29 @@ class RecordingLines(RateLimit):
         self._failure_written = False
         self._refusal: str | None = None
 
-    def update(self, status: RecorderStatus) -> list[Line]:
-        """Lines due now."""
+    def update(self, status: RecorderStatus) -> None:
+        """Write what is due."""
         self._follow(status)
-        lines = self._ends()
+        self._write_ends()
         if self._begun:
             text, more = f"recording {self._begun[-1].bag}", len(self._begun) - 1
             text += f" (and {count(more, 'bag')} before)" if more else ""
-            if begun := self.line("begin", Level.INFO, text):
+            if self._lines.write("begin", INFO, text):
                 self._begun.clear()
-                lines += begun
-        return lines + self._disk(status)
+        self._write_disk(status)
 
-    def refused(self, problem: str) -> list[Line]:
-        """The line where no bag can be begun; the caller tries again."""
+    def refused(self, problem: str) -> None:
+        """Write that no bag can be begun; the caller tries again."""
         subject = without_numbers(problem)  # each attempt has another name
         text = f"not recording: {problem}; it is tried again"
-        lines = self.line("refused", Level.ERROR, text, again=subject == self._refusal)
-        self._refusal = subject if lines else self._refusal
-        return lines
+        if self._lines.write("refused", ERROR, text, again=subject == self._refusal):
+            self._refusal = subject
 
-    def end(self, status: RecorderStatus | None) -> list[Line]:
-        """Lines at the end: the bags that no line has reported yet."""
+    def end(self, status: RecorderStatus | None) -> None:
+        """Write at the end about the bags that no line has reported yet."""
         if status is not None:
             self._follow(status)
-        return self._ends(at_once=True)
+        self._write_ends(at_once=True)
 
     def _follow(self, status: RecorderStatus) -> None:
         """Note which bags have begun and ended since the last status."""
@@ -324,43 +292,40 @@ class RecordingLines(RateLimit):
             # One that is not active any more has begun and ended since.
             (self._begun if active else self._ended).append(status)
 
-    def _ends(self, *, at_once: bool = False) -> list[Line]:
+    def _write_ends(self, *, at_once: bool = False) -> None:
         if not self._ended:
-            return []
+            return
         *before, last = self._ended
-        samples, lost, size = (
+        samples, lost, size, seconds = (
             sum(getattr(each, name) for each in self._ended)
-            for name in ("samples", "lost", "bytes")
+            for name in ("samples", "lost", "bytes", "seconds")
         )
         name = f"{last.bag}" + (f" and {count(len(before), 'bag')} before" if before else "")
-        seconds = sum(each.seconds for each in self._ended)
         text = (
             f"finished {name}: {count(samples, 'sample')}, {lost:,} lost, {span(seconds)}, "
             f"{size / 1e6:.1f} MB"
         )
-        level = Level.WARN if lost else Level.INFO
+        level = WARN if lost else INFO
         if last.stopped_because is not None:
-            level, text = Level.ERROR, f"{text}; it ended because: {last.stopped_because}"
-        if lines := self.line("end", level, text, at_once=at_once):
-            self._ended = []
-        return lines
+            level, text = ERROR, f"{text}; it ended because: {last.stopped_because}"
+        if self._lines.write("end", level, text, at_once=at_once):
+            self._ended.clear()
 
-    def _disk(self, status: RecorderStatus) -> list[Line]:
-        now = self._clock()
+    def _write_disk(self, status: RecorderStatus) -> None:
+        now = self._lines.clock()
         if status.state == "failing":
             if self._failing_since is None:
                 self._failing_since, self._failure_written = now, False
             text = f"{status.bag}: {status.last_error} ({count(status.waiting, 'sample')}"
             text += f", {status.lost:,} lost so far)" if status.lost else ")"
-            lines = self.line("failing", Level.ERROR, text, again=self._failure_written)
-            self._failure_written |= bool(lines)
-            return lines
-        if self._failing_since is None or status.state != "recording":
+            self._failure_written |= self._lines.write(
+                "failing", ERROR, text, again=self._failure_written
+            )
+        elif self._failing_since is None or status.state != "recording":
             self._failing_since = None
-            return []
-        lost = status.unreadable + status.overflow
-        text = f"{status.bag} can be written again after {span(now - self._failing_since)}"
-        text += f"; {count(lost, 'sample')} lost to the disk" if lost else "; nothing is lost"
-        lines = self.line("working", Level.WARN if lost else Level.INFO, text)
-        self._failing_since = None if lines else self._failing_since
-        return lines
+        else:
+            lost = status.unreadable + status.overflow
+            text = f"{status.bag} can be written again after {span(now - self._failing_since)}"
+            text += f"; {count(lost, 'sample')} lost to the disk" if lost else "; nothing is lost"
+            if self._lines.write("working", WARN if lost else INFO, text):
+                self._failing_since = None

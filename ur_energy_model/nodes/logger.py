@@ -11,32 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from diagnostic_msgs.msg import DiagnosticStatus
-from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from ur_energy_model import topics_and_services as names
 from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
 from ur_energy_model.files import xdg_folder
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
-from ur_energy_model.nodes.lines import (
-    ClockLines,
-    ConnectionLines,
-    Level,
-    Line,
-    RecordingLines,
-    RepeatedLines,
-)
-from ur_energy_model.nodes.logger_topics import (
-    EnergyRecording,
-    JointStatesPublisher,
-    OtherPublishers,
-)
+from ur_energy_model.nodes import lines
+from ur_energy_model.nodes.lines import ConnectionLines, Level, RecordingLines
+from ur_energy_model.nodes.logger_topics import EnergyRecording, JointStatesPublisher
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.parameters import LoggerParameters
-from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, status
-from ur_energy_model.nodes.sources import batch_seconds
+from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, Part
 from ur_energy_model.telemetry.bag.files import FileSplit, Retention
 from ur_energy_model.telemetry.bag.recovery import recover_killed
 from ur_energy_model.telemetry.clock import HOST_CLOCK
@@ -93,7 +80,7 @@ class RecordingSession:
         self._tap, self._wanted = tap, record
         self.failure: UrEnergyError | None = None
         self.refusal: str | None = None
-        self.recovered: deque[Line] = deque()
+        self.recovered: deque[tuple[Level, str]] = deque()
         self._problem: str | None = None
         self._recorder: Recorder | None = None
         self._last = RecorderStatus()
@@ -173,7 +160,7 @@ class RecordingSession:
 
     def _recover(self) -> None:
         def report(line: str, attention: bool) -> None:
-            self.recovered.append(Line(Level.WARN if attention else Level.INFO, line))
+            self.recovered.append((lines.WARN if attention else lines.INFO, line))
 
         recover_killed(self._folder, report, self._stopping.is_set)
 
@@ -255,7 +242,6 @@ class LoggerNode(ManagedNode):
     def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
         super().__init__("logger", **options)
         self._given_source = source
-        self._marks = RepeatedLines(Level.WARN)
 
     def open(self) -> None:
         """Make topics and services."""
@@ -265,12 +251,7 @@ class LoggerNode(ManagedNode):
         joints = [given.tf_prefix + joint for joint in load_robot(named or ANY_ROBOT).joint_names]
         self._joint_states: JointStatesPublisher | None = None
         if given.publish_joint_states:
-            publisher = self.add_publisher(JointState, names.JOINT_STATES)
-            self._others = OtherPublishers(self, names.JOINT_STATES, joints)
-            self._discard.append(self._others.close)
-            self._joint_states = JointStatesPublisher(
-                publisher, self._others, joints, given.publish_rate, self.get_clock()
-            )
+            self._joint_states = JointStatesPublisher(self, joints, given.publish_rate)
         self.add_service(names.START_RECORDING, self._start_recording)
         self.add_service(names.STOP_RECORDING, self._stop_recording)
         self.add_service(names.SPLIT_RECORDING, self._split_recording)
@@ -292,35 +273,33 @@ class LoggerNode(ManagedNode):
             )
             # Often enough for the budget, which deletes whole files.
             split = FileSplit(split.seconds or retention.file_seconds, retention.file_bytes)
-        self._session = RecordingSession(
-            self._make_source,
-            folder,
-            RecorderOptions(
-                namespace=self.get_namespace().rstrip("/"),
-                tf_prefix=given.tf_prefix,
-                split=split,
-                retention=retention,
-                resume=True,
-                messages=tuple if self._energy is None else self._energy.take,
-            ),
-            self._tap,
-            record=given.record,
+        options = RecorderOptions(
+            namespace=self.get_namespace().rstrip("/"),
+            tf_prefix=given.tf_prefix,
+            split=split,
+            retention=retention,
+            resume=True,
+            messages=tuple if self._energy is None else self._energy.take,
         )
-        self._connection, self._recording = ConnectionLines(given.robot_ip), RecordingLines()
-        self._clock_lines = ClockLines()
+        self._session = RecordingSession(
+            self._make_source, folder, options, self._tap, record=given.record
+        )
         self._samples, self._since, self._last_arrival = 0, time.monotonic(), -math.inf
         kept = "all bags are kept" if retention is None else f"at most {retention} are kept"
         text = f"recording to {folder}; {kept} (retention_gb); record:=false switches it off"
         if not given.record:
             text = f"not recording; the service start_recording records to {folder}"
-        self.log_lines([Line(Level.INFO, text), *self._connection.begin()])
+        self.log(lines.INFO, text)
+        self._connection = ConnectionLines(self.lines, given.robot_ip)
+        self._recording = RecordingLines(self.lines)
         self._session.start()
 
     def stop(self) -> None:
         """Finish the bag and disconnect."""
         session = self._session
         session.stop()
-        self.log_lines([*self._connection.end(session.link), *self._recording.end(session.status)])
+        self._connection.end(session.link)
+        self._recording.end(session.status)
 
     def _make_source(self) -> TelemetrySource:
         if self._given_source is not None:
@@ -331,7 +310,7 @@ class LoggerNode(ManagedNode):
             fields=self.parameters.fields or ENERGY_FIELDS,
             rate=self.parameters.rtde_rate or None,
             patience=math.inf,
-            batch_seconds=batch_seconds(self.parameters.publish_rate),
+            batch_seconds=self.parameters.batch_seconds,
         )
 
     def _tap(self, batch: Telemetry) -> None:
@@ -343,12 +322,12 @@ class LoggerNode(ManagedNode):
 
     def _start_recording(self) -> str:
         bag = self._active_session().start_bag()
-        self._say_news()
+        self._write_lines()
         return str(bag)
 
     def _stop_recording(self) -> str:
         ended = self._active_session().stop_bag()
-        self._say_news()
+        self._write_lines()
         return f"{ended.bag}: {ended.samples} samples, {ended.lost} lost"
 
     def _split_recording(self) -> str:
@@ -363,38 +342,40 @@ class LoggerNode(ManagedNode):
         try:
             self._mark(message.data)
         except UrEnergyError as error:
-            self.log_lines(self._marks.happened(self.explain(error)))
+            self.lines.event("mark", lines.WARN, self.explain(error))
 
     def _active_session(self) -> RecordingSession:
         if not self.active:
             raise UrEnergyError("the logger is not active; activate it first")
         return self._session
 
-    def _say_news(self) -> None:
-        """Log the lines that are due."""
+    def _write_lines(self) -> None:
         session = self._session
-        lines = self._clock_lines.update()
-        lines += self._connection.update(session.link, session.info)
-        lines += self._recording.update(session.status)
+        self.lines.clock_steps()
+        self._connection.update(session.link, session.info)
+        self._recording.update(session.status)
         while session.recovered:
-            lines.append(session.recovered.popleft())
+            self.log(*session.recovered.popleft())
         if session.refusal is not None:
-            lines += self._recording.refused(session.refusal)
-        self.log_lines(lines)
+            self._recording.refused(session.refusal)
 
     def _report(self) -> None:
         """Lines, and connection, recording and energy topics on /diagnostics."""
         if self._session.failure is not None:
             self.finish(1, self.explain(self._session.failure))
             return
-        self._say_news()
-        if self._joint_states is not None and (line := self._others.poll()) is not None:
-            self.log_lines([Line(Level.INFO, line)])
-        energy = [] if self._energy is None else [self._energy.status()]
-        statuses = self._connection_status(), self._recording_status(self._session.status)
-        self.publish_diagnostics([*statuses, *energy])
+        self._write_lines()
+        if self._joint_states is not None and (line := self._joint_states.poll()) is not None:
+            self.log(lines.INFO, line)
+        parts = {
+            "connection": self._connection_part(),
+            "recording": self._recording_part(self._session.status),
+        }
+        if self._energy is not None:
+            parts["energy topics"] = self._energy.part()
+        self.publish_parts(parts)
 
-    def _connection_status(self) -> DiagnosticStatus:
+    def _connection_part(self) -> Part:
         """Connection since the last report."""
         now, link, info = time.monotonic(), self._session.link, self._session.info
         rate, age = self._samples / max(now - self._since, 1e-3), now - self._last_arrival
@@ -417,9 +398,9 @@ class LoggerNode(ManagedNode):
             values |= {key: getattr(info, key) for key in ("robot", "serial", "controller_version")}
         if HOST_CLOCK.steps:
             values["clock"] = HOST_CLOCK.describe_step()
-        return status(f"{self.full_name}: connection", level, text, values)
+        return level, text, values
 
-    def _recording_status(self, recorder: RecorderStatus) -> DiagnosticStatus:
+    def _recording_part(self, recorder: RecorderStatus) -> Part:
         refusal, storage = self._session.refusal, recorder.storage
         level, text = OK if recorder.state in ("recording", "idle") else ERROR, recorder.state
         if refusal is not None:
@@ -449,7 +430,7 @@ class LoggerNode(ManagedNode):
                 "removed_files": storage.removed_files,
                 "removed_GB": storage.removed_bytes / 1e9,
             }
-        return status(f"{self.full_name}: recording", level, text, values)
+        return level, text, values
 
 
 def main() -> None:

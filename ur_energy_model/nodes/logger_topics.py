@@ -7,10 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.clock import Clock
-from rclpy.lifecycle import LifecyclePublisher
-from rclpy.node import Node
+from diagnostic_msgs.msg import DiagnosticArray
 from sensor_msgs.msg import JointState
 
 from ur_energy_model import topics_and_services as topics
@@ -18,12 +15,11 @@ from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.ros import (
     OK,
     WARN,
+    Part,
     PolledSubscription,
-    best_effort,
     has_subscribers,
     joint_state,
     publishing_nodes,
-    status,
     time_message,
 )
 from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError
@@ -33,9 +29,6 @@ from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.joint_states import JointStateFormats, as_array
 from ur_energy_model.telemetry.samples import Telemetry, equal_runs
 from ur_energy_model.telemetry.source import Decimator
-from ur_energy_model.topics_and_services import Topic
-
-# OtherPublishers: whether another node publishes the joints of this arm on the same topic.
 
 DEPTH = 50
 """Messages that are not examined yet; a driver repeats itself."""
@@ -47,35 +40,46 @@ GONE_AFTER = 10.0
 """Silence after which another publisher no longer counts [s]."""
 
 
-class OtherPublishers:
-    """Looks at a joint_states topic before this node publishes there, and from then on.
+class JointStatesPublisher:
+    """Publishes joint_states at a rate, in any thread, unless another node does.
 
     Only messages with joints of this arm count: a gripper's driver may use the same topic. The
     topic is subscribed to only while another node publishes it.
 
     Args:
-        node: that is to publish.
-        topic: on which it is to publish.
+        node: that publishes.
         joints: joint names of the arm, prefix included.
-
-    Attributes:
-        alone: whether this node should publish; False until the first check.
-        names: full names of the other nodes that publish the topic.
+        rate: publish rate [Hz].
     """
 
-    def __init__(self, node: Node, topic: Topic, joints: Sequence[str]) -> None:
-        self._node, self._topic, self._joints = node, topic, tuple(joints)
+    def __init__(self, node: ManagedNode, joints: Sequence[str], rate: float) -> None:
+        self._node, self._joints, self._due = node, tuple(joints), Decimator(rate)
+        self._publisher = node.add_publisher(JointState, topics.JOINT_STATES)
+        self._topic = node.resolve_topic_name(topics.JOINT_STATES.name)
         self._subscription: PolledSubscription | None = None
         self._formats = JointStateFormats()
         self._own: deque[int] = deque(maxlen=STAMPS_KEPT)
         self._began: float | None = None
         self._other_seen: float | None = None
-        self.alone = False
-        self.names: tuple[str, ...] = ()
+        self._alone = False
+        """Whether this node should publish; False until the first check."""
+        node.on_discard(self._unsubscribe)
 
-    def note_own(self, stamp: int) -> None:
-        """Note the stamp of a message that this node publishes [ns]; in any thread."""
-        self._own.append(stamp)
+    def publish(self, batch: Telemetry) -> None:
+        """Publish the samples that are due, if they are subscribed and no other node does."""
+        columns = batch.columns
+        if "actual_q" not in columns:
+            return
+        for row in (part.stop - 1 for part in self._due.parts(batch.time)[0]):
+            due = self._due.due(float(batch.time[row]))
+            if not (due and self._alone and has_subscribers(self._publisher)):
+                continue
+            now = self._node.get_clock().now
+            stamp = now().nanoseconds if batch.stamp is None else int(batch.stamp[row])
+            self._own.append(stamp)
+            names, q = ("actual_qd", "actual_current"), columns["actual_q"][row]
+            qd, current = (columns[name][row] if name in columns else None for name in names)
+            self._publisher.publish(joint_state(self._joints, time_message(stamp), q, qd, current))
 
     def poll(self) -> str | None:
         """Look at the topic; to be called about once a second, in the executor's thread.
@@ -83,42 +87,36 @@ class OtherPublishers:
         Returns:
             A line for the operator when another node begins to publish the joints, or has ended.
         """
-        now, topic = time.monotonic(), self._node.resolve_topic_name(self._topic.name)
+        now, topic = time.monotonic(), self._topic
         self._began = now if self._began is None else self._began
-        self.names = self._others(topic)
-        if not self.names:
-            self.close()
+        own = self._node.get_fully_qualified_name()
+        others = sorted(set(publishing_nodes(self._node, topic)) - {own})
+        if not others:
+            self._unsubscribe()
         elif self._hears_joints():
             already = self._other_seen is not None
-            self.alone, self._other_seen = False, now
+            self._alone, self._other_seen = False, now
             if not already:
-                names = ", ".join(self.names)
+                names = ", ".join(others)
                 return f"{topic} is left to {names}, which publishes the joints of this arm"
         if self._other_seen is not None:
             if now - self._other_seen < GONE_AFTER:
                 return None
-            self.alone, self._other_seen = True, None
+            self._alone, self._other_seen = True, None
             return f"{topic} is published by this node again, since no other node does"
-        if not self.names or now - self._began > JUDGED_AFTER:
-            self.alone = True
+        if not others or now - self._began > JUDGED_AFTER:
+            self._alone = True
         return None
 
-    def close(self) -> None:
-        """Unsubscribe."""
+    def _unsubscribe(self) -> None:
         if self._subscription is not None:
             self._subscription.destroy()
             self._subscription = None
 
-    def _others(self, topic: str) -> tuple[str, ...]:
-        own = self._node.get_fully_qualified_name()
-        return tuple(sorted(set(publishing_nodes(self._node, topic)) - {own}))
-
     def _hears_joints(self) -> bool:
         """Whether messages of another node name joints of this arm."""
         if self._subscription is None:
-            self._subscription = PolledSubscription(
-                self._node, JointState, self._topic.name, best_effort(DEPTH)
-            )
+            self._subscription = PolledSubscription(self._node, JointState, self._topic, DEPTH)
             return False
         messages, _ = self._subscription.take(DEPTH)
         return any(self._is_of_another(message) for message in messages)
@@ -131,44 +129,6 @@ class OtherPublishers:
         stamp, _ = found.template.decode(as_array([message]))
         named = not set(self._joints).isdisjoint(found.names)
         return named and int(stamp[0]) not in self._own
-
-
-class JointStatesPublisher:
-    """Publishes samples at a rate, in any thread.
-
-    Args:
-        publisher: of sensor_msgs/JointState.
-        others: reports whether another node publishes the joints.
-        joints: joint names of the arm, prefix included.
-        rate: publish rate [Hz].
-        clock: of the node, for samples without a stamp.
-    """
-
-    def __init__(
-        self,
-        publisher: LifecyclePublisher,
-        others: OtherPublishers,
-        joints: Sequence[str],
-        rate: float,
-        clock: Clock,
-    ) -> None:
-        self._publisher, self._others, self._joints = publisher, others, joints
-        self._due, self._clock = Decimator(rate), clock
-
-    def publish(self, batch: Telemetry) -> None:
-        """Publish the samples that are due, if they are subscribed and no other node does."""
-        columns = batch.columns
-        if "actual_q" not in columns:
-            return
-        for row in (part.stop - 1 for part in self._due.parts(batch.time)[0]):
-            due = self._due.due(float(batch.time[row]))
-            if not (due and self._others.alone and has_subscribers(self._publisher)):
-                continue
-            stamp = self._clock.now().nanoseconds if batch.stamp is None else int(batch.stamp[row])
-            self._others.note_own(stamp)
-            names, q = ("actual_qd", "actual_current"), columns["actual_q"][row]
-            qd, current = (columns[name][row] if name in columns else None for name in names)
-            self._publisher.publish(joint_state(self._joints, time_message(stamp), q, qd, current))
 
 
 # EnergyRecording: messages of the estimator for the bags of the logger.
@@ -202,7 +162,6 @@ class EnergyRecording:
 
     def __init__(self, node: ManagedNode) -> None:
         self.recorded = self.lost = 0
-        self._name = node.full_name
         self._topics: dict[BagTopic, PolledSubscription] = {}
         self._newest: dict[BagTopic, int] = {}
         """Number of the newest message."""
@@ -229,13 +188,13 @@ class EnergyRecording:
                 taken.append(Messages(topic, stamps, payload.reshape(len(stamps), -1)))
         return taken
 
-    def status(self) -> DiagnosticStatus:
+    def part(self) -> Part:
         """Status of the energy topics in bags."""
         text = "recorded with the samples, if an estimator publishes"
         if self.lost:
             text = f"{self.lost} messages are lost"
         values = {"messages": self.recorded, "lost": self.lost}
-        return status(f"{self._name}: energy topics", WARN if self.lost else OK, text, values)
+        return WARN if self.lost else OK, text, values
 
 
 def _log_time(message: bytes, now: int) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from builtin_interfaces.msg import Time
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import (
     FloatingPointRange,
     IntegerRange,
@@ -24,27 +24,25 @@ from rclpy.lifecycle import (
     LifecycleState,
     TransitionCallbackReturn,
 )
-from rclpy.node import Node
+from rclpy.logging import get_logger
 from rclpy.parameter import Parameter as RosParameter
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from ur_energy_model.errors import UrEnergyError, printable
-from ur_energy_model.nodes.lines import Level, Line
+from ur_energy_model.nodes.lines import ERROR, INFO, WARN, Level, OperatorLines
 from ur_energy_model.nodes.parameters import NODES, TABLES, NodeParameters
 from ur_energy_model.nodes.ros import (
     OVERRIDES,
+    Part,
     PolledSubscription,
-    best_effort,
     diagnostic_array,
-    latched,
-    live,
-    log_lines,
+    has_subscribers,
+    quality,
+    status,
 )
 from ur_energy_model.options import Option, table_of
 from ur_energy_model.topics_and_services import DIAGNOSTICS, Service, Topic
-
-# Parameters of a table as those of a node, checked by both.
 
 
 def descriptor(entry: Option) -> ParameterDescriptor:
@@ -69,35 +67,6 @@ def descriptor(entry: Option) -> ParameterDescriptor:
         least, most = map(int, entry.limits)
         out.integer_range = [IntegerRange(from_value=least, to_value=most, step=1)]
     return out
-
-
-def declare_parameters(node: Node, entries: Iterable[Option]) -> dict[str, Any]:
-    """Declare parameters.
-
-    Args:
-        node: that gets them.
-        entries: to be declared.
-
-    Returns:
-        Their values at the start, by name, as the fields of a table have them.
-
-    Raises:
-        UrEnergyError: a value of another type, or one that is not allowed.
-    """
-    values: dict[str, Any] = {}
-    for entry in entries:
-        try:
-            value = node.declare_parameter(entry.name, entry.parameter, descriptor(entry)).value
-        except (InvalidParameterTypeException, InvalidParameterValueException):
-            raise UrEnergyError(f"{node.get_name()}: {entry.name} must be {entry.wanted}") from None
-        normalized = entry.normalized(value)
-        problem = entry.problem(normalized)
-        if problem is not None:
-            raise UrEnergyError(f"{node.get_name()}: {problem}")
-        if normalized is not value:
-            node.set_parameters([RosParameter(entry.name, value=normalized)])
-        values[entry.name] = entry.typed(normalized)
-    return values
 
 
 # Error messages in the terms of a node: parameters instead of options of the command line.
@@ -134,9 +103,8 @@ REPORT_PERIOD = 1.0
 class ManagedNode(LifecycleNode):
     """A lifecycle node that configures and activates itself unless `autostart` is false.
 
-    Subclasses override `open` (configure), `start` (activate), `stop` (deactivate) and `release`
-    (clean up). If `open` or `start` raises an error of this package, its line is logged and the
-    transition fails.
+    Subclasses override `open` (configure), `start` (activate) and `stop` (deactivate). If `open` or
+    `start` raises an error of this package, its line is logged and the transition fails.
 
     Args:
         name: node name, also the key of its parameters in NODES.
@@ -144,6 +112,8 @@ class ManagedNode(LifecycleNode):
 
     Attributes:
         parameters: present values, of the node's table.
+        lines: for the operator.
+        active: whether the node works.
         outcome: completed by `finish` with the exit code; set by `run_nodes`.
         on_unexpected: called with an unexpected exception and its place; set by `run_nodes`.
 
@@ -156,13 +126,14 @@ class ManagedNode(LifecycleNode):
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
         self._table: dict[str, Option] = {entry.name: entry for entry in NODES[name]}
-        self._values = declare_parameters(self, NODES[name])
+        self._values = {entry.name: self._declared(entry) for entry in NODES[name]}
         self.parameters = table_of(TABLES[name], self._values)
         if hasattr(self, "add_pre_set_parameters_callback"):  # not in Humble
             self.add_pre_set_parameters_callback(self._as_declared)
         self.add_on_set_parameters_callback(self._on_parameters)
-        self._opened = self._started = False
+        self._opened = self.active = False
         self._discard: list[Callable[[], object]] = []
+        self.lines = OperatorLines(self.log)
         self.outcome: Future | None = None
         self.on_unexpected: Callable[[BaseException, str], object] = lambda error, place: (
             self.get_logger().error(f"{place}: {error!r}")
@@ -182,19 +153,20 @@ class ManagedNode(LifecycleNode):
     def stop(self) -> None:
         """Stop working; `start` may follow."""
 
-    def release(self) -> None:
-        """Release what `open` has made."""
-
     def on_parameter(self, name: str) -> None:
         """Apply the new value of a parameter that is not read_only."""
 
+    def on_discard(self, action: Callable[[], object]) -> None:
+        """Call this at clean-up, before what was given earlier."""
+        self._discard.append(action)
+
     def add_publisher(self, message_type: type, topic: Topic) -> LifecyclePublisher:
         """A publisher that is destroyed at clean-up; it publishes while the node is active."""
-        qos = latched() if topic.latched else live()
+        qos = quality(1, latched=True) if topic.latched else quality()
         publisher: LifecyclePublisher = self.create_lifecycle_publisher(
             message_type, topic.name, qos, qos_overriding_options=OVERRIDES
         )
-        self._discard.append(lambda: self.destroy_lifecycle_publisher(publisher))
+        self.on_discard(lambda: self.destroy_lifecycle_publisher(publisher))
         return publisher
 
     def add_service(
@@ -219,82 +191,86 @@ class ManagedNode(LifecycleNode):
 
         group = MutuallyExclusiveCallbackGroup() if concurrent else None
         server = self.create_service(Trigger, service.name, respond, callback_group=group)
-        self._discard.append(lambda: self.destroy_service(server))
+        self.on_discard(lambda: self.destroy_service(server))
 
     def add_subscription(
         self, message_type: type, topic: Topic, callback: Callable[..., None], *, raw: bool = False
     ) -> None:
         """A subscription that is destroyed at clean-up; raw ones get serialized messages."""
         subscription = self.create_subscription(
-            message_type, topic.name, callback, live(), raw=raw, qos_overriding_options=OVERRIDES
+            message_type, topic.name, callback, quality(), raw=raw, qos_overriding_options=OVERRIDES
         )
-        self._discard.append(lambda: self.destroy_subscription(subscription))
+        self.on_discard(lambda: self.destroy_subscription(subscription))
 
     def add_polled_subscription(
         self, message_type: type, topic: Topic, depth: int
     ) -> PolledSubscription:
         """A subscription whose messages a thread takes; it is destroyed at clean-up."""
-        subscription = PolledSubscription(self, message_type, topic.name, best_effort(depth))
-        self._discard.append(subscription.destroy)
+        subscription = PolledSubscription(self, message_type, topic.name, depth)
+        self.on_discard(subscription.destroy)
         return subscription
 
     def add_report(self, report: Callable[[], None]) -> None:
         """Call `report` every REPORT_PERIOD of real time while the node is active."""
 
         def tick() -> None:
-            if self._started:
+            if self.active:
                 report()
 
         clock = RosClock(clock_type=ClockType.STEADY_TIME)
         timer = self.create_timer(REPORT_PERIOD, tick, clock=clock)
-        self._discard.append(lambda: self.destroy_timer(timer))
+        self.on_discard(lambda: self.destroy_timer(timer))
 
-    def publish_diagnostics(
-        self, statuses: Iterable[DiagnosticStatus], stamp: Time | None = None
+    def publish_parts(
+        self, parts: Mapping[str, Part], hardware: str = "", stamp: Time | None = None
     ) -> None:
-        """Publish on /diagnostics, stamped with the present time unless a stamp is given."""
-        stamp = self.get_clock().now().to_msg() if stamp is None else stamp
-        self._diagnostics.publish(diagnostic_array(stamp, statuses))
+        """Publish on /diagnostics if anybody listens.
 
-    def configure(self) -> bool:
-        """Lifecycle transition to inactive; False if it failed."""
-        return bool(self.trigger_configure() == TransitionCallbackReturn.SUCCESS)
-
-    def activate(self) -> bool:
-        """Lifecycle transition to active; False if it failed."""
-        return bool(self.trigger_activate() == TransitionCallbackReturn.SUCCESS)
+        Args:
+            parts: of the node, by their names.
+            hardware: identifier of the hardware.
+            stamp: None for the present time.
+        """
+        if has_subscribers(self._diagnostics):
+            stamp = self.get_clock().now().to_msg() if stamp is None else stamp
+            named = ((f"{self.full_name}: {name}", part) for name, part in parts.items())
+            self._diagnostics.publish(
+                diagnostic_array(stamp, (status(*each, hardware) for each in named))
+            )
 
     def begin(self) -> bool:
         """Configure and activate if `autostart` is true; False if a transition failed."""
-        return not self.parameters.autostart or (self.configure() and self.activate())
+        return begin([self])
 
     def end(self) -> None:
         """Stop and release, from any state."""
-        if self._started:
-            self._started = False
+        if self.active:
+            self.active = False
             self.stop()
-        if self._opened:
-            self._opened = False
-            self.release()
+        self._opened = False
         self._discard_all()
 
-    @property
-    def active(self) -> bool:
-        """Whether the node works."""
-        return self._started
+    def log(self, level: Level, text: str) -> None:
+        """Write a line at once: terminal, log file and /rosout."""
+        logger = self.get_logger()
+        if not self.context.ok():  # a logger of another name does not try to publish on /rosout
+            logger = get_logger(f"{logger.name}.end")
+        text = printable(text)
+        if level is INFO:  # rclpy demands one severity of each place of a call
+            logger.info(text)
+        elif level is WARN:
+            logger.warning(text)
+        else:
+            logger.error(text)
 
-    def log_lines(self, lines: Iterable[Line]) -> None:
-        """Log lines for the operator."""
-        log_lines(self.get_logger(), lines, running=self.context.ok())
-
-    def explain(self, error: UrEnergyError) -> str:
+    def explain(self, error: object) -> str:
         """Text of an error in the terms of this node's parameters, for terminals."""
         return printable(explain(error, self.get_name()))
 
     def finish(self, code: int, reason: str = "") -> None:
         """End the process with an exit code, and log the reason if there is one."""
         if reason:
-            self.get_logger().error(reason)
+            self.log(ERROR, reason)
         if self.outcome is not None and not self.outcome.done():
             self.outcome.set_result(code)
 
@@ -302,8 +278,9 @@ class ManagedNode(LifecycleNode):
         """Lifecycle: unconfigured to inactive."""
 
         def configure() -> None:
-            lines = (entry.ignored(self.parameters) for entry in self._table.values())
-            self.log_lines(Line(Level.WARN, text) for text in lines if text is not None)
+            for entry in self._table.values():
+                if (text := entry.ignored(self.parameters)) is not None:
+                    self.log(WARN, text)
             try:
                 self._diagnostics = self.add_publisher(DiagnosticArray, DIAGNOSTICS)
                 self.open()
@@ -321,7 +298,7 @@ class ManagedNode(LifecycleNode):
             # Publishers are switched first, so that a thread that `start` begins may publish.
             super(ManagedNode, self).on_activate(state)
             self.start()
-            self._started = True
+            self.active = True
 
         return self._transition(activate)
 
@@ -330,7 +307,7 @@ class ManagedNode(LifecycleNode):
 
         def deactivate() -> None:
             super(ManagedNode, self).on_deactivate(state)
-            self._started = False
+            self.active = False
             self.stop()
 
         return self._transition(deactivate)
@@ -358,6 +335,20 @@ class ManagedNode(LifecycleNode):
         while self._discard:
             self._discard.pop()()
 
+    def _declared(self, entry: Option) -> Any:
+        """Declare a parameter; returns its first value, as the field of the table has it."""
+        try:
+            value = self.declare_parameter(entry.name, entry.parameter, descriptor(entry)).value
+        except (InvalidParameterTypeException, InvalidParameterValueException):
+            text = f"{self.get_name()}: {entry.name} must be {entry.wanted}"
+            raise UrEnergyError(text) from None
+        normalized = entry.normalized(value)
+        if (problem := entry.problem(normalized)) is not None:
+            raise UrEnergyError(f"{self.get_name()}: {problem}")
+        if normalized is not value:
+            self.set_parameters([RosParameter(entry.name, value=normalized)])
+        return entry.typed(normalized)
+
     def _as_declared(self, changes: list[RosParameter]) -> list[RosParameter]:
         """The changes with values of the declared types."""
         return [
@@ -381,3 +372,16 @@ class ManagedNode(LifecycleNode):
         for entry, _ in own if self._opened else ():
             self.on_parameter(entry.name)
         return SetParametersResult(successful=True)
+
+
+def begin(nodes: Iterable[ManagedNode]) -> bool:
+    """Configure all nodes before the first one is activated; False if a transition failed.
+
+    A node that is active may pass samples to others. Nodes whose `autostart` is false are left to
+    their lifecycle manager.
+    """
+    own = [node for node in nodes if node.parameters.autostart]
+    success = TransitionCallbackReturn.SUCCESS
+    return all(node.trigger_configure() == success for node in own) and all(
+        node.trigger_activate() == success for node in own
+    )

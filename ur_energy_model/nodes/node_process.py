@@ -29,104 +29,11 @@ from rclpy.task import Future
 
 from ur_energy_model import interrupts
 from ur_energy_model.errors import UrEnergyError, one_line, printable
-from ur_energy_model.nodes.managed_node import ManagedNode
-
-# Unexpected exceptions: one line for the operator, the traceback in a file, the process ends.
+from ur_energy_model.nodes.managed_node import ManagedNode, begin
 
 EXIT_CODE = 1
 END_TIMEOUT = 30.0
 """Longest time that a process with an unexpected error takes to end [s]."""
-
-
-class UnexpectedErrors:
-    """Takes the exceptions that nothing in this package expects, from any thread.
-
-    The first one is logged as one line and ends the process; all tracebacks go into a file. After
-    a signal has shut ROS down, only the clean-up is of interest (`while_ending`): what else fails
-    then fails because of the shutdown.
-
-    Args:
-        end: ends the process with an exit code, from any thread.
-
-    Attributes:
-        logged: whether an error was logged.
-    """
-
-    def __init__(self, end: Callable[[int], None]) -> None:
-        self._end = end
-        self._lock = threading.Lock()
-        self.logged = False
-        self._over = threading.Event()
-
-    def report(self, error: BaseException, place: str) -> None:
-        """Log the error if it is the first, keep its traceback, and end the process.
-
-        Args:
-            error: with its traceback.
-            place: where it was raised, such as "thread 'telemetry reader'".
-        """
-        if rclpy.ok() and self._log(error, place, "; the process ends"):
-            threading.Thread(target=self._force, name="forced end", daemon=True).start()
-            self._end(EXIT_CODE)
-
-    @contextmanager
-    def while_ending(self, place: str) -> Iterator[None]:
-        """A context whose exception is logged, so that the clean-up continues after it."""
-        try:
-            yield
-        except Exception as error:
-            self._log(error, place, "")
-
-    @contextmanager
-    def of_threads(self) -> Iterator[None]:
-        """A context in which exceptions that end a thread are reported."""
-
-        def hook(arguments: threading.ExceptHookArgs) -> None:
-            error, thread = arguments.exc_value, arguments.thread
-            if error is not None and not isinstance(error, SystemExit):
-                self.report(error, f"thread {'unknown' if thread is None else thread.name!r}")
-
-        outside, threading.excepthook = threading.excepthook, hook
-        try:
-            yield
-        finally:
-            threading.excepthook = outside
-            self._over.set()
-
-    def _log(self, error: BaseException, place: str, consequence: str) -> bool:
-        """Log the error if it is the first, and keep its traceback; returns whether it was."""
-        file = keep_traceback(error, place)
-        with self._lock:
-            first, self.logged = not self.logged, True
-        if first:
-            details = "" if file is None else f"; details in {file}"
-            words = printable(" ".join(f"{type(error).__name__}: {error}".split())[:500])
-            text = f"unexpected error in {place}: {words}{consequence}{details}"
-            get_logger(_program()).fatal(text)
-        return first
-
-    def _force(self) -> None:
-        if not self._over.wait(END_TIMEOUT):
-            os._exit(EXIT_CODE)
-
-
-def keep_traceback(error: BaseException, place: str) -> Path | None:
-    """Append a traceback to a file in the log folder of ROS; None if it cannot be written."""
-    text = "".join(traceback.format_exception(error))
-    get_logger(_program()).debug(text)
-    with suppress(OSError, RuntimeError):
-        file = Path(get_logging_directory()) / f"{_program()}_{os.getpid()}_errors.txt"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a", encoding="utf-8", errors="replace") as out:
-            out.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {place}\n{text}\n")
-        return file
-    return None
-
-
-def _program() -> str:
-    return Path(sys.argv[0]).stem or "node"
-
-
 SHUTDOWN_TIMEOUT = 5.0
 """Longest wait for running callbacks [s]."""
 
@@ -154,31 +61,85 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
         get_logger(Path(sys.argv[0]).name).error(one_line(f"ROS cannot be started: {error}"))
         return EXIT_CODE
     outcome = Future()
-
-    def end(code: int) -> None:
-        if not outcome.done():
-            outcome.set_result(code)
-
-    errors = UnexpectedErrors(end)
+    errors = UnexpectedErrors(outcome)
+    outside, threading.excepthook = threading.excepthook, errors.of_thread
     try:
-        with errors.of_threads():
-            if interrupted.is_set():  # before rclpy had its handler
-                return 0
-            code = _run(make, threads, outcome, errors)
-            return EXIT_CODE if errors.logged else code
+        if interrupted.is_set():  # before rclpy had its handler
+            return 0
+        code = _run(make, threads, outcome, errors)
+        return EXIT_CODE if errors.logged else code
     finally:
+        threading.excepthook = outside
+        errors.over.set()
         rclpy.try_shutdown()
         interrupts.ignore()
 
 
-def begin(nodes: Sequence[ManagedNode]) -> bool:
-    """Configure all nodes before the first one is activated; False if a transition failed.
+class UnexpectedErrors:
+    """Takes the exceptions that nothing in this package expects, from any thread.
 
-    A node that is active may pass samples to others. Nodes whose `autostart` is false are left to
-    their lifecycle manager.
+    The first one is logged as one line and ends the process; all tracebacks go into a file. After
+    a signal has shut ROS down, only those of the clean-up are logged: what else fails then fails
+    because of the shutdown.
+
+    Attributes:
+        logged: whether an error was logged.
+        over: set once the process is about to end by itself.
     """
-    own = [node for node in nodes if node.parameters.autostart]
-    return all(node.configure() for node in own) and all(node.activate() for node in own)
+
+    def __init__(self, outcome: Future) -> None:
+        self._outcome, self._lock = outcome, threading.Lock()
+        self.logged, self.over = False, threading.Event()
+
+    def report(self, error: BaseException, place: str) -> None:
+        """Log the error if it is the first, keep its traceback, and end the process.
+
+        Args:
+            error: with its traceback.
+            place: where it was raised, such as "thread 'telemetry reader'".
+        """
+        if rclpy.ok() and self.log(error, place, "; the process ends"):
+            threading.Thread(target=self._force, name="forced end", daemon=True).start()
+            if not self._outcome.done():
+                self._outcome.set_result(EXIT_CODE)
+
+    def of_thread(self, arguments: threading.ExceptHookArgs) -> None:
+        """Report the exception that ended a thread (threading.excepthook)."""
+        error, thread = arguments.exc_value, arguments.thread
+        if error is not None and not isinstance(error, SystemExit):
+            self.report(error, f"thread {'unknown' if thread is None else thread.name!r}")
+
+    def log(self, error: BaseException, place: str, consequence: str = "") -> bool:
+        """Log the error if it is the first, and keep its traceback; returns whether it was."""
+        program, file = Path(sys.argv[0]).stem or "node", None
+        text = "".join(traceback.format_exception(error))
+        logger = get_logger(program)
+        logger.debug(text)
+        with suppress(OSError, RuntimeError):
+            path = Path(get_logging_directory()) / f"{program}_{os.getpid()}_errors.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8", errors="replace") as out:
+                out.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {place}\n{text}\n")
+            file = path
+        with self._lock:
+            first, self.logged = not self.logged, True
+        if first:
+            details = "" if file is None else f"; details in {file}"
+            words = printable(" ".join(f"{type(error).__name__}: {error}".split())[:500])
+            logger.fatal(f"unexpected error in {place}: {words}{consequence}{details}")
+        return first
+
+    @contextmanager
+    def logging(self, place: str) -> Iterator[None]:
+        """A context whose exception is logged, so that the clean-up continues after it."""
+        try:
+            yield
+        except Exception as error:
+            self.log(error, place)
+
+    def _force(self) -> None:
+        if not self.over.wait(END_TIMEOUT):
+            os._exit(EXIT_CODE)
 
 
 def _run(
@@ -199,7 +160,7 @@ def _run(
             node.outcome, node.on_unexpected = outcome, errors.report
             executor.add_node(node)
         if not begin(nodes):
-            return 1 if rclpy.ok() else 0
+            return EXIT_CODE if rclpy.ok() else 0
         place = "a callback"
         executor.spin_until_future_complete(outcome)
         if outcome.done():
@@ -209,7 +170,7 @@ def _run(
     except UrEnergyError as error:  # of a parameter: "estimator: robot_ip must be ..."
         name, _, text = str(error).partition(": ")
         get_logger(name).error(text)
-        return 1
+        return EXIT_CODE
     except Exception as error:
         if rclpy.ok():  # otherwise a signal has shut ROS down during a callback
             errors.report(error, place)
@@ -218,7 +179,7 @@ def _run(
         if executor is not None:
             executor.shutdown(timeout_sec=SHUTDOWN_TIMEOUT)
         for node in nodes:
-            with errors.while_ending(f"the end of {node.get_name()}"):
+            with errors.logging(f"the end of {node.get_name()}"):
                 node.end()
                 node.destroy_node()
     return 0

@@ -18,6 +18,8 @@ from ur_energy_model.sinks.options import SinkOptions
 
 AUTO = "auto"
 """A friction law for each joint."""
+SHORTEST_BATCH, LONGEST_BATCH = 0.008, 0.05
+"""Time span of packets that are decoded together [s]: shorter publish periods share a batch."""
 
 # fmt: off
 
@@ -44,6 +46,12 @@ class LiveParameters(NodeParameters):
         50.0, "publish rate of the live topics; above 125 Hz several come together, every 8 ms at "
         "most", unit="Hz", limits=(1.0, 500.0),
     )
+
+    @property
+    def batch_seconds(self) -> float:
+        """Time span of the samples that are integrated and published together [s]."""
+        period = 1.0 / self.publish_rate
+        return min(LONGEST_BATCH, period * max(1, int(SHORTEST_BATCH / period + 1e-9)))
 
 
 @dataclass(frozen=True)

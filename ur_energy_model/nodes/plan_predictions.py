@@ -20,7 +20,6 @@ from ur_energy_model.energy.plan_follower import MOST_PLANS, PlanFollower
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.nodes.ros import joint_trajectory, plan_of
 from ur_energy_model.trajectory.plan import Plan
 
@@ -80,7 +79,6 @@ class PlanPredictions:
     the energy or a refusal, then with the same motion for less if no newer plan has come.
 
     Args:
-        robot: description of the arm.
         joints: joint names of the arm, prefix included.
         lock: guards the estimator against the thread that reads the samples.
         on_answer: called with each answer, and again with all that is found out later.
@@ -90,14 +88,13 @@ class PlanPredictions:
 
     def __init__(
         self,
-        robot: RobotDescription,
         joints: tuple[str, ...],
         lock: threading.Lock,
         *,
         on_answer: Callable[[PlanAnswer], None],
         on_trajectory: Callable[[JointTrajectory], None],
     ) -> None:
-        self._robot, self._joints, self._lock = robot, joints, lock
+        self._joints, self._lock = joints, lock
         self._on_answer, self._on_trajectory = on_answer, on_trajectory
         self._follower = PlanFollower()
         self._state = threading.Lock()
@@ -177,7 +174,7 @@ class PlanPredictions:
         with self._lock:
             snapshot = estimator.snapshot("plan")
             now, model = estimator.calculator.conditions, estimator.calculator.model_in_session()
-            dynamics = model.dynamics(robot=self._robot, setup=now.setup)
+            dynamics = model.dynamics(robot=estimator.calculator.robot, setup=now.setup)
             temperature, scale = now.temperature, now.speed_scaling
 
         def energy_of(plan: Plan) -> PlanEnergy:

@@ -1,17 +1,15 @@
-"""What the nodes share of ROS: subscriptions, quality of service, messages, log lines."""
+"""What the nodes share of ROS: quality of service, subscriptions, messages."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.callback_groups import CallbackGroup
-from rclpy.impl.rcutils_logger import RcutilsLogger
-from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
@@ -21,41 +19,31 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from ur_energy_model.errors import InputError, printable
-from ur_energy_model.nodes.lines import Level, Line
+from ur_energy_model.errors import InputError
 from ur_energy_model.telemetry.bag.cdr import Status, text_of
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
-
-# Quality of service of the nodes' topics.
-#
-# A new profile for each topic: parameters `qos_overrides.<topic>...` change the profile in place.
 
 OVERRIDES = QoSOverridingOptions.with_default_policies()
 """History, depth and reliability of each topic are parameters."""
 
 
-def live() -> QoSProfile:
-    """For live topics."""
-    return QoSProfile(
-        reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10
-    )
+def quality(depth: int = 10, *, reliable: bool = True, latched: bool = False) -> QoSProfile:
+    """Quality of service, by default of live topics.
 
+    A new profile for each topic: parameters `qos_overrides.<topic>...` change it in place.
 
-def latched() -> QoSProfile:
-    """For topics whose last message late subscribers get."""
+    Args:
+        depth: number of messages that are kept.
+        reliable: False for a subscription that matches publishers of either reliability.
+        latched: whether late subscribers get the last message.
+    """
+    reliability, durability = ReliabilityPolicy, DurabilityPolicy
     return QoSProfile(
-        reliability=ReliabilityPolicy.RELIABLE,
         history=HistoryPolicy.KEEP_LAST,
-        depth=1,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL,
-    )
-
-
-def best_effort(depth: int) -> QoSProfile:
-    """For subscriptions that match publishers of either reliability."""
-    return QoSProfile(
-        reliability=ReliabilityPolicy.BEST_EFFORT, history=HistoryPolicy.KEEP_LAST, depth=depth
+        depth=depth,
+        reliability=reliability.RELIABLE if reliable else reliability.BEST_EFFORT,
+        durability=durability.TRANSIENT_LOCAL if latched else durability.VOLATILE,
     )
 
 
@@ -86,40 +74,34 @@ class PolledSubscription:
         node: to which the subscription belongs.
         message_type: class of the messages.
         topic: name of the topic.
-        qos: its quality of service; its depth is the number of messages that may wait.
+        depth: number of messages that may wait.
+
+    Attributes:
+        topic: full name of the topic, remappings applied.
     """
 
-    def __init__(self, node: Node, message_type: type, topic: str, qos: QoSProfile) -> None:
+    def __init__(self, node: Node, message_type: type, topic: str, depth: int) -> None:
         self._node, self._message_type = node, message_type
         self._subscription = node.create_subscription(
             message_type,
             topic,
             lambda message: None,
-            qos,
+            quality(depth, reliable=False),
             callback_group=_NeverExecuted(),
             raw=True,
             qos_overriding_options=OVERRIDES,
         )
+        self.topic = str(self._subscription.topic_name)
         self._destroyed = False
 
-    @property
-    def topic(self) -> str:
-        """Full name of the topic, remappings applied."""
-        return str(self._subscription.topic_name)
-
     def take(self, most: int) -> tuple[list[bytes], list[int] | None]:
-        """The oldest messages that wait, and their numbers.
-
-        Args:
-            most: largest number of messages.
+        """The oldest messages that wait, at most this number of them.
 
         Returns:
             The messages, and the numbers by which the publisher counts them; None where the
             middleware does not report them.
         """
-        messages: list[bytes] = []
-        numbers: list[int] = []
-        size = 0
+        messages, numbers, size = list[bytes](), list[int](), 0
         if self._destroyed:
             return messages, None
         handle = self._subscription.handle
@@ -228,47 +210,34 @@ def plan_of(message: JointTrajectory, names: Sequence[str], start: Array | None)
     Raises:
         InputError: joints are missing, or points are malformed.
     """
-    index = {name: i for i, name in enumerate(message.joint_names)}
-    missing = [name for name in names if name not in index]
-    if missing:
-        raise InputError(
-            "trajectory",
-            f"lacks {', '.join(missing)}",
-            "name all joints of the arm",
-            field="joint_names",
-        )
-    if len(index) < len(message.joint_names):
-        raise InputError(
-            "trajectory", "names a joint twice", "name each joint once", field="joint_names"
-        )
-    if not message.points:
-        raise InputError("trajectory", "has no points", "send the whole trajectory")
-    order = [index[name] for name in names]
-    points = message.points
 
-    def column(field: str, rows: Sequence[Sequence[float]]) -> Array:
-        if any(len(row) != len(message.joint_names) for row in rows):
-            raise InputError(
-                "trajectory",
-                "has points without a value for each joint",
-                "give a value for each joint",
-                field=field,
-            )
-        return np.array(rows, dtype=float)[:, order]
+    def check(wrong: object, problem: str, remedy: str, field: str | None = None) -> None:
+        if wrong:
+            raise InputError("trajectory", problem, remedy, field=field)
 
-    def optional_column(field: str, rows: Sequence[Sequence[float]]) -> Array | None:
-        return column(field, rows) if all(len(row) for row in rows) else None
+    given, points = list(message.joint_names), message.points
+    missing = ", ".join(name for name in names if name not in given)
+    check(missing, f"lacks {missing}", "name all joints of the arm", "joint_names")
+    twice = len(set(given)) < len(given)
+    check(twice, "names a joint twice", "name each joint once", "joint_names")
+    check(not points, "has no points", "send the whole trajectory")
+
+    def column(field: str) -> Array | None:
+        rows = [getattr(point, field) for point in points]
+        if field != "positions" and not all(len(row) for row in rows):
+            return None
+        problem = "has points without a value for each joint"
+        malformed = any(len(row) != len(given) for row in rows)
+        check(malformed, problem, "give a value for each joint", field)
+        return np.array(rows, dtype=float)[:, [given.index(name) for name in names]]
 
     time = np.array([seconds_of(point.time_from_start) for point in points])
-    q = column("positions", [point.positions for point in points])
-    qd = optional_column("velocities", [point.velocities for point in points])
-    qdd = optional_column("accelerations", [point.accelerations for point in points])
+    q, qd, qdd = (column(field) for field in ("positions", "velocities", "accelerations"))
+    assert q is not None
     if time[0] > 0 and start is not None:
         rest = np.zeros((1, len(names)))
-        time = np.concatenate([[0.0], time])
-        q = np.concatenate([start[None], q])
-        qd = None if qd is None else np.concatenate([rest, qd])
-        qdd = None if qdd is None else np.concatenate([rest, qdd])
+        time, q = np.concatenate([[0.0], time]), np.concatenate([start[None], q])
+        qd, qdd = (None if each is None else np.concatenate([rest, each]) for each in (qd, qdd))
     return Plan(time, q, qd, None if qd is None else qdd)
 
 
@@ -306,12 +275,13 @@ def duration_message(seconds: float) -> Duration:
 SILENT_AFTER = 1.0
 """Time without samples that is reported as an error [s]."""
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+Part: TypeAlias = tuple[bytes, str, Mapping[str, object]]
+"""Level, message and values of a status."""
 
 
-def status(
-    name: str, level: bytes, message: str, values: Mapping[str, object], hardware: str = ""
-) -> DiagnosticStatus:
+def status(name: str, part: Part, hardware: str = "") -> DiagnosticStatus:
     """One status; values become text by `text_of`."""
+    level, message, values = part
     return DiagnosticStatus(
         level=level,
         name=name,
@@ -328,10 +298,9 @@ def diagnostic_array(stamp: Time, statuses: Iterable[DiagnosticStatus]) -> Diagn
 
 def ros_statuses(statuses: Iterable[Status]) -> list[DiagnosticStatus]:
     """Statuses as ROS messages."""
-    return [status(each.name, bytes([each.level]), each.message, each.values) for each in statuses]
-
-
-# Whether anybody listens to a publisher.
+    return [
+        status(each.name, (bytes([each.level]), each.message, each.values)) for each in statuses
+    ]
 
 
 def has_subscribers(publisher: Publisher) -> bool:
@@ -340,27 +309,3 @@ def has_subscribers(publisher: Publisher) -> bool:
         return bool(publisher.get_subscription_count())
     except RuntimeError:  # rclpy's RCLError: the context is invalid
         return False
-
-
-# Lines for the operator into the log of ROS: terminal, log file and /rosout.
-
-
-def log_lines(logger: RcutilsLogger, lines: Iterable[Line], *, running: bool = True) -> None:
-    """Log lines with their severities.
-
-    Args:
-        logger: of the node.
-        lines: to log.
-        running: False once ROS is shut down: /rosout is gone then, and a logger of another name
-            does not try to publish there.
-    """
-    if not running:
-        logger = get_logger(f"{logger.name}.end")
-    for line in lines:
-        text = printable(line.text)
-        if line.level is Level.INFO:  # rclpy demands one severity of each place of a call
-            logger.info(text)
-        elif line.level is Level.WARN:
-            logger.warning(text)
-        else:
-            logger.error(text)

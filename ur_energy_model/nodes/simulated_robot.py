@@ -7,20 +7,16 @@ import threading
 from typing import Any
 
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.nodes.lines import Level, Line
+from ur_energy_model.nodes.lines import INFO
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.node_process import run_nodes
 from ur_energy_model.nodes.parameters import SimulatedRobotParameters
-from ur_energy_model.nodes.ros import OK, status
+from ur_energy_model.nodes.ros import OK
 from ur_energy_model.simulation.simulated_controller import Simulation
 
 
 class SimulatedRobotNode(ManagedNode):
-    """Runs the simulated controller in a thread while active; deactivation writes the truth file.
-
-    Args:
-        options: further arguments of rclpy's node.
-    """
+    """Runs the simulated controller while active; deactivation writes the truth file."""
 
     parameters: SimulatedRobotParameters
 
@@ -33,21 +29,21 @@ class SimulatedRobotNode(ManagedNode):
 
     def start(self) -> None:
         """Start the simulated arm and its servers."""
+        given = self.parameters
         self._arm, self._controller = Simulation(
-            robot=self.parameters.robot_model,
-            host=self.parameters.host,
-            motion=self.parameters.motion,
-            seed=self.parameters.seed,
-            session=self.parameters.session,
-            ambient=self.parameters.ambient,
-            truth=self.parameters.truth_file,
+            robot=given.robot_model,
+            host=given.host,
+            motion=given.motion,
+            seed=given.seed,
+            session=given.session,
+            ambient=given.ambient,
+            truth=given.truth_file,
         ).build()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, name="simulated controller")
         self._thread.start()
         self._over_reported = False
-        text = f"simulating a {self.parameters.robot_model} at {self.parameters.host}"
-        self.log_lines([Line(Level.INFO, text)])
+        self.log(INFO, f"simulating a {given.robot_model} at {given.host}")
 
     def stop(self) -> None:
         """Stop the servers and write the truth file."""
@@ -81,8 +77,8 @@ class SimulatedRobotNode(ManagedNode):
         text = "serving" if self._thread.is_alive() else "the duration is over"
         if not self._thread.is_alive() and not self._over_reported:
             self._over_reported = True
-            self.log_lines([Line(Level.INFO, "the duration is over; the servers are closed")])
-        self.publish_diagnostics([status(f"{self.full_name}: controller", OK, text, values)])
+            self.log(INFO, "the duration is over; the servers are closed")
+        self.publish_parts({"controller": (OK, text, values)})
 
 
 def main() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ur_energy_model.energy.live import LIVE_FIELDS
 from ur_energy_model.identification.recording import FIELDS as LEARNED_FIELDS
-from ur_energy_model.nodes.lines import PERIOD, Level, Line
+from ur_energy_model.nodes.lines import PERIOD, WARN, OperatorLines
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.ros import SILENT_AFTER, PolledSubscription
 from ur_energy_model.telemetry.bag.reader import BagSource
@@ -34,7 +34,7 @@ class JointStatesSource:
         subscription: to the topic.
         stream: decodes the messages.
         batch_seconds: time between two batches.
-        log_lines: called with lines about messages that were refused while others are used.
+        lines: for the operator, about messages that were refused while others are used.
 
     Attributes:
         info: name of the topic.
@@ -46,12 +46,12 @@ class JointStatesSource:
         subscription: PolledSubscription,
         stream: JointStateStream,
         batch_seconds: float,
-        log_lines: Callable[[list[Line]], None],
+        lines: OperatorLines,
     ) -> None:
         self.info: RecordingInfo = stream.info
         self.fields: tuple[str, ...] = stream.fields
         self._subscription, self._stream = subscription, stream
-        self._batch_seconds, self._log_lines = batch_seconds, log_lines
+        self._batch_seconds, self._lines = batch_seconds, lines
         self._closed = threading.Event()
         self._ready: deque[Telemetry] = deque()
         self._publishers: tuple[str, ...] = ()
@@ -186,34 +186,19 @@ class JointStatesSource:
         self._look()
         ((reason, _),) = refused.most_common(1)
         names = ", ".join(sorted(set(self._publishers)))
-        text = (
+        self._lines.log(
+            WARN,
             f"{count} messages on {self._subscription.topic} (from {names}) were refused: most of "
-            f"those refused so far {reason}"
+            f"those refused so far {reason}",
         )
-        self._log_lines([Line(Level.WARN, text)])
-
-
-SHORTEST_BATCH, LONGEST_BATCH = 0.008, 0.05
-"""Time span of packets that are decoded together [s]: shorter publish periods share a batch."""
-
-
-def batch_seconds(publish_rate: float) -> float:
-    """Time span of the samples that are integrated and published together [s].
-
-    Args:
-        publish_rate: [Hz].
-    """
-    period = 1.0 / publish_rate
-    return min(LONGEST_BATCH, period * max(1, int(SHORTEST_BATCH / period + 1e-9)))
 
 
 def connection(
     parameters: EstimatorParameters, robot_ip: str, robot: str | None, fields: Sequence[str]
 ) -> RtdeSource:
     """An RTDE connection whose batches cover one publish period."""
-    return RtdeSource(
-        robot_ip, robot=robot, fields=fields, batch_seconds=batch_seconds(parameters.publish_rate)
-    )
+    seconds = parameters.batch_seconds
+    return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=seconds)
 
 
 def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
@@ -223,14 +208,9 @@ def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
 
 
 def source_of(parameters: EstimatorParameters, robot: str | None) -> TelemetrySource:
-    """The bag or the controller that the parameters name.
-
-    Args:
-        parameters: of the estimator.
-        robot: name of the robot that is expected; None for the one that the controller names.
-    """
+    """The bag or the controller of the parameters; `robot` is the expected one, None for any."""
     if parameters.bag is not None and parameters.source == "bag":
-        seconds = batch_seconds(parameters.publish_rate)
+        seconds = parameters.batch_seconds
         return BagSource(parameters.bag, real_time=True, batch_seconds=seconds)
     return connection(parameters, parameters.robot_ip, robot, fields_of(parameters))
 
@@ -239,16 +219,9 @@ def joint_states_source(
     parameters: EstimatorParameters,
     subscription: PolledSubscription,
     joints: Sequence[str],
-    log_lines: Callable[[list[Line]], None],
+    lines: OperatorLines,
 ) -> JointStatesSource:
-    """The joint_states topic of a driver.
-
-    Args:
-        parameters: of the estimator.
-        subscription: to the topic.
-        joints: joint names of the arm, prefix included.
-        log_lines: called with lines about messages that were refused.
-    """
+    """The joint_states topic of a driver; `joints` have the names of the arm's, prefix included."""
     amperes = parameters.effort_unit == "ampere"
     stream = JointStateStream(
         joints,
@@ -256,5 +229,4 @@ def joint_states_source(
         require_effort=parameters.method == "current",
         source="joint_states",
     )
-    seconds = batch_seconds(parameters.publish_rate)
-    return JointStatesSource(subscription, stream, seconds, log_lines)
+    return JointStatesSource(subscription, stream, parameters.batch_seconds, lines)

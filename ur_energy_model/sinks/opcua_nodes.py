@@ -19,7 +19,6 @@ from asyncua import Server, ua
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.files import config_file
 from ur_energy_model.sinks.sink import ArmActions, ArmReading
-from ur_energy_model.typing import Array
 
 DI = "http://opcfoundation.org/UA/DI/"
 IA = "http://opcfoundation.org/UA/IA/"
@@ -115,8 +114,7 @@ class Measurement(NamedTuple):
         if not math.isfinite(self.uncertainty):
             return UNKNOWN_CLASS
         percent = 100.0 * self.uncertainty / abs(self.value) if self.value else math.inf
-        covering = (k for k, limit in enumerate(ACCURACY_CLASSES, 1) if percent <= limit)
-        return next(covering, len(ACCURACY_CLASSES) + 1)
+        return 1 + sum(percent > limit for limit in ACCURACY_CLASSES)
 
 
 def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement]]:
@@ -132,28 +130,21 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement
     positions = {point: columns.arm[channel] for point, channel in channels.items()}
     first = columns.per_joint["electrical_power"].start
     positions |= {joint: first + i for i, joint in enumerate(reading.joints)}
-
-    def half_widths(values: Array) -> dict[str, float]:
-        joints, total = columns.deviations(values)
+    found: dict[str, dict[Quantity, Measurement]] = {point: {} for point in positions}
+    power, hour = reading.snapshot.power, JOULES_PER_WATT_HOUR
+    for quantity, values, uncertain, unit in (
+        (POWER, power, power, 1.0),
+        (IMPORT, energy.consumed, energy.net, hour),
+        (EXPORT, energy.regenerated, energy.net, hour),
+        (SUM, energy.net, energy.net, hour),
+    ):
+        joints, total = columns.deviations(uncertain)
         known = dict(zip(reading.joints, joints.tolist(), strict=True))
-        known |= {MAIN: total, STANDBY: columns.deviation_of_standby(values)}
-        return {point: CONFIDENCE * known.get(point, math.nan) for point in positions}
-
-    def measured(values: Array, half: Mapping[str, float], unit: float) -> dict[str, Measurement]:
-        return {
-            point: Measurement(float(values[column]) / unit, half[point] / unit)
-            for point, column in positions.items()
-        }
-
-    of_energy, hour = half_widths(energy.net), JOULES_PER_WATT_HOUR
-    power = reading.snapshot.power
-    found = {
-        POWER: measured(power, half_widths(power), 1.0),
-        IMPORT: measured(energy.consumed, of_energy, hour),
-        EXPORT: measured(energy.regenerated, of_energy, hour),
-        SUM: measured(energy.net, of_energy, hour),
-    }
-    return {point: {quantity: found[quantity][point] for quantity in found} for point in positions}
+        known |= {MAIN: total, STANDBY: columns.deviation_of_standby(uncertain)}
+        for point, column in positions.items():
+            half = CONFIDENCE * known.get(point, math.nan)
+            found[point][quantity] = Measurement(float(values[column]) / unit, half / unit)
+    return found
 
 
 def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant | None]]:
@@ -166,14 +157,10 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant
         for name, value in reading.numbers().items()
     }
     out |= {"state": (reading.state, None), "samples_lost": (reading.link.lost, None)}
+    units = {"energy": JOULE, "duration": SECOND, "peak_power": WATT}
     for cycle in reading.cycles[-1:]:
-        out |= {
-            "energy/cycle/number": (cycle.number, None),
-            "energy/cycle/energy": (reading.energy_of(cycle), JOULE),
-            "energy/cycle/duration": (cycle.duration, SECOND),
-            "energy/cycle/peak_power": (cycle.peak_power, WATT),
-            "energy/cycle/program": (cycle.program or "", None),
-        }
+        for name, value in reading.figures_of(cycle).items():
+            out[f"energy/cycle/{name}"] = value if value is not None else "", units.get(name)
     return out
 
 
@@ -387,12 +374,7 @@ class MachineNodes:
         self._status = ua.StatusCodes.Good
 
     async def add(self, reading: ArmReading, actions: ArmActions | None) -> None:
-        """Add the machine.
-
-        Args:
-            reading: the first one.
-            actions: what clients may request of the estimator, None for nothing.
-        """
+        """Add the machine, with its first reading; without actions it has no methods."""
         machine, add = self._arm, self._space.add
         await add(MACHINES, machine, OWN, IDS.BaseObjectType, IDS.Organizes, name=machine)
         nameplate = f"{machine}/Identification"
@@ -434,11 +416,8 @@ class MachineNodes:
                 await self._add_plain(name, value, unit)
             values[name] = value
         everything, self._status = self._status != ua.StatusCodes.Good, ua.StatusCodes.Good
-        changed = {
-            key: value
-            for key, value in values.items()
-            if everything or key not in self._written or self._written[key] != value
-        }
+        before = {} if everything else self._written
+        changed = {key: v for key, v in values.items() if key not in before or before[key] != v}
         self._written |= changed
         await self._write(changed, datetime.fromtimestamp(reading.stamp * 1e-9, timezone.utc))
 

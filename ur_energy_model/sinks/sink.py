@@ -59,6 +59,16 @@ class ArmReading:
         """Energy of the whole arm in a cycle [J]."""
         return float(cycle.reading.net[self.snapshot.channels.arm["total"]])
 
+    def figures_of(self, cycle: Cycle) -> dict[str, float | str | None]:
+        """Number, energy [J], duration [s], largest total power [W] and program of a cycle."""
+        return {
+            "number": cycle.number,
+            "energy": self.energy_of(cycle),
+            "duration": cycle.duration,
+            "peak_power": cycle.peak_power,
+            "program": cycle.program,
+        }
+
 
 @dataclass(frozen=True)
 class ArmActions:
@@ -108,45 +118,31 @@ class Sink(Protocol):
 
     Making one checks what the user stated (address, files) and raises UrEnergyError; a server that
     cannot be reached or a port in use later is a `problem` of its status, and is tried again.
+    `offer` leaves readings out, and counts them, if its queue is full; `close` delivers what waits,
+    for LAST_CHANCE at most, and releases everything.
     """
 
     @property
-    def status(self) -> SinkStatus:
-        """State, at any time."""
-        ...
-
-    def offer(self, reading: ArmReading) -> None:
-        """Take a reading; it is left out and counted if the queue is full."""
-        ...
-
-    def close(self) -> None:
-        """Deliver what waits, for LAST_CHANCE at most, and release everything."""
-        ...
+    def status(self) -> SinkStatus: ...  # noqa: D102
+    def offer(self, reading: ArmReading) -> None: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
 
 
 class Delivery(Protocol):
     """What a QueuedSink does with readings, in its thread.
 
-    Any exception means: close, and open again after a pause. `name` (kind and address) and
-    `clients` (number of connections, None if unknown) may be read from other threads.
+    Any exception means: close, and open again after a pause; `close` is also called after a failed
+    `open`. `name` (kind and address) and `clients` (number of connections, None if unknown) may be
+    read from other threads.
     """
 
     @property
     def name(self) -> str: ...  # noqa: D102
     @property
     def clients(self) -> int | None: ...  # noqa: D102
-
-    def open(self) -> None:
-        """Connect, or begin to listen."""
-        ...
-
-    def deliver(self, reading: ArmReading) -> None:
-        """Send or show one reading."""
-        ...
-
-    def close(self) -> None:
-        """Release everything; also called after a failed `open`."""
-        ...
+    def open(self) -> None: ...  # noqa: D102
+    def deliver(self, reading: ArmReading) -> None: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
 
 
 class QueuedSink:

@@ -12,7 +12,7 @@ import threading
 import time
 import tty
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -36,27 +36,18 @@ SECONDS = 300
 """Length of the history of powers; no terminal shows more."""
 LEAST_ENERGY = 1.0
 """Electrical energy from which on an efficiency is shown [J]."""
-NAME, POWER, ENERGY, SMALL = 20, 9, 11, 7
+NAME, POWER, ENERGY, SMALL, LEAST_BAR = 20, 9, 11, 7, 4
 """Widths of columns."""
-LEAST_BAR = 4
 WIDEST = 120
 """Columns that are used of a wider terminal."""
 FOOTER = "q or Ctrl-C: quit"
 UNKNOWN = "-"
-_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
-_STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
 def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
-    """A horizontal bar, padded to its width.
-
-    Args:
-        share: of the width that is filled, cut to 0 to 1.
-        width: in columns.
-        ascii_only: whether the terminal has no block characters.
-    """
+    """A horizontal bar of a share of 0 to 1, cut to it, padded to its width in columns."""
     share = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
     if ascii_only:
         return ("#" * round(share * width)).ljust(width)
@@ -82,7 +73,7 @@ def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) 
 def end_of_scale(value: float) -> float:
     """The smallest of 1, 2, 5, 10, 20, ... that is not below a value; 1 at least."""
     decade = 10.0 ** math.floor(math.log10(max(value, 1.0)))
-    return next(step * decade for step in _STEPS if step * decade >= value or step == _STEPS[-1])
+    return next((step * decade for step in (1.0, 2.0, 5.0) if step * decade >= value), 10 * decade)
 
 
 def watts(value: float) -> str:
@@ -96,19 +87,12 @@ def joules(value: float) -> str:
         return UNKNOWN
     if abs(value) < 1e4:
         return unsigned_zeros(f"{value:,.0f} J")
-    factor, prefix = next(each for each in _PREFIXES if abs(value) >= each[0])
-    digits = 2 if abs(value) < 1e2 * factor else 1
-    return f"{value / factor:.{digits}f} {prefix}J"
-
-
-def percent(share: float) -> str:
-    """A share, such as "71 %"."""
-    return unsigned_zeros(f"{100.0 * share:.0f} %") if math.isfinite(share) else UNKNOWN
-
-
-def degrees(value: float | None) -> str:
-    """A temperature, such as "35 °C"."""
-    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f} °C"
+    factor, prefix = next(
+        (factor, prefix)
+        for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+        if abs(value) >= factor
+    )
+    return f"{value / factor:.{2 if abs(value) < 1e2 * factor else 1}f} {prefix}J"
 
 
 def _supply(snapshot: Snapshot) -> dict[str, tuple[float, str]]:
@@ -147,55 +131,46 @@ class LiveView:
                 past.append(supply.get(name, (math.nan, ""))[0])
 
     def lines(self, state: LiveState, width: int, height: int) -> list[Text]:
-        """At most `height` lines of at most `width` columns.
-
-        Blank lines are left out first, then the lines about sinks become one.
-        """
-        width = min(width, WIDEST)
-        parts = (
-            self._head(state, width),
-            self._arm(state.reading, width),
-            self._joints(state, width),
-        )
-        blocks = [block for part in (*parts, _below(state)) if (block := list(part))]
-        sinks = list(_sinks(state.sinks))
-        every = [*blocks, sinks] if sinks else blocks
-        shown = [line for block in every for line in (Text(), *block)][1:]
+        """At most `height` lines of at most `width` columns; blank lines are left out first."""
+        width, reading = min(width, WIDEST), state.reading
+        if reading is None:
+            text = one_line(f"waiting for {state.source}: {state.silence}")
+            blocks = [[Text(line, "yellow") for line in wrap(text, width)]]
+        else:
+            blocks = [
+                [self._head(state, reading, width)],
+                self._arm(reading.snapshot, width),
+                self._joints(state, reading, width),
+                _work(state, reading),
+            ]
+        problems = (state.arm_warning, "yellow"), (state.disk_problem, "bold red")
+        blocks.append([Text(one_line(text), style) for text, style in problems if text])
+        blocks.append([_sink(sink) for sink in state.sinks])
+        shown = [line for block in blocks if block for line in (Text(), *block)][1:]
         if len(shown) > height - 1:
-            shown = [line for block in every for line in block]
-        if len(shown) > height - 1 and sinks:
-            shown = [*(line for block in blocks for line in block), _sinks_together(state.sinks)]
+            shown = [line for block in blocks for line in block]
         shown = [*shown[: max(height - 1, 1)], Text(FOOTER, "dim")][:height]
         for line in shown:
             line.truncate(width, overflow="crop" if self._ascii_only else "ellipsis")
         return shown
 
-    def _head(self, state: LiveState, width: int) -> Iterator[Text]:
-        reading = state.reading
-        if reading is None:
-            text = one_line(f"waiting for {state.source}: {state.silence}")
-            yield from (Text(line, "yellow") for line in wrap(text, width))
-            return
-        robot = "" if reading.robot is None else f"{reading.robot.name} "
-        if robot.strip() == reading.arm:  # an arm without serial number is called as its type
-            robot = ""
-        left = Text.assemble((one_line(robot + reading.arm), "bold"), "  ")
+    def _head(self, state: LiveState, reading: ArmReading, width: int) -> Text:
+        robot = "" if reading.robot is None else reading.robot.name
+        # An arm without serial number is called as its type.
+        name = reading.arm if robot in ("", reading.arm) else f"{robot} {reading.arm}"
+        line = Text.assemble((one_line(name), "bold"), "  ")
         if state.silence is None:
-            left.append(reading.state.replace("_", " "), "green")
+            line.append(reading.state.replace("_", " "), "green")
         else:
-            left.append(f"no samples: {one_line(state.silence)}", "bold red")
-        model = f"model: {one_line(reading.model)}"
-        room = width - left.cell_len - 2
-        if room >= len(model):
-            left.append(model.rjust(room + 2), "dim")
-        elif room > 20:
-            left.append("  " + "…" + model[-(room - 1) :], "dim")
-        yield left
+            line.append(f"no samples: {one_line(state.silence)}", "bold red")
+        model, room = f"model: {one_line(reading.model)}", width - line.cell_len - 2
+        if room > 20:
+            model = model if len(model) <= room else f"…{model[-(room - 1) :]}"
+            line.append(model.rjust(room + 2), "dim")
+        return line
 
-    def _arm(self, reading: ArmReading | None, width: int) -> Iterator[Text]:
-        if reading is None:
-            return
-        snapshot = reading.snapshot
+    def _arm(self, snapshot: Snapshot, width: int) -> list[Text]:
+        lines = []
         for name, (power, energy) in _supply(snapshot).items():
             energy += " measured" if name == "bus" else ""
             line = Text.assemble((name.ljust(NAME), "bold"), watts(power).rjust(POWER), "  ")
@@ -203,7 +178,7 @@ class LiveView:
             if room >= LEAST_BAR:
                 past = sparkline(tuple(self.history[name]), room, ascii_only=self._ascii_only)
                 line.append(past + "  ", "cyan")
-            yield line.append(energy)
+            lines.append(line.append(energy))
         line = Text("standby".ljust(NAME) + watts(snapshot.standby).rjust(POWER))
         line.append("  measured" if snapshot.standby_measured is not None else "  of the model")
         if snapshot.bus_measured:
@@ -211,78 +186,59 @@ class LiveView:
             line.append(f"{residual} ± {watts(snapshot.residual_std)}")
         if snapshot.drifting:
             line.append("  drifting", "bold yellow")
-        yield line
+        return [*lines, line]
 
-    def _joints(self, state: LiveState, width: int) -> Iterator[Text]:
-        if state.reading is None:
-            return
-        rows = joint_rows(state.reading)
+    def _joints(self, state: LiveState, reading: ArmReading, width: int) -> list[Text]:
+        rows = joint_rows(reading)
         self._largest = max(self._largest, *(abs(row.power) for row in rows))
         fixed = NAME + POWER + ENERGY + 2
         small = SMALL if width >= fixed + 2 * SMALL + LEAST_BAR else 0  # columns may be left out
         room = max(width - fixed - 2 * small, LEAST_BAR)
         scale = end_of_scale(self._largest)
-        quiet = "dim" if state.silence is not None else ""
         limits = f"0 to {scale:,.0f} W" if room >= 12 else ""
         heading = f"{'joint':{NAME}}{'power':>{POWER}}  {limits:{room}}{'energy':>{ENERGY}}"
-        yield Text(heading + (f"{'effic.':>{small}}{'temp.':>{small}}" if small else ""), "dim")
-        for row in (*rows, *part_rows(state.reading)):
-            ratio = percent(row.efficiency) if abs(row.energy) >= LEAST_ENERGY else UNKNOWN
+        lines = [Text(heading + (f"{'effic.':>{small}}{'temp.':>{small}}" if small else ""), "dim")]
+        for row in (*rows, *part_rows(reading)):
             name = one_line(row.name)[1 - NAME :]  # a prefix may be cut, the joint not
+            quiet = "dim" if state.silence is not None else ""
             line = Text(name.ljust(NAME) + watts(row.power).rjust(POWER) + "  ", quiet)
             filled = bar(abs(row.power) / scale, room, ascii_only=self._ascii_only)
             line.append(filled, "green" if row.power < 0.0 else "cyan")
             line.append(joules(row.energy).rjust(ENERGY))
             if small:
-                line.append(ratio.rjust(small) + degrees(row.temperature).rjust(small))
-            yield line
+                known = abs(row.energy) >= LEAST_ENERGY and math.isfinite(row.efficiency)
+                share = unsigned_zeros(f"{100.0 * row.efficiency:.0f} %") if known else UNKNOWN
+                degrees = math.nan if row.temperature is None else row.temperature
+                heat = f"{degrees:.0f} °C" if math.isfinite(degrees) else UNKNOWN
+                line.append(share.rjust(small) + heat.rjust(small))
+            lines.append(line)
+        return lines
 
 
-def _below(state: LiveState) -> Iterator[Text]:
-    """Cycle, counters and connection."""
-    reading, cycle, link = state.reading, state.cycle, state.link
-    if reading is not None:
-        if cycle is not None:
-            program = "" if cycle.program is None else f" of {one_line(cycle.program)}"
-            yield Text(
-                f"cycle {cycle.number}{program}: {joules(reading.energy_of(cycle))} in "
-                f"{span(cycle.duration)}, peak {watts(cycle.peak_power)}"
-            )
-        else:
-            yield Text("cycle: none completed yet", "dim")
-        lost = f"{link.lost:,} samples lost"
-        if link.lost_seconds > 0.0:
-            lost += f" in {span(link.lost_seconds)}"
-        interruptions = f"{link.reconnects} interruption{'' if link.reconnects == 1 else 's'}"
-        style = "yellow" if link.lost or link.reconnects else "dim"
-        yield Text(f"{one_line(state.source)}: {lost}, {interruptions}", style)
-    if state.arm_warning is not None:
-        yield Text(one_line(state.arm_warning), "yellow")
-    if state.disk_problem is not None:
-        yield Text(one_line(state.disk_problem), "bold red")
+def _work(state: LiveState, reading: ArmReading) -> list[Text]:
+    """Cycle and connection."""
+    cycle, link = state.cycle, state.link
+    done = Text("cycle: none completed yet", "dim")
+    if cycle is not None:
+        program = "" if cycle.program is None else f" of {one_line(cycle.program)}"
+        energy = f"{joules(reading.energy_of(cycle))} in {span(cycle.duration)}"
+        done = Text(f"cycle {cycle.number}{program}: {energy}, peak {watts(cycle.peak_power)}")
+    lost = f"{link.lost:,} samples lost"
+    lost += f" in {span(link.lost_seconds)}" if link.lost_seconds > 0.0 else ""
+    interruptions = f"{link.reconnects} interruption{'' if link.reconnects == 1 else 's'}"
+    style = "yellow" if link.lost or link.reconnects else "dim"
+    return [done, Text(f"{one_line(state.source)}: {lost}, {interruptions}", style)]
 
 
-def _sinks(sinks: Sequence[SinkStatus]) -> Iterator[Text]:
-    for sink in sinks:
-        parts, style = [f"{sink.delivered:,} sent"], ""
-        if sink.clients is not None:
-            parts.insert(0, f"{sink.clients} client{'' if sink.clients == 1 else 's'}")
-        if sink.problem is not None:
-            parts, style = [one_line(sink.problem), f"{sink.waiting:,} waiting"], "bold red"
-        if sink.dropped:
-            parts, style = [*parts, f"{sink.dropped:,} dropped"], style or "yellow"
-        if sink.problem == NOT_OPEN:
-            style = "dim"
-        yield Text(f"{one_line(sink.name)}: {', '.join(parts)}", style)
-
-
-def _sinks_together(sinks: Sequence[SinkStatus]) -> Text:
-    """All sinks in one line, for small terminals."""
-    bad = [sink.name for sink in sinks if sink.problem not in (None, NOT_OPEN)]
-    if bad:
-        return Text(f"sinks with a problem: {one_line(', '.join(bad))}", "bold red")
-    dropped = sum(sink.dropped for sink in sinks)
-    return Text(f"{len(sinks)} sinks: {dropped:,} readings dropped", "yellow" if dropped else "dim")
+def _sink(sink: SinkStatus) -> Text:
+    parts, style = [f"{sink.delivered:,} sent"], "yellow" if sink.dropped else ""
+    if sink.clients is not None:
+        parts.insert(0, f"{sink.clients} client{'' if sink.clients == 1 else 's'}")
+    if sink.problem is not None:
+        parts = [one_line(sink.problem), f"{sink.waiting:,} waiting"]
+        style = "dim" if sink.problem == NOT_OPEN else "bold red"
+    parts += [f"{sink.dropped:,} dropped"] if sink.dropped else []
+    return Text(f"{one_line(sink.name)}: {', '.join(parts)}", style)
 
 
 PERIOD = 0.25
@@ -291,15 +247,12 @@ PICTURES_A_SECOND = round(1.0 / PERIOD)
 
 
 class Screen:
-    """Fills the terminal with the live view; `q` quits.
+    """Fills the terminal with the live view, each `period` [s]; `q` quits.
 
     Args:
         console: of the terminal.
         state: the state for a viewer of this name, powers since its previous one.
         stop: set by signals.
-
-    Attributes:
-        period: time between two updates [s].
     """
 
     period = PERIOD
@@ -356,7 +309,7 @@ class Screen:
 
 
 class Lines:
-    """Prints one line a second on stdout, and problems on stderr as they begin.
+    """Prints one line each `period` [s] on stdout, and problems on stderr as they begin.
 
     Args:
         state: the state for a viewer of this name, powers since its previous one.
@@ -365,9 +318,6 @@ class Lines:
         notice: receives each problem when it begins.
         patience: time between two lines while no samples come [s]; `line` then states why, and
             `notice` does not.
-
-    Attributes:
-        period: time between two updates [s].
     """
 
     period = 1.0

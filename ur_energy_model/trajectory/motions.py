@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline, make_interp_spline
 
 from ur_energy_model.typing import Array
 
@@ -220,6 +219,8 @@ class Sampled:
     """
 
     def __init__(self, time: Array, q: Array, qd: Array, qdd: Array) -> None:
+        from scipy.interpolate import CubicHermiteSpline, make_interp_spline  # slow
+
         self._time = time - time[0]
         self._path = CubicHermiteSpline(self._time, q, qd)
         self._speed = self._path.derivative()
