@@ -257,13 +257,14 @@ def test_what_cannot_be_used_is_refused_in_one_line(
         (line,) = [each for each in lines if "[INFO]" not in each and "[WARN]" not in each]
         assert problem in line
         assert "secret" not in line
-    for name, value, wanted in (
+    wrong: tuple[tuple[str, Any, str], ...] = (
         ("prometheus", "127.0.0.1:9464", "a list of text"),
         ("sink_rate", 1000.0, "a number, 0.1 to 50"),
         ("cycle_output", 99, "a whole number, 0 to 17"),
         ("mqtt_json", 7, "true or false"),
         ("mqtt_group", 7, "text"),
-    ):
+    )
+    for name, value, wanted in wrong:
         with pytest.raises(UrEnergyError, match=f"estimator: {name} must be {wanted}"):
             cell.make_node(EstimatorNode, **{name: value})
     node = cell.start_node(EstimatorNode, **played | {"bag": "none"})

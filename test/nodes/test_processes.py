@@ -31,6 +31,7 @@ from ur_energy_model.nodes.managed_node import ManagedNode, begin, explain
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.ros import has_subscribers
 from ur_energy_model.nodes.simulated_robot import SimulatedRobotNode
+from ur_energy_model.options import Value
 from ur_energy_model.telemetry.bag.reader import read_bag
 
 
@@ -96,7 +97,11 @@ def test_options_become_parameters(text: str, node: str, wanted: str) -> None:
 
 
 def test_command_lines_have_values_in_yaml_and_refuse_unknown_ones() -> None:
-    values = {"robot_ip": "127.0.0.2", "record": True, "fields": ["actual_q", "it's"]}
+    values: dict[str, Value] = {
+        "robot_ip": "127.0.0.2",
+        "record": True,
+        "fields": ["actual_q", "it's"],
+    }
     command = node_command("logger", values, namespace="/cell")
     assert Path(command[0]).is_file()
     assert {
