@@ -98,11 +98,11 @@ def test_what_is_in_the_way_is_a_problem_that_ends_by_itself(
 def test_offering_waits_for_nobody(kind: str, tmp_path: Path, readings: list[ArmReading]) -> None:
     with closing(sink_of(kind, free_port(), tmp_path)) as sink:
         began = time.process_time()
-        for number in range(1000):
+        for number in range(200):
             sink.offer(readings[number % 20])
         assert time.process_time() - began < 10.0
         status = sink.status
-        assert status.delivered + status.dropped + status.waiting >= 999  # one is on its way
+        assert status.delivered + status.dropped + status.waiting >= 199  # one is on its way
 
 
 @pytest.mark.parametrize("kind", [*SERVERS, "mqtt"])

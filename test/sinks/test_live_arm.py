@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from test.energy.known_arm import ROBOT, known_model, motion, packets
+from test.energy.known_arm import ROBOT, changed, known_model, motion, packets
 from test.sinks.peers import until
+from test.telemetry.scripted_source import ScriptedSource
 from ur_energy_model.energy import source_reader
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.errors import ControllerError, UrEnergyError, WrongRobotError
@@ -19,9 +20,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.sink import ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HostClock
-from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Self
 
 ARM = RecordingInfo(source="script", robot="ur5e", serial="2019 1/2", rate=500.0)
 
@@ -29,32 +29,15 @@ ARM = RecordingInfo(source="script", robot="ur5e", serial="2019 1/2", rate=500.0
 SECONDS = 2.0
 
 
-@dataclass
-class Played:
+class Played(ScriptedSource):
     """A source of given batches, which then ends."""
 
-    batches: Iterator[Telemetry]
-    info: RecordingInfo = ARM
-    fields: tuple[str, ...] = ()
-    status: LinkStatus = field(default_factory=lambda: LinkStatus(lost=7))
-
-    def read(self, timeout: float) -> Telemetry | None:
-        batch = next(self.batches, None)
-        if batch is None:
-            raise EOFError
-        return replace(batch, info=self.info)
-
-    def take_events(self) -> list[Event]:
-        return []
-
-    def close(self) -> None:
-        return
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
+    def __init__(self, batches: Iterable[Telemetry], info: RecordingInfo = ARM) -> None:
+        super().__init__(info)
+        self.status = LinkStatus(lost=7)
+        for batch in batches:
+            self.give_last(replace(batch, info=info))
+        self.give_last(EOFError())
 
 
 class Kept:
@@ -76,7 +59,7 @@ def programs() -> Telemetry:
     """Two seconds of motion in which a program starts three times."""
     telemetry = motion(SECONDS)
     state = np.where(np.arange(len(telemetry)) % 400 < 40, 1.0, 2.0)
-    return replace(telemetry, columns={**telemetry.columns, "runtime_state": state})
+    return changed(telemetry, runtime_state=state)
 
 
 def named(info: RecordingInfo) -> tuple[EnergyModel, str]:
@@ -129,33 +112,33 @@ def test_actions_before_and_after_the_first_sample() -> None:
         assert reading.snapshot.lifetime.net[0] != 0.0
 
 
-def test_a_controller_of_another_robot_is_named_by_its_address() -> None:
-    source = Played(packets(motion(0.1), 10), info=replace(ARM, robot="ur10e"))
-    arm = LiveArm("10.0.0.7", lambda: source, named, LiveOptions(), clock=HostClock())
-    with closing(arm):
-        run(arm)
-        assert isinstance(arm.reader.failure, WrongRobotError)
-        assert "10.0.0.7: is a ur10e, but the model is of a ur5e" in str(arm.reader.failure)
-
-
-def test_an_arm_that_is_not_known_yet_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_arm_is_that_of_the_model_and_may_become_known_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(source_reader, "RETRY_PERIOD", 0.01)
-    asked = []
+    found: list[str | None] = []
 
     def model_of(info: RecordingInfo) -> tuple[EnergyModel, str]:
-        asked.append(info)
-        if len(asked) < 3:
-            raise ControllerError("script", "does not say which arm it is", "name it")
+        found.append(info.robot)
+        if len(found) < 3:
+            raise ControllerError("10.0.0.7", "does not name the arm", "name it")
         return named(info)
 
-    def source() -> Played:
-        return Played(packets(motion(0.1), 10))
+    def run_with(robot: str) -> LiveArm:
+        def source() -> Played:
+            return Played(packets(motion(0.1), 10), replace(ARM, robot=robot))
 
-    arm = LiveArm("script", source, model_of, LiveOptions())
-    with closing(arm):
-        run(arm)
-        assert len(asked) == 3
-        assert arm.state("x").reading is not None
+        arm = LiveArm("10.0.0.7", source, model_of, LiveOptions(), clock=HostClock())
+        with closing(arm):
+            run(arm)
+        return arm
+
+    arm = run_with("ur5e")
+    assert len(found) == 3
+    assert arm.state("x").reading is not None
+    failure = run_with("ur10e").reader.failure
+    assert isinstance(failure, WrongRobotError)
+    assert "10.0.0.7: is a ur10e, but the model is of a ur5e" in str(failure)
 
 
 def test_counters_continue_in_the_state_file(tmp_path: Path) -> None:

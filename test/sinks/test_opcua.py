@@ -30,16 +30,12 @@ from ur_energy_model.sinks.opcua import opcua_sink, server_certificate
 from ur_energy_model.sinks.opcua_nodes import (
     BUS,
     DRIVERS,
-    EXPORT,
-    IMPORT,
     MAIN,
     REGENERATION,
     STANDBY,
-    SUM,
     Measurement,
     metering_points,
 )
-from ur_energy_model.sinks.opcua_nodes import POWER as DC_POWER
 from ur_energy_model.sinks.options import Address, SinkOptions
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
 
@@ -105,40 +101,23 @@ def test_golden_points_after_an_hour() -> None:
     joints = {"shoulder_joint": 1.0, "elbow_joint": 2.0}
     expected = {MAIN: 9.0, STANDBY: 10.0, DRIVERS: 11.0, REGENERATION: 12.0, BUS: 13.0, **joints}
     assert list(points) == list(expected)
+    numbers = ("DcActivePower", 1032), ("DcEnergyTotalImportHp", 1023)
+    numbers += ("DcEnergyTotalExportHp", 1026), ("DcEnergyTotalSumHp", 1029)
     for point, power in expected.items():
-        values = {quantity.name: found.value for quantity, found in points[point].items()}
-        assert values == {
-            "DcActivePower": power,
-            "DcEnergyTotalImportHp": pytest.approx(1.1 * power),
-            "DcEnergyTotalExportHp": pytest.approx(0.1 * power),
-            "DcEnergyTotalSumHp": pytest.approx(power),
-        }
-    numbers = {quantity.name: quantity.number for quantity in points[MAIN]}
-    assert numbers == {
-        "DcActivePower": 1032,
-        "DcEnergyTotalImportHp": 1023,
-        "DcEnergyTotalExportHp": 1026,
-        "DcEnergyTotalSumHp": 1029,
-    }
-
-
-def test_uncertainties_are_those_of_the_model() -> None:
-    points = metering_points(made_up_reading(HOUR))
-    joints, total = CHANNELS.deviations(POWER)
-    for quantity in (DC_POWER, IMPORT, EXPORT, SUM):
+        assert tuple((each.name, each.number) for each in points[point]) == numbers
+        values = [found.value for found in points[point].values()]
+        assert values == pytest.approx([power, 1.1 * power, 0.1 * power, power])
+    of_joints, total = CHANNELS.deviations(POWER)
+    for quantity in points[MAIN]:
         assert points[MAIN][quantity].uncertainty == pytest.approx(1.96 * total)
-        assert points["elbow_joint"][quantity].uncertainty == pytest.approx(1.96 * joints[1])
+        assert points["elbow_joint"][quantity].uncertainty == pytest.approx(1.96 * of_joints[1])
         assert math.isnan(points[BUS][quantity].uncertainty)
     assert BUS not in metering_points(without_bus(made_up_reading(1)))
-
-
-@pytest.mark.parametrize(
-    ("value", "uncertainty", "number"),
-    [(100.0, 0.001, 1), (100.0, 0.1, 4), (-100.0, 0.9, 7), (100.0, 2.6, 11), (100.0, 20.0, 14),
-     (100.0, 21.0, 15), (0.0, 1.0, 15), (100.0, math.nan, 0)],
-)  # fmt: skip
-def test_accuracy_classes(value: float, uncertainty: float, number: int) -> None:
-    assert Measurement(value, uncertainty).accuracy_class == number
+    for value, uncertainty, number in (
+        (100.0, 0.001, 1), (100.0, 0.1, 4), (-100.0, 0.9, 7), (100.0, 2.6, 11), (100.0, 20.0, 14),
+        (100.0, 21.0, 15), (0.0, 1.0, 15), (100.0, math.nan, 0),
+    ):  # fmt: skip
+        assert Measurement(value, uncertainty).accuracy_class == number
 
 
 @pytest.fixture(scope="module")
@@ -165,30 +144,15 @@ async def plain(client: Client, name: str) -> ua.DataValue:
     return await node.read_data_value(raise_on_bad_status=False)
 
 
-def test_anonymous_clients_read_what_the_topics_say(server: OpcuaServer) -> None:
-    for number in (1, 10):
-        server.offer(made_up_reading(number))
-    reading = made_up_reading(10)
+def test_anonymous_clients_read_topics_and_metering_points(server: OpcuaServer) -> None:
+    server.offer(made_up_reading(1))
+    server.offer(reading := made_up_reading(HOUR))
 
     async def question(client: Client) -> dict[str, ua.DataValue]:
-        return {name: await plain(client, name) for name in reading.numbers()}
-
-    found = server.ask(question)
-    for name, value in reading.numbers().items():
-        assert found[name].Value.Value == value
-        assert found[name].StatusCode.is_good()
-        assert found[name].SourceTimestamp.timestamp() == pytest.approx(START * 1e-9 + 1.0)
-
-
-def test_metering_points_below_a_machine(server: OpcuaServer) -> None:
-    server.offer(made_up_reading(36_000))
-
-    async def question(client: Client) -> None:
         machine = await machine_of(client)
-        spaces = {uri: await client.get_namespace_index(uri) for uri in spec.SPACES}
-        machinery, energy, ecm = (
-            spaces[spec.MACHINERY], spaces[spec.MACHINERY_ENERGY], spaces[spec.ECM]
-        )  # fmt: skip
+        di, _, machinery, ecm, energy, _ = [
+            await client.get_namespace_index(uri) for uri in spec.SPACES
+        ]
         folder = await machine.get_child(
             [f"{machinery}:Monitoring", f"{machinery}:Consumption", f"{energy}:Electricity"]
         )
@@ -197,25 +161,32 @@ def test_metering_points_below_a_machine(server: OpcuaServer) -> None:
         value = await main.get_child(f"{ecm}:DcEnergyTotalSumHp")
         assert await value.read_type_definition() == ua.NodeId(spec.VALUE_TYPE[1], ecm)
         assert await value.read_value() == pytest.approx(9.0)
-        assert await (await value.get_child(f"{ecm}:MeasurementID")).read_value() == 1029
-        unit = await (await value.get_child("0:EngineeringUnits")).read_value()
+
+        async def below(name: str, node: Node = value) -> Any:
+            return await (await node.get_child(name)).read_value()
+
+        assert await below(f"{ecm}:MeasurementID") == 1029
+        unit = await below("0:EngineeringUnits")
         assert (unit.UnitId, unit.DisplayName.Text) == (5720146, "W·h")
-        domain = client.get_node(
-            await (await value.get_child(f"{ecm}:AccuracyDomain")).read_value()
-        )
-        classes = await (await domain.get_child("0:EnumValues")).read_value()
-        number = await (await value.get_child(f"{ecm}:AccuracyClass")).read_value()
+        domain = client.get_node(await below(f"{ecm}:AccuracyDomain"))
+        classes = await below("0:EnumValues", domain)
+        number = await below(f"{ecm}:AccuracyClass")
         assert classes[number].Description.Text == "more than 20 %"  # made-up deviations are large
         contains = ua.NodeId(spec.CONTAINS[1], energy)
         parts = await main.get_referenced_nodes(contains, ua.BrowseDirection.Forward)
         names = [(await node.read_browse_name()).Name for node in parts]
         assert names == ["Standby", "Drivers", "Regeneration", "shoulder_joint", "elbow_joint"]
-        serial = await machine.get_child(
-            [f"{spaces[spec.DI]}:Identification", f"{spaces[spec.DI]}:SerialNumber"]
-        )
-        assert await serial.read_value() == "arm-1"
+        identification = await machine.get_child(f"{di}:Identification")
+        assert await below(f"{di}:SerialNumber", identification) == "arm-1"
+        return {name: await plain(client, name) for name in reading.numbers()}
 
-    server.ask(question)
+    found = server.ask(question)
+    for name, value in reading.numbers().items():
+        assert found[name].Value.Value == value
+        assert found[name].StatusCode.is_good()
+        if name.endswith("/energy"):  # powers have not changed since the first reading
+            moment = found[name].SourceTimestamp.timestamp()
+            assert moment == pytest.approx(START * 1e-9 + 3600.0, abs=1e-3)
 
 
 def test_users_reset_and_read_intervals_and_others_change_nothing(server: OpcuaServer) -> None:
@@ -250,6 +221,11 @@ def test_users_reset_and_read_intervals_and_others_change_nothing(server: OpcuaS
     assert (accounted, lost, total) == (2.0, 0.0, 5.0)
     assert math.isnan(bus)
     assert json.loads(text) == INTERVAL
+    # The certificate is made once, and its key is private.
+    key = Path(os.environ["XDG_STATE_HOME"]) / "ur_energy" / "opcua" / "key.pem"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    before = key.read_bytes()
+    assert server_certificate(OpcuaCredentials())[1].read_bytes() == before
 
 
 def test_other_machines_need_a_user_and_encryption(
@@ -299,24 +275,16 @@ def test_values_of_a_lost_arm_are_marked(
     until(lambda: status().name == "UncertainLastUsableValue")
 
 
-def test_the_certificate_is_made_once_and_its_key_is_private(server: OpcuaServer) -> None:
-    folder = Path(os.environ["XDG_STATE_HOME"]) / "ur_energy" / "opcua"
-    key = folder / "key.pem"
-    assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    before = key.read_bytes()
-    assert server_certificate(OpcuaCredentials())[1].read_bytes() == before
-
-
-@pytest.mark.parametrize("allow", [False, True])
 @pytest.mark.parametrize(
     "url",
     ["opc.tcp://me:secret@127.0.0.1", "http://127.0.0.1", "opc.tcp://", "opc.tcp://0.0.0.0:4840"],
 )
-def test_urls_that_are_refused(url: str, allow: bool) -> None:
+def test_urls_that_are_refused(url: str) -> None:
     """The last one since other machines would reach it, without users."""
-    with pytest.raises(InputError) as refused:
-        opcua_sink(url, SinkOptions(allow_network=allow))
-    assert "secret" not in str(refused.value)
+    for allow in (False, True):
+        with pytest.raises(InputError) as refused:
+            opcua_sink(url, SinkOptions(allow_network=allow))
+        assert "secret" not in str(refused.value)
 
 
 SCRIPT = Path(__file__).with_name("ask_server.js")

@@ -59,7 +59,7 @@ class JointStatesSource:
         self._entered = self._looked = self._taken = -float("inf")
         self._last_message = self._last_sample = -float("inf")
         self._unusable: str | None = None
-        self._noticed: tuple[float, int] = (-float("inf"), 0)
+        self._reported_at, self._reported = -float("inf"), 0
 
     def __enter__(self) -> Self:
         while self._subscription.take(DEPTH)[0]:
@@ -97,8 +97,7 @@ class JointStatesSource:
 
         Silence counts as time only: samples are missing if others come after them.
         """
-        problem, stream = self.problem, self._stream
-        silent = 0.0
+        problem, stream, silent = self.problem, self._stream, 0.0
         if problem is not None and self._last_sample > self._entered:
             silent = time.monotonic() - self._last_sample
         return LinkStatus(
@@ -114,6 +113,7 @@ class JointStatesSource:
     def details(self) -> dict[str, object]:
         """Figures for diagnostics."""
         stream, link = self._stream, self.status
+        reasons = (f"{count} {reason}" for reason, count in stream.refused.most_common())
         values: dict[str, object] = {
             "lost": link.lost,
             "lost_s": link.lost_seconds,
@@ -125,11 +125,7 @@ class JointStatesSource:
             "clock_steps_of_stamps": stream.clock_steps,
             "efforts": "missing" if stream.effort_missing else "used",
         }
-        if stream.refused:
-            values["refused_because"] = "; ".join(
-                f"{count} {reason}" for reason, count in stream.refused.most_common()
-            )
-        return values
+        return values | ({"refused_because": "; ".join(reasons)} if stream.refused else {})
 
     def read(self, timeout: float) -> Telemetry | None:
         """Next batch, None if no usable message came in time.
@@ -176,13 +172,11 @@ class JointStatesSource:
         self._publishers = tuple(self._subscription.publishers())
 
     def _report_refused(self, now: float) -> None:
-        """A line about messages that were refused while others are used."""
-        reported_at, reported = self._noticed
         refused = self._stream.refused
-        count = refused.total() - reported
-        if not count or now - reported_at < PERIOD:
+        count = refused.total() - self._reported
+        if not count or now - self._reported_at < PERIOD:
             return
-        self._noticed = (now, refused.total())
+        self._reported_at, self._reported = now, refused.total()
         self._look()
         ((reason, _),) = refused.most_common(1)
         names = ", ".join(sorted(set(self._publishers)))
