@@ -101,8 +101,12 @@ def test_golden_points_after_an_hour() -> None:
     joints = {"shoulder_joint": 1.0, "elbow_joint": 2.0}
     expected = {MAIN: 9.0, STANDBY: 10.0, DRIVERS: 11.0, REGENERATION: 12.0, BUS: 13.0, **joints}
     assert list(points) == list(expected)
-    numbers = ("DcActivePower", 1032), ("DcEnergyTotalImportHp", 1023)
-    numbers += ("DcEnergyTotalExportHp", 1026), ("DcEnergyTotalSumHp", 1029)
+    numbers = (
+        ("DcActivePower", 1032),
+        ("DcEnergyTotalImportHp", 1023),
+        ("DcEnergyTotalExportHp", 1026),
+        ("DcEnergyTotalSumHp", 1029),
+    )
     for point, power in expected.items():
         assert tuple((each.name, each.number) for each in points[point]) == numbers
         values = [found.value for found in points[point].values()]
