@@ -25,16 +25,22 @@ LEAST_MOTION_POWER = 1.0  # least mean power above standstill that exceeds a dri
 
 
 class ErrorStatistics:
-    """Errors (model minus measurement) of n channels."""
+    """Errors (model minus measurement) of n channels, and how many their stated intervals hold."""
 
     def __init__(self, channels: int) -> None:
         self.count, self._absolute, self._signed = (np.zeros(channels) for _ in range(3))
         self._squared, self._largest = np.zeros(channels), np.zeros(channels)
         self._mean, self._scatter = np.zeros(channels), np.zeros(channels)
         self._low, self._high = np.full(channels, np.inf), np.full(channels, -np.inf)
+        self._within, self._variance = np.zeros(channels), np.zeros(channels)
 
-    def accumulate(self, measured: Array, model: Array, mask: Mask | None = None) -> None:
-        """Accumulate samples [samples, n], only those where the mask [samples, n] is True."""
+    def accumulate(
+        self, measured: Array, model: Array, mask: Mask | None = None, std: Array | None = None
+    ) -> None:
+        """Accumulate samples [samples, n], only those where the mask [samples, n] is True.
+
+        `std`: stated standard deviations of the errors [samples, n], if any.
+        """
         if not len(measured):
             return
 
@@ -47,6 +53,9 @@ class ErrorStatistics:
         self._absolute += size.sum(axis=0)
         self._squared += np.square(error).sum(axis=0)
         self._largest = np.maximum(self._largest, size.max(axis=0))
+        if std is not None:
+            self._within += used((size <= CONFIDENCE * std).astype(float)).sum(axis=0)
+            self._variance += used(np.square(std)).sum(axis=0)
         # Scatter about the mean, merged pairwise (Chan et al. 1983): no cancellation.
         whole = np.full(measured.shape[1], float(len(measured)))
         count = whole if mask is None else mask.sum(axis=0).astype(float)
@@ -94,28 +103,10 @@ class ErrorStatistics:
         mean = self._absolute / _positive(self.count)
         return _by_channel(mean=mean, max=self.largest, rms=self.rms, r2=self.r2)
 
-
-class IntervalStatistics:
-    """Share of the errors of n channels within their stated 95 % intervals."""
-
-    def __init__(self, channels: int) -> None:
-        self._sums = np.zeros((3, channels))
-        """Number of errors, of those within their intervals, and variances."""
-
-    def accumulate(self, error: Array, std: Array, mask: Mask | None = None) -> None:
-        """Accumulate errors and their standard deviations [samples, n], where the mask is True."""
-        within, variance = np.abs(error) <= CONFIDENCE * std, np.square(std)
-        if mask is None:
-            mask = np.ones_like(within)
-        else:
-            within, variance = within & mask, variance * mask
-        self._sums += [each.sum(axis=0) for each in (mask, within, variance)]
-
-    def entries(self) -> list[Statistics]:
-        """{"std", "coverage"} per channel: RMS of the standard deviations, and the share."""
-        count, within, variance = self._sums
-        count = _positive(count)
-        return _by_channel(std=np.sqrt(variance / count), coverage=within / count)
+    def intervals(self) -> list[Statistics]:
+        """{"std", "coverage"} per channel: RMS of the stated deviations, share within 95 %."""
+        count = _positive(self.count)
+        return _by_channel(std=np.sqrt(self._variance / count), coverage=self._within / count)
 
 
 def _by_channel(**values: Array) -> list[Statistics]:
@@ -145,7 +136,7 @@ class PowerStatistics:
 
     def __init__(self, channels: Channels, noise: float = 0.0) -> None:
         self._channels, self._noise = channels, float(np.nan_to_num(noise))
-        self._errors, self._within = ErrorStatistics(1), IntervalStatistics(1)
+        self._errors = ErrorStatistics(1)
         self._blocks: list[float] = []
         """Mean squared error of each block of time [W^2]."""
         self._seconds, self._measured, self._model = (np.zeros(len(ArmState)) for _ in range(3))
@@ -158,12 +149,10 @@ class PowerStatistics:
         arm = self._channels.arm
         measured, model = (table.power[use, arm[name]] for name in ("bus", "total"))
         steps, states = table.steps.bridged[use], table.states[use]
-        self._errors.accumulate(measured[:, None], model[:, None])
         std = np.hypot(self._channels.deviations_of_total(table.power[use]), self._noise)
-        error = (model - measured)[:, None]
-        self._within.accumulate(error, std[:, None])
-        time = table.samples.time[use]
-        self._blocks += [float(np.square(error[b]).mean()) for b in time_blocks(time, _BLOCK)]
+        self._errors.accumulate(measured[:, None], model[:, None], std=std[:, None])
+        squares, blocks = np.square(model - measured), time_blocks(table.samples.time[use], _BLOCK)
+        self._blocks += [float(squares[block].mean()) for block in blocks]
         count = len(ArmState)
         self._seconds += np.bincount(states, steps, count)
         self._measured += np.bincount(states, steps * measured, count)
@@ -197,7 +186,7 @@ class PowerStatistics:
 
         RMSE, its 95 % interval from the scatter over blocks of time, RMSE over the range of the
         measurement (EcBot, eq. 22-23), and {"std", "coverage"} of the stated intervals of the
-        power, see `IntervalStatistics.entries`.
+        power, see `ErrorStatistics.intervals`.
         """
         rmse, low, high = float(self._errors.rms[0]), float("nan"), float("nan")
         if len(self._blocks) > 1:
@@ -214,4 +203,4 @@ class PowerStatistics:
             "energy_error_percent": share,
         }
         known = {name: finite_or_none(value) for name, value in figures.items()}
-        return {**known, **self._within.entries()[0]}
+        return {**known, **self._errors.intervals()[0]}

@@ -24,7 +24,6 @@ from ur_energy_model.identification.comparison import compare, compare_target_to
 from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_setups
 from ur_energy_model.identification.error_statistics import (
     ErrorStatistics,
-    IntervalStatistics,
     PowerStatistics,
     Statistics,
 )
@@ -169,14 +168,11 @@ def measure(
     n = model.dof
     if anchor:
         model = model.in_session(anchored_friction(model, recording, setups))
-    within, within_all = IntervalStatistics(n), IntervalStatistics(n)
     everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
     for part in compare(model, recording, setups):
-        everything.accumulate(part.current_measured, part.current_model)
-        moving.accumulate(part.current_measured, part.current_model, part.moving)
-        error = part.current_model - part.current_measured
-        within.accumulate(error, part.current_std, part.moving)
-        within_all.accumulate(error, part.current_std)
+        currents = part.current_measured, part.current_model
+        everything.accumulate(*currents, std=part.current_std)
+        moving.accumulate(*currents, part.moving, part.current_std)
         if part.torque_recorded is not None and part.torque_model is not None:
             torque.accumulate(part.torque_recorded, part.torque_model)
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
@@ -204,8 +200,8 @@ def measure(
         motion_energy_error_percent=energy.motion_energy_error_percent,
         cutoff=recording.cutoff,
         duration=recording.duration,
-        current_interval=within.entries() if known else None,
-        current_interval_all=within_all.entries() if known else None,
+        current_interval=moving.intervals() if known else None,
+        current_interval_all=everything.intervals() if known else None,
         session=session_json(session),
         motion=motion_of(
             recording.quality.visited, recording.sha256, model.provenance.get("bags") or ()

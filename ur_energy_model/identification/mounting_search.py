@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
-from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
+from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.least_squares import joint_gram_matrices
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.reflected_inertia import expected_inertia
@@ -54,43 +54,56 @@ class FoundMounting:
     load_error: Array  # relative standard deviation of each joint's load due to the setup [n]
 
 
-class MountingSearch:
-    """Gathers motions with one stated setup and searches the setup that explains the currents.
+def find_mounting(
+    robot: RobotDescription, recordings: Sequence[Recording], stated: Setup
+) -> FoundMounting | None:
+    """Search the common setup of recordings in their currents.
+
+    Returns None where the payload set in the controller differs between recordings.
+    """
+    payloads = [recording.controller_payload for recording in recordings]
+    if any(not np.array_equal(payloads[0], other, equal_nan=True) for other in payloads[1:]):
+        return None
+    columns, seconds = TorqueColumns(robot), 0.0
+    grams = np.zeros((robot.dof, columns.width + 4, columns.width + 4))
+    for recording in recordings:
+        narrow = ParallelFilter(recording.cutoff)
+        for motion in recording.motions():
+            if seconds > LONGEST:
+                break
+            load = columns(motion.q, motion.qd, motion.qdd)
+            friction = np.stack([motion.qd, np.tanh(motion.qd / SMOOTHING)], axis=2)
+            rows = np.concatenate([load, friction, motion.current[..., None]], axis=2)
+            for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=True):
+                grams += gram
+                seconds += duration
+    if not grams[:, -1, -1].any():
+        return FoundMounting(stated, False, 0.0, np.zeros(robot.dof))
+    return _Search(columns, grams, seconds, stated).fit()
+
+
+class _Search:
+    """Search of the setup that explains the Gram matrices [n, width + 4, width + 4] best.
 
     A setup is a vector [7]: direction of gravity, mass [kg] and centre of mass [m] of the payload.
-
-    `stated`: mounting and payload as stated.
     """
 
-    def __init__(self, robot: RobotDescription, stated: Setup) -> None:
-        self.robot, self.stated = robot, stated
-        self._columns = TorqueColumns(robot)
+    def __init__(self, columns: TorqueColumns, gram: Array, seconds: float, stated: Setup) -> None:
+        self._columns, self._gram, self._given = columns, gram, stated
+        robot, counts = columns.robot, gram[:, -1, -1]
+        self._moving = moving = np.flatnonzero(counts > 0)
+        self._counts, self._ratio = counts[moving], robot.gear_ratio[moving]
+        self._constant = robot.torque_constant[moving]
+        self._independent = np.maximum(counts[moving] * seconds / max(counts.max(), 1.0), 1.0)
         self._inertia = expected_inertia(robot)
-        width = self._columns.width
-        self._gram = np.zeros((robot.dof, width + 4, width + 4))
-        self._seconds = 0.0
         self._length = float(np.linalg.norm(stated.gravity))
         direction, payload = stated.gravity / self._length, stated.payload
         self._stated = np.array([*direction, payload.mass, *payload.center_of_mass])
 
-    def accumulate(self, motion: FilteredMotion, narrow: ParallelFilter) -> None:
-        """Add a motion; motion after the first LONGEST seconds is ignored."""
-        if self._seconds > LONGEST:
-            return
-        columns = self._columns(motion.q, motion.qd, motion.qdd)
-        friction = np.stack([motion.qd, np.tanh(motion.qd / SMOOTHING)], axis=2)
-        rows = np.concatenate([columns, friction, motion.current[..., None]], axis=2)
-        for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=True):
-            self._gram += gram
-            self._seconds += duration
-
     def fit(self) -> FoundMounting:
         """The setup of least cost, started from the best of 27 mountings, if evidence is enough."""
-        if not self._gram[:, -1, -1].any():
-            return FoundMounting(self.stated, False, 0.0, np.zeros(self.robot.dof))
-        steps = (-1.0, 0.0, 1.0)
         tries = [self._stated]
-        for way in product(steps, steps, steps):
+        for way in product((-1.0, 0.0, 1.0), repeat=3):
             if any(way):
                 tries.append(self._stated.copy())
                 tries[-1][GRAVITY] = np.array(way) / np.linalg.norm(way)
@@ -111,7 +124,7 @@ class MountingSearch:
         tilt = float(np.arccos(np.clip(self._stated[GRAVITY] @ direction, -1.0, 1.0)))
         if gain < EVIDENCE or tilt < LEAST_TILT:
             error = self._load_error(self._stated, STATED_STD)
-            return FoundMounting(self.stated, False, 0.0, error)
+            return FoundMounting(self._given, False, 0.0, error)
         payload = Payload(max(float(found[MASS]), 0.0), found[CENTER].copy())
         error = self._load_error(found, SEARCHED_STD)
         return FoundMounting(Setup(self._length * direction, payload), True, tilt, error)
@@ -125,9 +138,8 @@ class MountingSearch:
     def _load(self, setup: Array) -> Array:
         """Coefficients [width] of the load's columns."""
         payload = inertial_parameters(max(float(setup[MASS]), 0.0), setup[CENTER], np.zeros(6))
-        return self._columns.coefficients(
-            self._length * setup[GRAVITY], payload, self._inertia.value
-        )
+        gravity = self._length * setup[GRAVITY]
+        return self._columns.coefficients(gravity, payload, self._inertia.value)
 
     def _deviance(self, setup: Array) -> float:
         """Twice the negative log-likelihood of the currents, up to a constant.
@@ -142,35 +154,30 @@ class MountingSearch:
         this setup. They have their priors: without them, a negative torque constant or an absurd
         inertia would explain the currents in a wrong mounting.
         """
-        load, width, robot = self._load(setup), self._columns.width, self.robot
-        counts = self._gram[:, -1, -1]
-        seconds = self._seconds / max(float(counts.max()), 1.0)
-        deviance = 0.0
-        for j in np.flatnonzero(counts > 0).tolist():
-            ratio, constant, count = robot.gear_ratio[j], robot.torque_constant[j], counts[j]
-            basis = np.zeros((len(self._gram[j]), _FITTED + 1))
-            basis[:width, 0] = load / ratio
-            basis[width - robot.dof + j, 1] = 1.0 / ratio
-            basis[width, 2] = basis[width + 1, 3] = basis[width + 2, _FITTED] = 1.0
-            small = basis.T @ self._gram[j] @ basis
-            left, right, total = small[:-1, :-1], small[:-1, -1], small[-1, -1]
-            floor = _FLOOR**2 * total + _NO_CURRENT**2 * count
-            free = np.linalg.lstsq(left, right, rcond=1e-10)[0]
-            independent = max(count * seconds, 1.0)
-            noise = (max(total - right @ free, 0.0) + floor) / independent
-            known = np.isfinite(constant)
-            inverse = 1.0 / constant if known else max(float(free[0]), 1e-9)
-            mean = np.array([inverse, 0.0, 0.0, 0.0])
-            spread = self._inertia.std[j] * inverse
-            precision = np.array([0.0, 1.0 / spread**2, 0.0, 0.0])
-            if known:
-                precision[0] = 1.0 / (ARM_SPREAD * inverse) ** 2
-            damped, pulled = left + noise * np.diag(precision), right + noise * precision * mean
-            held = np.linalg.lstsq(damped, pulled, rcond=1e-10)[0]
-            rest = total - 2 * right @ held + held @ left @ held
-            rest += noise * precision @ np.square(held - mean)
-            deviance += float(independent * np.log((max(rest, 0.0) + floor) / count))
-        return deviance
+        width, joints, ratio = self._columns.width, self._moving, self._ratio
+        basis = np.zeros((len(joints), width + 4, _FITTED + 1))
+        basis[:, :width, 0] = self._load(setup) / ratio[:, None]
+        own = np.arange(len(joints))
+        basis[own, width - self._columns.robot.dof + joints, 1] = 1.0 / ratio
+        basis[:, width, 2] = basis[:, width + 1, 3] = basis[:, width + 2, _FITTED] = 1.0
+        small = np.swapaxes(basis, 1, 2) @ self._gram[joints] @ basis
+        left, right, total = small[:, :-1, :-1], small[:, :-1, -1], small[:, -1, -1]
+        floor = _FLOOR**2 * total + _NO_CURRENT**2 * self._counts
+        free = _solved(left, right)
+        explained = np.einsum("ji,ji->j", right, free)
+        noise = ((np.maximum(total - explained, 0.0) + floor) / self._independent)[:, None]
+        known = np.isfinite(self._constant)
+        inverse = np.where(known, 1.0 / self._constant, np.maximum(free[:, 0], 1e-9))
+        mean, precision = np.zeros_like(free), np.zeros_like(free)
+        mean[:, 0] = inverse
+        precision[:, 0] = np.where(known, (ARM_SPREAD * inverse) ** -2.0, 0.0)
+        precision[:, 1] = (self._inertia.std[joints] * inverse) ** -2.0
+        damped = left + (noise * precision)[:, :, None] * np.eye(_FITTED)
+        held = _solved(damped, right + noise * precision * mean)
+        rest = total + np.einsum("ji,jik,jk->j", held, left, held)
+        rest += (noise * precision * np.square(held - mean) - 2 * right * held).sum(axis=1)
+        rest = (np.maximum(rest, 0.0) + floor) / self._counts
+        return float(self._independent @ np.log(rest))
 
     def _load_error(self, setup: Array, std: Array) -> Array:
         """Relative standard deviation of the loads [n] due to the uncertainty of the setup.
@@ -178,9 +185,11 @@ class MountingSearch:
         That is the prior's [7], narrowed by the curvature of the deviance (finite differences).
         """
         size = len(setup)
-        steps = _STEP * np.eye(size)
-        middle = self._deviance(setup)
-        curvature = np.zeros((size, size))
+        steps, middle, curvature = (
+            _STEP * np.eye(size),
+            self._deviance(setup),
+            np.zeros((size, size)),
+        )
         once = [self._deviance(setup + step) for step in steps]
         for i in range(size):
             for k in range(i + 1):
@@ -196,19 +205,7 @@ class MountingSearch:
         return np.asarray(np.sqrt(np.maximum(error, 0.0) / np.maximum(whole, 1e-12)))
 
 
-def find_mounting(
-    robot: RobotDescription, recordings: Sequence[Recording], stated: Setup
-) -> FoundMounting | None:
-    """Search the common setup of recordings in their currents.
-
-    Returns None where the payload set in the controller differs between recordings.
-    """
-    payloads = [recording.controller_payload for recording in recordings]
-    if any(not np.array_equal(payloads[0], other, equal_nan=True) for other in payloads[1:]):
-        return None
-    search = MountingSearch(robot, stated)
-    for recording in recordings:
-        narrow = ParallelFilter(recording.cutoff)
-        for motion in recording.motions():
-            search.accumulate(motion, narrow)
-    return search.fit()
+def _solved(left: Array, right: Array) -> Array:
+    """Solutions [n, k] of smallest norm of symmetric systems [n, k, k]."""
+    inverse = np.linalg.pinv(left, rcond=1e-10, hermitian=True)
+    return np.asarray(np.einsum("jik,jk->ji", inverse, right))
