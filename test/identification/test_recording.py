@@ -185,7 +185,7 @@ def test_a_long_recording_is_used_in_part_and_says_so(tmp_path: Path) -> None:
     found = identify([path], "ur5e", IdentificationOptions(friction="power_flow"))
     (line,) = found.notes
     assert "of 7.0 minutes" in line
-    assert identification_json(found)["notes"] == [line]
+    assert list(identification_json(found)["notes"]) == [line]
     bag: dict[str, Any] = found.model.provenance["bags"][0]
     assert bag["duration"] == pytest.approx(420.0, rel=0.01)
     assert 240.0 < bag["seconds_of_motion_used"] <= 300.0

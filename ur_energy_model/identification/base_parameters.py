@@ -186,8 +186,22 @@ _RCOND = 1e-13
 
 
 @dataclass(frozen=True)
-class BaseParameters:
-    """Identified base parameters."""
+class Verification:
+    """How well base parameters predict a motion (general-trajectory check)."""
+
+    torque_rms: Array  # residual per joint [n], N m
+    torque_r2: Array  # the same as coefficient of determination [n]
+    # Sqrt(e'e) / number of torque samples, N m; filtered, in motion (published: `NormalisedError`)
+    normalised_error: float
+    samples: int  # torque samples used (joints counted one by one)
+
+
+@dataclass(frozen=True)
+class BaseParameters(Verification):
+    """Identified base parameters, and how well they predict the fitted data themselves.
+
+    The normalised error is cross-validated: each block of time predicted from a fit to the others.
+    """
 
     regrouping: Regrouping  # base parameters as combinations of full parameters
     # "current" (measured current times torque constant), "target_moment" or "measured_torque"
@@ -197,23 +211,7 @@ class BaseParameters:
     std: Array  # standard deviations of `values` [rank], correlated residuals allowed for
     consistent: Array  # physically possible full parameters nearest to them [parameters]
     condition_number: float  # of the stacked base regressor of the data
-    samples: int  # torque samples used (joints counted one by one)
-    torque_rms: Array  # residual per joint on the fitted data (self-trajectory check) [n], N m
-    torque_r2: Array  # the same as coefficient of determination [n]
-    # Sqrt(e'e) / number of torque samples, each block of time predicted from a fit to the
-    # others, N m; filtered, in motion (published: `NormalisedError`)
-    normalised_error: float
     consistent_rms: Array  # residual per joint of `consistent` on the fitted data [n], N m
-
-
-@dataclass(frozen=True)
-class Verification:
-    """How well base parameters predict another motion (general-trajectory check)."""
-
-    torque_rms: Array  # per joint [n], N m
-    torque_r2: Array  # coefficient of determination per joint [n]
-    normalised_error: float  # sqrt(e'e) / number of torque samples, N m
-    samples: int  # torque samples used
 
 
 class BaseParameterFit:
@@ -316,8 +314,9 @@ class BaseParameterFit:
             fold = blocks[part].sum(axis=0)
             rest = total if len(part) == len(blocks) else total - fold
             held_out += float(_squares(fold, _solve(rest, np.ones(n))).sum())
-        variation = total[:, rank, rank] - total[:, rank, -1] ** 2 / counts
+        found = {**vars(self.verify(values)), "normalised_error": np.sqrt(held_out) / counts.sum()}
         return BaseParameters(
+            **found,
             regrouping=self.regrouping,
             torque_source=self.torque_source,
             ordinary=ordinary,
@@ -325,15 +324,11 @@ class BaseParameterFit:
             std=np.sqrt(np.diag(covariance)),
             consistent=consistent,
             condition_number=float(np.sqrt(np.linalg.cond(total[:, :rank, :rank].sum(axis=0)))),
-            samples=int(counts.sum()),
-            torque_rms=np.sqrt(squares / counts),
-            torque_r2=np.asarray(1 - squares / np.maximum(variation, 1e-12)),
-            normalised_error=float(np.sqrt(held_out) / counts.sum()),
             consistent_rms=np.sqrt(_squares(total, combination @ consistent) / counts),
         )
 
     def verify(self, values: Array) -> Verification:
-        """Prediction of the accumulated motion by base parameters [rank] of another fit."""
+        """Prediction of the accumulated motion by base parameters [rank]."""
         rank, total = self.regrouping.rank, self._grams.blocks.sum(axis=0)
         counts, squares = total[:, -1, -1], _squares(total, values)
         variation = total[:, rank, rank] - total[:, rank, -1] ** 2 / np.maximum(counts, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from ur_energy_model.identification.filtered_motion import (
     WIDENING,
     FilteredMotion,
     ParallelFilter,
+    usable_runs,
     usable_samples,
 )
 from ur_energy_model.identification.friction_stages import DirectionMemory
@@ -22,7 +23,7 @@ from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.samples import Telemetry, concatenate, slices_between
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.typing import Array, Mask
 
 
@@ -173,7 +174,7 @@ class RecordedMotion:
 
     def cut(self, part: slice) -> RecordedMotion:
         """Some of the samples."""
-        return RecordedMotion(*(getattr(self, field.name)[part] for field in fields(self)))
+        return RecordedMotion(*(channel[part] for channel in vars(self).values()))
 
 
 def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedMotion]:
@@ -207,36 +208,28 @@ def _motions(part: Telemetry, start: float, stop: float, cutoff: float) -> Itera
     part = part.distinct()
     if len(part) < _SHORTEST:
         return
-    good = usable_samples(part, *_NAMES)
-    power = part.bus_power
-    if power is None:
-        power = np.full(len(part), np.nan)
-    steps = np.diff(part.time)
-    broken = steps > _LONGEST_STEP * float(np.median(steps))
-    edges = np.flatnonzero(~good[1:] | ~good[:-1] | broken) + 1
-    for rows in slices_between(edges.tolist(), len(part)):
-        if not good[rows].all() or rows.stop - rows.start < _SHORTEST:
+    longest = _LONGEST_STEP * float(np.median(np.diff(part.time)))
+    for rows in usable_runs(part, usable_samples(part, *_NAMES), longest):
+        if rows.stop - rows.start < _SHORTEST:
             continue
-        time, speed = part.time[rows], part["actual_qd"][rows]
+        own = part.cut(rows)
+        time, speed, power = own.time, own["actual_qd"], own.bus_power
 
-        def column(name: str, width: int, rows: slice = rows) -> Array:
-            if name not in part:
-                return np.full((rows.stop - rows.start, width), np.nan)
-            return np.asarray(part[name][rows].reshape(-1, width))
+        def column(name: str, width: int, own: Telemetry = own) -> Array:
+            values = own[name] if name in own else np.full(len(own) * width, np.nan)
+            return values.reshape(-1, width)
 
-        period = float(np.median(np.diff(time)))
         slope = np.gradient(speed, time, axis=0)
-        acceleration = low_pass(slope, period, WIDENING * cutoff)
-        keep = (time >= start) & (time < stop)
-        if not keep.any():
-            continue
-        yield RecordedMotion(
-            time=time[keep],
-            q=part["actual_q"][rows][keep],
-            qd=speed[keep],
-            qdd=acceleration[keep],
-            current=part["actual_current"][rows][keep],
-            torque=column("actual_current_as_torque", speed.shape[1])[keep],
-            power=power[rows][keep],
-            payload=np.hstack([column("payload", 1), column("payload_cog", 3)])[keep],
+        motion = RecordedMotion(
+            time=time,
+            q=own["actual_q"],
+            qd=speed,
+            qdd=low_pass(slope, float(np.median(np.diff(time))), WIDENING * cutoff),
+            current=own["actual_current"],
+            torque=column("actual_current_as_torque", speed.shape[1]),
+            power=np.full(len(time), np.nan) if power is None else power,
+            payload=np.hstack([column("payload", 1), column("payload_cog", 3)]),
         )
+        first, last = np.searchsorted(time, (start, stop)).tolist()
+        if last > first:
+            yield motion.cut(slice(first, last))
