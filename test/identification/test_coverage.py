@@ -17,14 +17,13 @@ from ur_energy_model.model.friction import OperatingPoint
 from ur_energy_model.model.robots import load_robot
 
 Scores = dict[str, np.ndarray]
-RATE = 125.0
 SPEED = 0.5  # joint speed at which friction is judged [rad/s]
 CURRENTS = ("actual_q", "actual_qd", "actual_current")
-FIELDS = {  # fields recorded, and number of arms
-    "all": ((), 5),
-    "no bus power": ((*CURRENTS, "target_moment"), 3),
-    "no target_moment": ((*CURRENTS, "actual_robot_voltage", "actual_robot_current"), 3),
-    "neither": (CURRENTS, 3),
+FIELDS = {  # fields recorded, their rate [Hz], and number of arms
+    "all": ((), 125.0, 5),
+    "no bus power": ((*CURRENTS, "target_moment"), 50.0, 3),
+    "no target_moment": ((*CURRENTS, "actual_robot_voltage", "actual_robot_current"), 50.0, 3),
+    "neither": (CURRENTS, 50.0, 3),
 }
 LEAST = {"torque_constant": 0.85, "friction": 0.85, "reflected_inertia": 0.0}
 ENOUGH = {"torque_constant": 0.9, "energy": 0.9, "sum": 0.9}
@@ -50,7 +49,7 @@ def scores(
 
     Masses are 1 % and motor inertias 5 % off the robot file where no target_moment shows them.
     """
-    names, arms = FIELDS[request.param]
+    names, rate, arms = FIELDS[request.param]
     found: dict[str, list[np.ndarray]] = {}
     nominal = load_robot("ur5e")
     for seed in range(arms):
@@ -61,7 +60,7 @@ def scores(
             robot = replace(nominal, mass=heavier * nominal.mass, inertia=heavier * nominal.inertia)
             rotor = nominal.rotor_inertia * random.normal(1.0, 0.05, 6)
             arm = replace(arm, robot=replace(robot, rotor_inertia=rotor))
-        made = arm.record(40.0, rate=RATE, seed=seed)
+        made = arm.record(40.0, rate=rate, seed=seed)
         columns = {name: made[name] for name in names or made.columns}
         bag = write_bag(folder / "fit", replace(made, columns=columns))
         model = identify([bag], nominal, IdentificationOptions(friction="power_flow")).model
@@ -76,7 +75,7 @@ def scores(
         value, std = np.array([_friction(joint) for joint in model.joints]).T
         found.setdefault("friction", []).append((value - truth) / std)
         if not names:
-            other = arm.record(30.0, rate=RATE, seed=seed + 100)
+            other = arm.record(30.0, rate=rate, seed=seed + 100)
             summary = estimate_energy(model, write_bag(folder / "other", other))
             steps, current = bridged_steps(other.time), other["actual_current"]
             qd = SpeedAlignment(arm.current_delay)(steps, other["actual_qd"])

@@ -60,7 +60,7 @@ def test_intervals_cover_the_truth() -> None:
     """95 % intervals hold the truth in 90 to 99 % of runs, however the noise is correlated."""
     effective = []
     for correlation in (0.0, 0.97):
-        found = [solved(data(seed, correlation=correlation)) for seed in range(300)]
+        found = [solved(data(seed, correlation=correlation)) for seed in range(200)]
         within = [np.abs(one.coefficients - TRUTH) < 1.96 * one.std for one in found]
         assert 0.90 <= np.mean(within) <= 0.99
         effective.append(np.median([one.effective_samples for one in found]))

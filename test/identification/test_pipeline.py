@@ -102,7 +102,7 @@ def test_bus_power_tells_one_sided_load_friction_from_the_torque_constant(tmp_pa
 @pytest.mark.parametrize("capacity", [0.0, 4.0])
 def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path, capacity: float) -> None:
     arm = ExactArm(current_noise=0.0, standby=16.0)
-    recording = arm.record(40.0, rate=250.0, seed=30)
+    recording = arm.record(30.0, rate=250.0, seed=30)
     demand = arm.demand(recording["actual_qd"], recording["actual_current"])
     assert demand.min() < -20.0
     power = BusCapacitor(capacity)(bridged_steps(recording.time), demand)

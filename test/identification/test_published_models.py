@@ -158,7 +158,7 @@ def test_columns_of_the_four_quadrants() -> None:
 
 def test_finds_the_constants_and_counts_every_sample(tmp_path: Path) -> None:
     arm = ExactArm(current_noise=0.05)
-    bags = [arm.bag(tmp_path, f"bag_{seed}", seconds=40.0, seed=seed) for seed in (1, 2)]
+    bags = [arm.bag(tmp_path, f"bag_{seed}", seconds=40.0, rate=50.0, seed=seed) for seed in (1, 2)]
     model = identify(bags[:1], arm.robot, IdentificationOptions(friction="power_flow")).model
     found = fit_current_model(model, bags[0])
     np.testing.assert_allclose(found.torque_constant, TORQUE_CONSTANT, rtol=0.05)
