@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -17,14 +16,12 @@ import numpy as np
 import pytest
 
 from test.optimization.hand_made import hand_made_cycle
+from ur_energy_model.cli.main import main
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
-from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
+from ur_energy_model.experiment.design_problem import DesignRequest, limits_of
 from ur_energy_model.experiment.execution import ExecutionPlan, MotionSummary, execute
-from ur_energy_model.experiment.limits import SafetyLimits
 from ur_energy_model.files import config_file
-from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -34,17 +31,15 @@ from ur_energy_model.trajectory.named_motions import home_position
 ROBOT = load_robot("ur5")
 """Its controller has the lowest rate, so that these tests run beside others."""
 RATE = 125.0
+LIMITS = limits_of(DesignRequest(ROBOT))
+HOLD = ("--motion", "hold")
 
 
 @pytest.fixture(scope="module")
-def limits() -> SafetyLimits:
-    return DesignProblem(DesignRequest(ROBOT)).limits
-
-
-@pytest.fixture(scope="module")
-def controller(simulate, fresh_host):
+def fast(simulate, fresh_host):
+    """Address of a simulated controller at twice the speed."""
     host = fresh_host()
-    simulate(host, "--motion", "hold", robot=ROBOT.name)
+    simulate(host, *HOLD, "--speed", "2", robot=ROBOT.name)
     return host
 
 
@@ -57,32 +52,46 @@ def short() -> FourierTrajectory:
     return replace(whole, q0=start + b.sum(axis=1), a=a, b=b, period=4.0, repetitions=1, design={})
 
 
-def yes(summary: MotionSummary) -> bool:
-    return True
+class Approval:
+    """Keeps the summaries and approves."""
+
+    def __init__(self) -> None:
+        self.shown: list[MotionSummary] = []
+
+    def __call__(self, summary: MotionSummary) -> bool:
+        self.shown.append(summary)
+        return True
+
+
+def command(host: str, trajectory: FourierTrajectory, folder: Path) -> list[str]:
+    """Words of `ur_energy excite --execute`."""
+    save_trajectory(folder / "trajectory.yaml", trajectory)
+    words = ["excite", "--execute", folder / "trajectory.yaml", "--host", host]
+    return [*map(str, [*words, "-o", folder / "bag", "--yes", "--json"])]
 
 
 @contextmanager
-def execution(
-    host: str, trajectory: FourierTrajectory, folder: Path
-) -> Iterator[subprocess.Popen[str]]:
-    """`ur_energy excite --execute` in its own process, once it records for some seconds."""
-    path, bag = folder / "trajectory.yaml", folder / "bag"
-    save_trajectory(path, trajectory)
-    words = ["excite", "--execute", path, "--host", host, "-o", bag, "--yes", "--json"]
-    command = [sys.executable, "-m", "ur_energy_model.cli.main", *map(str, words)]
-    pipes = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipes, stderr=pipes, text=True) as child:
-        try:
-            file = bag / "bag_0.mcap"
-            while not file.exists() or file.stat().st_size < 40_000:
-                assert child.poll() is None, child.communicate()[1]
-                time.sleep(0.05)
-            yield child
-        finally:
-            child.kill()
+def once_recording(folder: Path, action: Callable[[], object]) -> Iterator[None]:
+    """Run an action in a thread when the execution of the block records."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        file = folder / "bag" / "bag_0.mcap"
+        while not ended.wait(0.05):
+            if file.exists() and file.stat().st_size > 90_000:  # some seconds
+                action()
+                return
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
-def tell_simulation(host: str, line: str) -> None:
+def control(host: str, line: str) -> None:
     """Send a line to the control port of the simulation."""
     with (
         socket.create_connection((host, 29998), timeout=10) as connection,
@@ -94,23 +103,30 @@ def tell_simulation(host: str, line: str) -> None:
         assert lines.readline().startswith("ok")
 
 
-def test_a_complete_recording(controller, short, limits, tmp_path):
-    shown: list[MotionSummary] = []
-
-    def approve(summary: MotionSummary) -> bool:
-        shown.append(summary)
-        return True
-
-    result = execute(ExecutionPlan(short, limits), controller, tmp_path / "bag", approve=approve)
+def test_a_complete_recording_of_a_motion_whose_module_loads_slowly(
+    fast, short, tmp_path, monkeypatch
+):
+    """The controller's watchdog ends a program after half a second without set points."""
+    (tmp_path / "slow_motion.py").write_text(
+        "import time\nfrom dataclasses import dataclass\n"
+        "from ur_energy_model.trajectory.fourier import FourierTrajectory\n"
+        "time.sleep(0.8)\n\n@dataclass(frozen=True, eq=False)\n"
+        "class SlowMotion(FourierTrajectory):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = importlib.import_module("slow_motion").SlowMotion
+    motion = kind(**{each.name: getattr(short, each.name) for each in fields(short) if each.init})
+    approve, bag = Approval(), tmp_path / "bag"
+    result = execute(ExecutionPlan(motion, LIMITS), fast, bag, approve=approve)
     assert result.completed, result.reason
     assert result.status.lost == 0
     assert result.following_error < 0.02
-    (summary,) = shown
-    assert summary.robot == ROBOT.name
+    (summary,) = approve.shown
+    assert (summary.robot, summary.duration) == (ROBOT.name, short.duration)
     np.testing.assert_allclose(summary.start, short.start)
     assert summary.joint_speed.max() < 3.2
 
-    telemetry = read_bag(tmp_path / "bag")
+    telemetry = read_bag(bag)
     assert telemetry.gaps == ()
     assert telemetry.info.simulated
     np.testing.assert_allclose(np.diff(telemetry.time), 1 / RATE, atol=1e-6)
@@ -124,90 +140,59 @@ def test_a_complete_recording(controller, short, limits, tmp_path):
     np.testing.assert_allclose(reached.min(axis=0), wanted.min(axis=0), atol=0.02)
 
 
-def test_unsafe_trajectories_are_refused_before_connecting(short, limits, tmp_path):
+def test_unsafe_trajectories_are_refused_before_connecting(short, tmp_path):
     wild = replace(short, a=20 * short.a, b=20 * short.b)
     with pytest.raises(MotionRefusedError, match="not safe"):
-        execute(ExecutionPlan(wild, limits), "127.0.15.99", tmp_path / "bag", approve=yes)
+        execute(ExecutionPlan(wild, LIMITS), "127.0.15.99", tmp_path / "bag", approve=Approval())
 
 
-def test_a_motion_whose_module_loads_slowly_is_run(
-    controller, short, limits, tmp_path, monkeypatch
-):
-    """The controller's watchdog ends a program after half a second without set points."""
-    (tmp_path / "slow_motion.py").write_text(
-        "import time\nfrom dataclasses import dataclass\n"
-        "from ur_energy_model.trajectory.fourier import FourierTrajectory\n"
-        "time.sleep(1.5)\n\n@dataclass(frozen=True, eq=False)\n"
-        "class SlowMotion(FourierTrajectory):\n    pass\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    kind = importlib.import_module("slow_motion").SlowMotion
-    motion = kind(**{each.name: getattr(short, each.name) for each in fields(short) if each.init})
-    result = execute(ExecutionPlan(motion, limits), controller, tmp_path / "b", approve=yes)
-    assert result.completed, result.reason
-
-
-def test_interrupt_stops_the_arm_and_keeps_the_bag(controller, short, tmp_path):
-    with execution(controller, replace(short, repetitions=6), tmp_path) as child:
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=90)
-    assert child.returncode == 130, errors
-    telemetry = read_bag(tmp_path / "bag")
-    assert len(telemetry) > RATE
-    assert np.abs(telemetry["target_qd"]).max() > 0.05
-    # It was slowed down on its path within half a second, not cut off.
-    assert np.abs(telemetry["target_qd"][-1]).max() < 0.02
-    assert (telemetry["safety_mode"] == 1).all()
-
-
-def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
-    host = fresh_host()
-    controller = simulate(host, "--motion", "hold", robot=ROBOT.name)
-    with execution(host, replace(short, repetitions=6), tmp_path) as child:
-        controller.kill()
-        output, errors = child.communicate(timeout=90)
-    assert (child.returncode, output) == (1, ""), errors
-    assert "kept" in errors.splitlines()[-1]
-    telemetry = read_bag(tmp_path / "bag")
-    assert len(telemetry) > RATE
-    assert all(gap.index == len(telemetry) for gap in telemetry.gaps)  # at most the outage
-
-
-def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path):
-    """The arm comes to rest although the connection is lost."""
-    host = fresh_host()
-    controller = simulate(host, "--motion", "hold", robot=ROBOT.name)
-    with execution(host, replace(short, repetitions=8), tmp_path) as child:
-        tell_simulation(host, "fault stalled_stream@0+inf")
-        _, errors = child.communicate(timeout=90)
-    assert child.returncode == 1, errors
-    assert "kept" in errors.splitlines()[-1]
-    assert len(read_bag(tmp_path / "bag")) > RATE
-    tell_simulation(host, "clear")
-    with RtdeSource(host, patience=10.0) as source:
-        after = source.read(2.0)
-    assert after is not None
-    assert np.abs(after["target_qd"]).max() < 1e-3
-    controller.terminate()
-
-
-def test_a_run_on_the_simulated_controller(simulate, fresh_host, tmp_path: Path) -> None:
-    host = fresh_host()
-    simulate(host, "--motion", "hold", robot=ROBOT.name)
+def test_a_proof_is_run_and_its_saving_measured(fast, tmp_path: Path) -> None:
     proof = Proof.of(hand_made_cycle(ROBOT), ROBOT, 1)
-    plan = ExecutionPlan(proof.motion(), SafetyLimits(ArmDynamics(ROBOT), ArmGeometry(ROBOT)))
-    summaries: list[MotionSummary] = []
-
-    def approve(summary: MotionSummary) -> bool:
-        summaries.append(summary)
-        return True
-
-    result = execute(plan, host, tmp_path / "proof", approve=approve)
+    plan = ExecutionPlan(proof.motion(), LIMITS)
+    result = execute(plan, fast, tmp_path / "proof", approve=Approval())
     assert result.completed, result.reason
-    assert summaries[0].duration == plan.duration
     saving = measured_saving(tmp_path / "proof", proof)
     assert 1.0 < saving.saving_percent < 40.0
     assert saving.temperature is not None
     recorded = read_bag(tmp_path / "proof", ["target_qd", "actual_qd"])
     for name in ("target_qd", "actual_qd"):
         assert (np.abs(recorded[name]).max(axis=0) < ROBOT.max_velocity).all()
+
+
+def test_problems_and_interrupts_stop_the_arm_and_keep_the_bag(
+    simulate, fresh_host, short, tmp_path, capfd
+):
+    """A cut connection, Ctrl-C, and a controller that dies, on one controller in turns."""
+    host = fresh_host()
+    controller = simulate(host, *HOLD, robot=ROBOT.name)
+    endless = replace(short, repetitions=8)
+    cut, interrupted, dead = (tmp_path / name for name in ("cut", "interrupted", "dead"))
+    for folder in (cut, interrupted, dead):
+        folder.mkdir()
+
+    with once_recording(cut, lambda: control(host, "fault stalled_stream@0+inf")):
+        assert main(command(host, endless, cut)) == 1
+    out, errors = capfd.readouterr()
+    assert (out, "kept" in errors.splitlines()[-1]) == ("", True)
+    assert len(read_bag(cut / "bag")) > RATE
+    control(host, "clear")
+    with RtdeSource(host, patience=10.0) as source:
+        after = source.read(2.0)
+    assert after is not None
+    assert np.abs(after["target_qd"]).max() < 1e-3, "it rests although the connection was lost"
+
+    with once_recording(interrupted, lambda: os.kill(os.getpid(), signal.SIGINT)):
+        assert main(command(host, endless, interrupted)) == 130
+    telemetry = read_bag(interrupted / "bag")
+    assert len(telemetry) > RATE
+    assert np.abs(telemetry["target_qd"]).max() > 0.05
+    # It was slowed down on its path within half a second, not cut off.
+    assert np.abs(telemetry["target_qd"][-1]).max() < 0.02
+    assert (telemetry["safety_mode"] == 1).all()
+
+    with once_recording(dead, controller.kill):
+        assert main(command(host, endless, dead)) == 1
+    assert "kept" in capfd.readouterr().err.splitlines()[-1]
+    telemetry = read_bag(dead / "bag")
+    assert len(telemetry) > RATE
+    assert all(gap.index == len(telemetry) for gap in telemetry.gaps)  # at most the outage

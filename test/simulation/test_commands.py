@@ -41,11 +41,16 @@ def playing():
 
 
 def test_moves_have_the_requested_speed_and_acceleration(arm):
+    for nothing in (cmd.MoveJ(AWAY, v=0.0, a=-1.0), cmd.MoveJ(AWAY, a=np.nan)):
+        arm.command(nothing)
+        (q,) = run(arm, 0.1, "target_q")
+        assert np.abs(q - HOME).max() < 1e-3, "a move without speed hardly moves"
     arm.command(cmd.MoveJ(AWAY, v=0.6, a=2.0))
     qd, qdd = run(arm, 1.6, "target_qd", "target_qdd")
     assert not arm.busy
     assert arm.outputs["actual_q"] == pytest.approx(AWAY, abs=5e-4)
-    assert (np.abs(qd).max(), np.abs(qdd).max()) == (pytest.approx(0.6), pytest.approx(2.0))
+    largest = np.abs(qd).max(), np.abs(qdd[100:]).max()
+    assert largest == (pytest.approx(0.6, rel=2e-3), pytest.approx(2.0, rel=2e-3))
     arm.command(cmd.MoveJ(HOME))
     run(arm, 0.2)
     arm.command(cmd.MoveJ(AWAY))  # stops first
@@ -58,20 +63,19 @@ def test_a_move_keeps_to_the_tool_speed_that_the_controller_plans_with():
     start = np.array([0.0, -0.3, 0.2, 0.0, 0.0, 0.0])
     arm = SimulatedArm(ROBOT, motion=Hold(start))
     arm.command(cmd.MoveJ(start + np.array([2.0, 0, 0, 0, 0, 0]), v=3.0, a=6.0))
-    (speed,) = run(arm, 2.5, "target_TCP_speed")
-    assert not arm.busy
+    (speed,) = run(arm, 1.2, "target_TCP_speed")
     assert np.linalg.norm(speed[:, :3], axis=1).max() == pytest.approx(TOOL_SPEED, rel=0.01)
 
 
-@pytest.mark.parametrize("command", [cmd.MoveJ(AWAY, v=0.0, a=-1.0), cmd.MoveJ(AWAY, a=np.nan)])
-def test_a_move_without_speed_hardly_moves(arm, command):
-    arm.command(command)
-    (q,) = run(arm, 0.3, "target_q")
-    assert np.abs(q - HOME).max() < 1e-3
+def test_streams_are_followed_and_stopped_with_their_deceleration(arm):
+    lag = []
+    for k in range(400):
+        angle = 0.1 * np.sin(2 * np.pi * 0.25 * 0.002 * k)
+        arm.command(cmd.ServoJ(HOME + angle, time=0.002, lookahead=0.05, gain=300.0))
+        arm.tick()
+        lag.append(HOME[0] + angle - arm.outputs["actual_q"][0])
     assert arm.safety_mode is SafetyMode.NORMAL
-
-
-def test_stop_j_brings_the_arm_to_rest_with_its_deceleration(arm):
+    assert np.abs(lag).max() < 0.012
     arm.command(cmd.SpeedJ(np.array([0.5, 0, 0, 0, 0, 0]), a=2.0))
     run(arm, 0.4)
     assert arm.outputs["target_qd"][0] == pytest.approx(0.5)
@@ -83,20 +87,6 @@ def test_stop_j_brings_the_arm_to_rest_with_its_deceleration(arm):
     assert not arm.outputs["target_qd"].any()
 
 
-def test_servo_j_follows_a_stream_with_its_lookahead(arm):
-    lag = []
-    for k in range(600):
-        angle = 0.1 * np.sin(2 * np.pi * 0.25 * 0.002 * k)
-        arm.command(cmd.ServoJ(HOME + angle, time=0.002, lookahead=0.05, gain=300.0))
-        arm.tick()
-        lag.append(HOME[0] + angle - arm.outputs["actual_q"][0])
-    assert arm.safety_mode is SafetyMode.NORMAL
-    assert np.abs(lag).max() < 0.012
-    arm.command(cmd.StopJ())
-    run(arm, 0.5)
-    assert not arm.busy
-
-
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
@@ -106,11 +96,12 @@ def test_servo_j_follows_a_stream_with_its_lookahead(arm):
         (cmd.ServoJ(HOME + np.array([2.5, 0, 0, 0, 0, 0]), lookahead=0.03), "speed limit"),
         (cmd.SpeedJ(np.array([0, 0, 0, 0, 0, 4.0]), a=20.0), "speed limit of wrist_3_joint"),
         (cmd.SpeedJ(np.array([0, 0, 2.5, 0, 0, 0]), a=15.0), "position limit of elbow_joint"),
+        (cmd.SetPayload(40.0, np.array([0.0, 0.0, 0.2])), "torque limit"),
     ],
 )
 def test_exceeded_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
     arm.command(command)
-    run(arm, 1.5)
+    run(arm, 1.3)
     assert reason in arm.stop_reason
     assert (arm.outputs["safety_mode"], arm.outputs["robot_mode"]) == (3, 7)
     assert not arm.outputs["target_qd"].any()
@@ -120,17 +111,11 @@ def test_exceeded_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
     assert arm.safety_mode is SafetyMode.NORMAL
 
 
-@pytest.mark.parametrize(
-    ("load", "reason"),
-    [
-        ({"carried": Payload(60.0, np.array([0.0, 0.0, 0.3]))}, "does not follow"),
-        ({"setup": Setup(payload=Payload(40.0, np.array([0.0, 0.0, 0.2])))}, "torque limit"),
-    ],
-)
-def test_loads_beyond_the_arm_stop_it(load, reason):
-    arm = SimulatedArm(ROBOT, motion=Hold(HOME), **load)
+def test_an_arm_that_does_not_follow_is_stopped():
+    load = Payload(60.0, np.array([0.0, 0.0, 0.3]))
+    arm = SimulatedArm(ROBOT, motion=Hold(HOME), carried=load)
     run(arm, 0.6)
-    assert reason in str(arm.stop_reason)
+    assert "does not follow" in str(arm.stop_reason)
 
 
 @pytest.mark.parametrize(
@@ -139,28 +124,22 @@ def test_loads_beyond_the_arm_stop_it(load, reason):
         ([cmd.ProgramCommand.PAUSE], ProgramState.PAUSED),
         ([cmd.SafetyCommand.PROTECTIVE_STOP, cmd.SafetyCommand.UNLOCK], ProgramState.PAUSED),
         ([cmd.ProgramCommand.STOP], ProgramState.STOPPED),
+        ([cmd.MoveJ(HOME, v=3.0, a=6.0)], ProgramState.STOPPED),  # replaces the built-in motion
     ],
 )
 def test_the_motion_rests_until_it_is_played_again(playing, commands, state):
     for command in commands:
         playing.command(command)
-    run(playing, 0.6)
+    run(playing, 2.0 if isinstance(commands[0], cmd.MoveJ) else 0.6)
     held = np.array(playing.outputs["target_q"])
-    (q,) = run(playing, 0.2, "target_q")
+    (q,) = run(playing, 0.1, "target_q")
     assert playing.program_state is state
-    assert q == pytest.approx(np.tile(held, (100, 1)))
+    assert q == pytest.approx(np.tile(held, (50, 1)))
     playing.command(cmd.ProgramCommand.PLAY)
-    q, qd = run(playing, 2.0, "target_q", "target_qd")
+    q, qd = run(playing, 1.5, "target_q", "target_qd")
     assert playing.program_state is ProgramState.PLAYING
     assert np.abs(np.diff(np.vstack([held, q]), axis=0)).max() < 3.2 * 0.002
     assert np.abs(qd).max() > 0.3
-
-
-def test_a_command_replaces_the_built_in_motion(playing):
-    playing.command(cmd.MoveJ(HOME, v=3.0, a=6.0))
-    (q,) = run(playing, 2.0, "target_q")
-    assert playing.program_state is ProgramState.STOPPED
-    assert q[-1] == pytest.approx(HOME)
 
 
 def test_the_speed_slider_scales_the_motion_in_time():
@@ -208,7 +187,7 @@ def test_power_modes_and_their_power_levels(arm):
     arm.command(cmd.PowerCommand.OFF)
     arm.tick()
     arm.command(cmd.PowerCommand.RELEASE_BRAKES)  # powers it where needed
-    run(arm, 2.0)
+    run(arm, 1.6)
     assert arm.robot_mode is RobotMode.RUNNING
     assert power() == pytest.approx(running, abs=1.0)
 
