@@ -90,10 +90,6 @@ def urscript_of(optimized: OptimizedCycle, robot: RobotDescription) -> str:
 
     A moveL is given by the joint positions of its end, so that it does not depend on the tool
     centre point that is set. A move that is neither moveJ nor moveL is streamed as recorded.
-
-    Args:
-        optimized: with its sheet.
-        robot: the arm; gives the rate of its controller.
     """
     cycle = optimized.cycle
     streamed = sum(cycle.moves[step.move].duration for step in optimized.sheet if step.do == "move")
@@ -145,10 +141,7 @@ def export_cycle(
 ) -> dict[Path, str]:
     """Write all files of an optimized cycle; returns them in the order of use, and their purpose.
 
-    Args:
-        optimized: with what to type.
-        robot: the arm; gives joint names and the rate of its controller.
-        folder: created if necessary; files of the same names are replaced.
+    The folder is created if necessary; files of the same names are replaced.
 
     Raises:
         InputError: a file cannot be written, or the moves of the cycle do not follow each other.

@@ -51,17 +51,12 @@ class Proof:
     """Cycles before and after in turns: A B B A, or A B for an odd number.
 
     The order A B B A cancels a steady change, such as that of warming joints.
-
-    Attributes:
-        robot: name of the arm.
-        before, after: one cycle as recorded and as typed.
-        cycles: of each kind.
     """
 
-    robot: str
-    before: Chain
-    after: Chain
-    cycles: int
+    robot: str  # name of the arm
+    before: Chain  # one cycle as recorded
+    after: Chain  # one cycle as typed
+    cycles: int  # of each kind
 
     @classmethod
     def of(cls, optimized: OptimizedCycle, robot: RobotDescription, cycles: int) -> Proof:
@@ -138,11 +133,8 @@ def measured_saving(bag: str | Path, proof: Proof) -> MeasuredSaving:
 def saving_of(energy: Array, new: Mask, temperature: Array | None, source: str) -> MeasuredSaving:
     """Mean saving over pairs of a cycle before and one after (Student's t for its interval).
 
-    Args:
-        energy: of the cycles in turns [2 cycles], J; NaN where samples are missing.
-        new: which are the new cycle [2 cycles].
-        temperature: mean of the joints [2 cycles, n], degC; None if not recorded.
-        source: the recording, for the error.
+    From energies of cycles in turns [2 cycles], J, NaN where samples are missing, which of them are
+    `new`, and the mean temperatures of the joints [2 cycles, n], degC.
 
     Raises:
         RecordingError: no complete pair.

@@ -23,25 +23,15 @@ from ur_energy_model.typing import Array, Progress
 
 @dataclass(frozen=True)
 class Design:
-    """A designed trajectory with its figures of merit.
+    """A designed trajectory with its figures of merit."""
 
-    Attributes:
-        trajectory: passed every check.
-        condition_number: of its stacked base regressor over one period.
-        objective: name of the objective.
-        value: objective.
-        verdict: result of the checks.
-        seconds: duration of the search.
-        starts: number of descents (or individuals) tried.
-    """
-
-    trajectory: FourierTrajectory
-    condition_number: float
-    objective: str
-    value: float
+    trajectory: FourierTrajectory  # passed every check
+    condition_number: float  # of its stacked base regressor over one period
+    objective: str  # its name
+    value: float  # of the objective
     verdict: TrajectoryVerdict
-    seconds: float
-    starts: int
+    seconds: float  # duration of the search
+    starts: int  # number of descents (or individuals) tried
 
     def figures(self) -> dict[str, Any]:
         """Figures of merit for JSON output and the trajectory file."""
@@ -100,15 +90,8 @@ def genetic_search(
 
     Individuals are Fourier coefficients scaled into the joint limits; those that violate another
     limit rank behind all others. Tournament selection, blend crossover, Gaussian mutation, elitism
-    of one tenth.
-
-    Args:
-        request: what the trajectory must be.
-        population: number of individuals.
-        generations: number of generations.
-        time_limit: wall time after which no individual and no generation is added [s]; the last
-            generation may take as long again.
-        progress: called with a fraction and a text.
+    of one tenth. After `time_limit` s no individual and no generation is added; the last generation
+    may take as long again.
 
     Raises:
         MotionRefusedError: no individual passed the checks.
@@ -177,22 +160,19 @@ def design_trajectory(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Design:
-    """The best trajectory of many gradient descents.
+    """The best trajectory of many gradient descents; also after Ctrl-C if one was found.
 
     Each descent follows the analytic gradient of objective and limits from a random motion or from
     one near the best so far; its result is kept if it passes every check.
 
     Args:
         request: what the trajectory must be.
-        time_limit: wall time of the search, including start of the processes and checks [s]; twice
+        time_limit: wall time of the search, start of the processes and checks included [s]; twice
             as long if no descent has ended by then.
         starts: descents per worker, for results that do not depend on the speed of the machine;
             None searches until the time limit.
         workers: number of processes; None for one per core.
         progress: called with a fraction and a text.
-
-    Returns:
-        The best design; also after Ctrl-C if one was found.
 
     Raises:
         MotionRefusedError: no trajectory passed the checks.

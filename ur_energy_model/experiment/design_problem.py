@@ -115,36 +115,21 @@ _SHRINK, _RANGE, _LEAST_ROOM = 0.98, np.pi, 0.05
 
 @dataclass(frozen=True)
 class DesignRequest:
-    """Requirements on an exciting trajectory.
-
-    Attributes:
-        robot: the arm.
-        setup: its mounting and payload.
-        harmonics, period, repetitions: of the Fourier series; period in s.
-        objective: objective to minimise.
-        walls: forbidden half-spaces, base frame.
-        tool: capsules of the tool, flange frame.
-        clearance: minimum distance [m].
-        tool_speed: maximum speed of flange and elbow [m/s].
-        seed: of all random choices.
-        centre: constant part of the series [n], rad; None searches it, too.
-        gaps: speeds of joints to show; the accuracy of these joints at these speeds is then the
-            objective. Empty for all joints.
-    """
+    """Requirements on an exciting trajectory."""
 
     robot: RobotDescription
-    setup: Setup = field(default_factory=Setup)
-    harmonics: int = 5
-    period: float = 10.0
+    setup: Setup = field(default_factory=Setup)  # mounting and payload
+    harmonics: int = 5  # of the Fourier series
+    period: float = 10.0  # s
     repetitions: int = 3
-    objective: ObjectiveName = "condition"
-    walls: tuple[Wall, ...] = (TABLE,)
-    tool: tuple[Capsule, ...] = ()
-    clearance: float = 0.03
-    tool_speed: float = 1.5
-    seed: int = 0
-    centre: tuple[float, ...] | None = None
-    gaps: tuple[SpeedGap, ...] = ()
+    objective: ObjectiveName = "condition"  # to minimise
+    walls: tuple[Wall, ...] = (TABLE,)  # forbidden half-spaces, base frame
+    tool: tuple[Capsule, ...] = ()  # capsules of the tool, flange frame
+    clearance: float = 0.03  # minimum distance [m]
+    tool_speed: float = 1.5  # maximum speed of flange and elbow [m/s]
+    seed: int = 0  # of all random choices
+    centre: tuple[float, ...] | None = None  # of the series [n], rad; None searches it
+    gaps: tuple[SpeedGap, ...] = ()  # to show with the greatest accuracy
 
 
 def limits_of(request: DesignRequest) -> SafetyLimits:

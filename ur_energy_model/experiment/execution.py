@@ -53,23 +53,14 @@ from ur_energy_model.typing import Array, Progress
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """Plan of an execution.
+    """Plan of an execution."""
 
-    Attributes:
-        trajectory: checked against `limits` before the robot moves.
-        limits: limits of the arm in its workplace.
-        warm_up: time to run the trajectory before recording, to warm up the joints [s].
-        speed_fraction: fraction of the designed speed, at most 1.
-        arm: the one that the motion was recorded on or planned for; None if nothing is known.
-        another_arm: run on another arm, too, if it is of the same model.
-    """
-
-    trajectory: PeriodicMotion
-    limits: SafetyLimits
-    warm_up: float = 0.0
-    speed_fraction: float = 1.0
-    arm: KnownArm | None = None
-    another_arm: bool = False
+    trajectory: PeriodicMotion  # checked against `limits` before the robot moves
+    limits: SafetyLimits  # of the arm in its workplace
+    warm_up: float = 0.0  # time to run the trajectory before recording [s]
+    speed_fraction: float = 1.0  # of the designed speed, at most 1
+    arm: KnownArm | None = None  # that it was recorded on or planned for, if known
+    another_arm: bool = False  # run on another arm of the same model, too
 
     @property
     def duration(self) -> float:
@@ -99,23 +90,14 @@ class MotionSummary:
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """Result of an execution.
+    """Result of an execution."""
 
-    Attributes:
-        completed: whether the trajectory ran to its end.
-        reason: why it did not, "" otherwise.
-        bag: the recording.
-        status: status of the recorder at the end.
-        following_error: largest during the trajectory [rad].
-        temperatures: of the joints before and after [2, n], degC; NaN if unknown.
-    """
-
-    completed: bool
-    reason: str
-    bag: Path
-    status: RecorderStatus
-    following_error: float
-    temperatures: Array
+    completed: bool  # whether the trajectory ran to its end
+    reason: str  # why it did not, "" otherwise
+    bag: Path  # the recording
+    status: RecorderStatus  # of the recorder at the end
+    following_error: float  # largest during the trajectory [rad]
+    temperatures: Array  # of the joints before and after [2, n], degC; NaN if unknown
 
 
 FOLLOWING_ERROR = 0.1
@@ -245,17 +227,11 @@ def execute(
     approve: Callable[[MotionSummary], bool],
     progress: Progress | None = None,
 ) -> ExecutionResult:
-    """Move to the start, run the trajectory and record it.
+    """Move to the start, run the trajectory and record it into a new bag; check `completed`.
 
     On problems (protective stop, following error, lost connection) and on Ctrl-C the robot is
-    stopped smoothly, and the recording is kept.
-
-    Args:
-        plan: what to run.
-        host: address of the controller.
-        bag: directory of the recording; must not exist.
-        approve: receives the summary; the robot moves only if it returns True.
-        progress: called with a fraction and a text.
+    stopped smoothly, and the recording is kept. The robot moves only if `approve` returns True for
+    the summary; `progress` is called with a fraction and a text.
 
     Raises:
         MotionRefusedError: the trajectory does not pass the checks, the robot is not ready or
@@ -388,12 +364,7 @@ class _Run:
 
 
 def _ready(host: str, monitor: SafetyMonitor) -> Array:
-    """Joint positions [n], rad, of a robot that is ready to move.
-
-    Raises:
-        ControllerError: no telemetry.
-        MotionRefusedError: the robot is not ready.
-    """
+    """Joint positions [n], rad, of a robot that is ready to move; raises if it is not."""
     deadline = time.monotonic() + 3.0
     while (here := monitor.latest("actual_q")) is None:
         if time.monotonic() > deadline:

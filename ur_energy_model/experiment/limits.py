@@ -98,25 +98,17 @@ _TIGHTER = 0.99
 class SafetyLimits:
     """Limits of one arm in its workplace.
 
-    Attributes:
-        dynamics: the arm in its setup.
-        geometry: shape of the arm and its surroundings.
-        clearance: minimum distance [m].
-        tool_speed: maximum speed of flange and elbow [m/s].
-        share: usable part of the joint position and acceleration limits.
-        velocity_share: usable part of the joint velocity limits; the rest is margin for the ripple
-            of streamed set points, which stops a controller at its limit.
-        torque_share: part of the joint torque limit for links and motor inertia; the rest is for
-            friction, which is unknown before identification.
+    The rest of the velocity is margin for the ripple of streamed set points, which stops a
+    controller at its limit; the rest of the torque is for friction, unknown before identification.
     """
 
     dynamics: ArmDynamics
-    geometry: ArmGeometry
-    clearance: float = 0.03
-    tool_speed: float = 1.5
-    share: float = 0.99
-    velocity_share: float = 0.9
-    torque_share: float = 0.8
+    geometry: ArmGeometry  # of the arm and its surroundings
+    clearance: float = 0.03  # minimum distance [m]
+    tool_speed: float = 1.5  # maximum speed of flange and elbow [m/s]
+    share: float = 0.99  # usable part of joint position and acceleration limits
+    velocity_share: float = 0.9  # usable part of the joint velocity limits
+    torque_share: float = 0.8  # of the joint torque limit, for links and motor inertia
 
     @property
     def reflected_inertia(self) -> Array:

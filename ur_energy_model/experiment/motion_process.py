@@ -138,11 +138,8 @@ class MotionReport(NamedTuple):
 class MotionProcess:
     """The motion process seen from its parent; a context manager that stops the motion.
 
-    Args:
-        host: address of the controller.
-        rate: controller cycles per second [Hz].
-        motion: that will be followed. The process reads it, and imports what it is made of, before
-            the watchdog of the controller is set, which a slow import would trip.
+    The process reads the motion that will be followed, and imports what it is made of, before the
+    watchdog of the controller is set, which a slow import would trip.
     """
 
     def __init__(self, host: str, rate: float, motion: PeriodicMotion | None = None) -> None:
@@ -296,11 +293,10 @@ def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
 def _follow(
     control: Any, clock: _ControllerClock, pipe: Connection, order: FollowTrajectory, period: float
 ) -> MotionReport:
-    """Stream a trajectory; a stop slows it down to rest on its path.
+    """Stream a trajectory, a set point per cycle; a stop slows it down to rest on its path.
 
-    One set point is sent per controller cycle. Path time follows controller time but advances by a
-    few cycles at most, so that an interruption of this process delays the motion instead of making
-    it jump.
+    Path time follows controller time but advances by a few cycles at most, so that an interruption
+    of this process delays the motion instead of making it jump.
     """
     trajectory, speed, path_time = order.trajectory, order.speed_fraction, 0.0
     last, reported = clock.next(), time.monotonic()

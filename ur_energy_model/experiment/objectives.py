@@ -65,8 +65,8 @@ class MotionRegressor:
     ) -> tuple[Array, Array, Array]:
         """Gradient of sum(weight * matrix(smooth=True)) with respect to q, qd, qdd [samples, n].
 
-        The weight is [samples, n, 13 n]. Rigid-body terms are forward differences; those in qdd are
-        exact because the regressor is affine in it.
+        Rigid-body terms are forward differences; those in qdd are exact because the regressor is
+        affine in it.
         """
         samples, n = q.shape
         blocks = weight.reshape(samples, n, n, 13)
@@ -197,15 +197,10 @@ class EnergyAccuracy:
 
     Per joint the current model of Clochiatti et al. 2024 (eq. 10-18) is linear in four unknowns
     with the regressor x = (tau / N, w, Coulomb driving, Coulomb driven). With the information
-    matrix X'X / samples of the exciting motion and the second moments C of typical motions,
-    trace((X'X / samples)^-1 C) is the mean variance of the predicted current in units of the
-    measurement's (V-optimality); the objective is its geometric mean over joints.
-
-    Args:
-        regressor: provides the dynamics; its base columns are not used.
-        reflected_inertia: nominal motor and reducer inertia, joint side [n], kg m^2.
-        reference: typical motions: q, qd, qdd, each [samples, n].
-        joints: that count [k]; None for all.
+    matrix X'X / samples of the exciting motion and the second moments C of typical motions
+    (`reference`), trace((X'X / samples)^-1 C) is the mean variance of the predicted current in
+    units of the measurement's (V-optimality); the objective is its geometric mean over joints
+    [k], or all. The reflected inertia is nominal, joint side [n], kg m^2.
     """
 
     def __init__(

@@ -40,25 +40,15 @@ _TORQUE_SHARE = 0.02
 
 @dataclass(frozen=True)
 class KnownArm:
-    """What a recording, a plan or a controller shows of its arm; None where it shows nothing.
+    """What a recording, a plan or a controller shows of its arm; None where it shows nothing."""
 
-    Attributes:
-        source: bag, trajectory or address.
-        robot: name of the description, n joints.
-        serial: serial number.
-        gravity: in the base frame [3], m/s^2; it shows the mounting.
-        payloads: configured ones, mass and centre of mass [k, 4], kg and m.
-        tools: poses of the flange's tool centre point [k, 4, 4].
-        positions: of the cycle that is run, or the present one [k, n], rad.
-    """
-
-    source: str
-    robot: str
+    source: str  # bag, trajectory or address
+    robot: str  # name of the description, n joints
     serial: str | None = None
-    gravity: Array | None = None
-    payloads: Array | None = None
-    tools: Array | None = None
-    positions: Array | None = None
+    gravity: Array | None = None  # in the base frame [3], m/s^2; it shows the mounting
+    payloads: Array | None = None  # configured mass and centre of mass [k, 4], kg and m
+    tools: Array | None = None  # poses of the flange's tool centre point [k, 4, 4]
+    positions: Array | None = None  # of the cycle that is run, or the present one [k, n], rad
 
 
 def arm_of_recording(bag: str | Path, robot: RobotDescription, positions: Array) -> KnownArm:
@@ -176,8 +166,8 @@ def check_model(
 ) -> None:
     """Refuse an arm of another model; shape and limits of the checks would be wrong for it.
 
-    A UR5 and a UR5e have the same name on the dashboard; the controller's version distinguishes
-    them, where it is given.
+    A UR5 and a UR5e have the same name on the dashboard; the controller's version, where given,
+    distinguishes them.
 
     Raises:
         MotionRefusedError: it is another model.

@@ -28,26 +28,14 @@ HFUS-20-2SH and HFUS-14-2SH gears). Motors, electronics and sensors stay those o
 
 @dataclass(frozen=True)
 class ArmOptions:
-    """How a simulated arm is operated.
+    """How a simulated arm is operated."""
 
-    Attributes:
-        session: number of the arm's session, 0 for the arm as drawn.
-        ambient: ambient temperature [degC].
-        controller: "feedforward" (inverse dynamics and feedback) or "pd" (with gravity
-            compensation).
-        controller_version: reported software version; it decides which RTDE fields exist.
-        warmth: joint temperatures at the start: 0 ambient, 1 as after hours powered at rest; None
-            for the session's.
-        frictionless: no friction in motors and gears, to see what friction does.
-        drive_set: constants of the gears.
-    """
-
-    session: int = 0
-    ambient: float = 25.0
-    controller: ControllerKind = "feedforward"
-    controller_version: tuple[int, ...] = (5, 11, 0)
-    warmth: float | None = None
-    frictionless: bool = False
+    session: int = 0  # number of the arm's session, 0 for the arm as drawn
+    ambient: float = 25.0  # temperature [degC]
+    controller: ControllerKind = "feedforward"  # "pd" is with gravity compensation
+    controller_version: tuple[int, ...] = (5, 11, 0)  # reported; it decides which fields exist
+    warmth: float | None = None  # of the joints at the start; None for the session's
+    frictionless: bool = False  # in motors and gears, to see what friction does
     drive_set: DriveSet = "typical"
 
 

@@ -239,11 +239,6 @@ class DashboardSession(LineSession):
         self.box.loaded_program = name
         return f"Loading program: {name}"
 
-    def stop(self) -> str:
-        """Stop the program."""
-        self.box.stop()
-        return "Stopped"
-
     def power(self, answer: str, *commands: Command) -> str:
         """Command power and safety of the arm; the program ends where it is switched off."""
         for command in commands:
@@ -252,35 +247,15 @@ class DashboardSession(LineSession):
             self.box.command(command)
         return answer
 
-    def version(self) -> str:
-        """Software version, as the teach pendant shows it."""
-        return f"URSoftware {'.'.join(map(str, self.box.version))} ({BUILD_DATE})"
+    def stop(self, answer: str) -> str:
+        """Stop the program."""
+        self.box.stop()
+        return answer
 
-    def safety(self) -> str:
-        """Name of the safety mode."""
-        return SafetyMode(self.box.arm.safety_mode).name
-
-    def set_mode(self, mode: str) -> str:
-        """Set the operational mode."""
-        self.operational_mode = mode.upper()
-        return f"Operational mode {mode.upper()} is set"
-
-    def clear_mode(self) -> str:
-        """Clear the operational mode."""
-        self.operational_mode = "NONE"
-        return "No longer controlling the operational mode. Current operational mode: 'NONE'."
-
-    def set_role(self, role: str) -> str:
-        """Set the user role."""
-        if role.upper() not in USER_ROLES:
-            return f"Failed setting user role: {role}"
-        self.user_role = role.upper()
-        return f"Setting user role: {role}"
-
-    def quit(self) -> str:
-        """End the session."""
-        self.finished = True
-        return "Disconnected"
+    def set(self, name: str, value: object, answer: str) -> str:
+        """Set an attribute of the session."""
+        setattr(self, name, value)
+        return answer
 
 
 _OFF, _UNLOCK = PowerCommand.OFF, SafetyCommand.UNLOCK
@@ -288,7 +263,7 @@ _REPLIES: dict[str, Callable[[DashboardSession, str], str] | str] = {
     r"load installation (.+)": "Loading installation: {}",
     r"load (.+)": DashboardSession.load,
     r"play": lambda at, _: "Starting program" if at.box.play() else "Failed to execute: play",
-    r"stop": lambda at, _: at.stop(),
+    r"stop": lambda at, _: at.stop("Stopped"),
     r"pause": lambda at, _: "Pausing program" if at.box.pause() else "Failed to execute: pause",
     r"running": lambda at, _: (
         f"Program running: {str(at.box.program_state == ProgramState.PLAYING).lower()}"
@@ -306,17 +281,29 @@ _REPLIES: dict[str, Callable[[DashboardSession, str], str] | str] = {
     r"unlock protective stop": lambda at, _: at.power("Protective stop releasing", _UNLOCK),
     r"restart safety": lambda at, _: at.power("Restarting safety", _UNLOCK, _OFF),
     r"robotmode": lambda at, _: f"Robotmode: {RobotMode(at.box.arm.robot_mode).name}",
-    r"safetymode": lambda at, _: f"Safetymode: {at.safety()}",
-    r"safetystatus": lambda at, _: f"Safetystatus: {at.safety()}",
-    r"PolyscopeVersion": lambda at, _: at.version(),
+    r"safetymode": lambda at, _: f"Safetymode: {SafetyMode(at.box.arm.safety_mode).name}",
+    r"safetystatus": lambda at, _: f"Safetystatus: {SafetyMode(at.box.arm.safety_mode).name}",
+    r"PolyscopeVersion": lambda at, _: (
+        f"URSoftware {'.'.join(map(str, at.box.version))} ({BUILD_DATE})"
+    ),
     r"version": lambda at, _: ".".join(map(str, at.box.version)),
     r"get serial number": lambda at, _: at.box.identity.serial,
     r"get robot model": lambda at, _: at.box.identity.model,
     r"is in remote control": "true",
-    r"set operational mode (manual|automatic)": DashboardSession.set_mode,
+    r"set operational mode (manual|automatic)": lambda at, mode: at.set(
+        "operational_mode", mode.upper(), f"Operational mode {mode.upper()} is set"
+    ),
     r"get operational mode": lambda at, _: at.operational_mode,
-    r"clear operational mode": lambda at, _: at.clear_mode(),
-    r"setUserRole (\w+)": DashboardSession.set_role,
+    r"clear operational mode": lambda at, _: at.set(
+        "operational_mode",
+        "NONE",
+        "No longer controlling the operational mode. Current operational mode: 'NONE'.",
+    ),
+    r"setUserRole (\w+)": lambda at, role: (
+        at.set("user_role", role.upper(), f"Setting user role: {role}")
+        if role.upper() in USER_ROLES
+        else f"Failed setting user role: {role}"
+    ),
     r"getUserRole": lambda at, _: at.user_role,
     r"popup (.*)": "showing popup",
     r"close popup": "closing popup",
@@ -325,7 +312,7 @@ _REPLIES: dict[str, Callable[[DashboardSession, str], str] | str] = {
     r"saveLog": "Log saved to disk",
     r"generate flight report.*": "Flight Report generated with id: 0",
     r"generate support file.*": "Completed successfully: no file, simulated",
-    r"quit": lambda at, _: at.quit(),
+    r"quit": lambda at, _: at.set("finished", True, "Disconnected"),
     r"shutdown": lambda at, _: at.power("Shutting down", _OFF),
 }
 """Answers, or functions of session and argument that give them, by pattern of the command, in order

@@ -176,9 +176,7 @@ class ControlBox:
         return np.asarray(self.values["target_q"])
 
     def joint_positions(self, pose: Array, near: Array | None = None) -> Array:
-        """Joint positions [n] that bring the tool centre point to a pose [6].
-
-        The solver starts at `near` [n], rad, or at the commanded position.
+        """Joint positions [n] of a pose [6] of the tool centre point, solved from `near` [n].
 
         Raises:
             ScriptError: the arm cannot reach the pose.

@@ -78,19 +78,11 @@ class LinearDrive:
 
 
 def pd_gains(drive: LinearDrive, crossover: float, phase_margin: float) -> tuple[float, float]:
-    """Proportional and derivative gain of a position loop around the rotor.
+    """Proportional and derivative gain [N m/rad, N m s/rad] of a position loop around the rotor.
 
-    The open loop has magnitude one and the phase margin at the crossover frequency:
+    The open loop has magnitude one and the phase margin [rad] at the crossover frequency w [rad/s]:
     (kp + i w kd) G(i w) = exp(i (phase_margin - pi)). The derivative gain is not negative: where
     viscous friction gives a larger margin, that one holds.
-
-    Args:
-        drive: the plant.
-        crossover: angular frequency w, rad/s.
-        phase_margin: rad.
-
-    Returns:
-        kp [N m/rad] and kd [N m s/rad], joint side.
     """
     plant = drive.response(np.array([crossover]), drive.to_rotor)[0]
     gain = np.exp(1j * (phase_margin - np.pi)) / plant

@@ -325,13 +325,9 @@ class Plant:
     ) -> None:
         """Advance by `dt` s under the servo of the drives.
 
-        Args:
-            dt: s.
-            start: reference [2, n] at the beginning: rotor position, rad, and speed, rad/s.
-            end: reference at the end; linear in between.
-            feed_forward: torque [n] added to that of the servo, joint side, N m.
-            gains: of the servo.
-            noise: standard normal numbers [n] for the torque ripple in motion; None for none.
+        The reference [2, n], rotor position and speed, is linear from `start` to `end`;
+        `feed_forward` [n], N m joint side, is added to the torque of the servo; `noise` [n] are
+        standard normal numbers for the torque ripple in motion.
         """
         blocks = max(1, math.ceil(dt / BLOCK - 1e-9))
         block = dt / blocks

@@ -45,10 +45,6 @@ _RESTING = 2e-4
 class Sensors:
     """Noise and quantisation of all measured channels.
 
-    Args:
-        parameters: of the arm, n joints.
-        random: source of the noise.
-
     Attributes:
         ripple: standard normal numbers of the cycle for the torque ripple of the drives [n].
     """
@@ -82,13 +78,8 @@ class Sensors:
     ) -> dict[str, RtdeValue]:
         """Draw new noise; returns the measured RTDE fields by name.
 
-        Args:
-            q: of the links [n], rad.
-            qd: of the links [n], rad/s.
-            current: of the motors [n], A.
-            temperature: of the joints [n], degC.
-            bus: voltage, current and energy counters.
-            powered: whether the arm is switched on.
+        From position and speed of the links [n], current of the motors [n], A, temperature of
+        the joints [n], degC, and the bus; `powered` while the arm is switched on.
         """
         table = self._table
         (speed, of_current, of_drives, _), (of_voltage, of_supply, of_main, of_time) = self._draw()

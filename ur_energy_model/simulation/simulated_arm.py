@@ -36,9 +36,7 @@ START_TIME = 60.0
 
 
 class SimulatedArm:
-    """An arm with drives and controller.
-
-    Deterministic: the same arguments and commands give the same values.
+    """An arm with drives and controller; the same arguments and commands give the same values.
 
     Args:
         robot: the arm.
@@ -50,9 +48,7 @@ class SimulatedArm:
         options: session, ambient temperature and controller.
 
     Attributes:
-        rate: controller cycles per second [Hz].
-        session: what differs in this session.
-        parameters: true constants of this arm in this session.
+        session, parameters: what differs in this session, and the true constants in it.
         outputs: RTDE field name -> value in the current cycle.
     """
 

@@ -100,15 +100,7 @@ class SimulatedController:
 
     One thread serves clients until a tick is due, advances the arm by one cycle and sends the
     packages of that cycle. Nothing is shared between threads, and a slow client cannot delay a
-    tick.
-
-    Args:
-        arm: simulated arm.
-        host: address to listen on.
-        identity: version, serial number and model to report.
-        faults: injected faults.
-        speed: factor on real time.
-        report: called with every message for users.
+    tick. `speed` is a factor on real time, `report` is called with every message for users.
 
     Attributes:
         box: the controller without its ports.
@@ -249,35 +241,21 @@ class SimulatedController:
 
 @dataclass(frozen=True)
 class Simulation:
-    """Options of a simulated controller; those of the arm are described in `ArmOptions`.
+    """Options of a simulated controller; those of the arm are described in `ArmOptions`."""
 
-    Attributes:
-        robot: name of a robot model, or a robot YAML file.
-        host: address to listen on.
-        motion: name of a motion or a trajectory file.
-        version: software version; None for the default of the robot's generation.
-        seed: selects the individual arm and its noise.
-        speed: factor on real time.
-        faults: injected faults, see `parse_fault`.
-        truth: file for the true energies, None for no file.
-        setup: mounting and payload as configured.
-        carried: payload that is really mounted, None for the configured one.
-        allow_network: accept addresses that other machines can reach.
-    """
-
-    robot: str
-    host: str = "127.0.0.1"
-    motion: str = "trajectory_a"
-    version: tuple[int, ...] | None = None
-    seed: int = 0
+    robot: str  # name of a robot model, or a robot YAML file
+    host: str = "127.0.0.1"  # address to listen on
+    motion: str = "trajectory_a"  # name of a motion or a trajectory file
+    version: tuple[int, ...] | None = None  # of the software; None for the default
+    seed: int = 0  # selects the individual arm and its noise
     ambient: float = 25.0
-    speed: float = 1.0
-    faults: Sequence[str] = ()
-    truth: Path | None = None
-    setup: Setup | None = None
-    carried: Payload | None = None
+    speed: float = 1.0  # factor on real time
+    faults: Sequence[str] = ()  # injected faults, see `parse_fault`
+    truth: Path | None = None  # file for the true energies
+    setup: Setup | None = None  # mounting and payload as configured
+    carried: Payload | None = None  # payload that is really mounted, None for the configured
     controller: ControllerKind = "feedforward"
-    allow_network: bool = False
+    allow_network: bool = False  # accept addresses that other machines can reach
     session: int = 0
     drive_set: DriveSet = "typical"
 
@@ -285,8 +263,6 @@ class Simulation:
         self, report: Callable[[str], None] = lambda text: None
     ) -> tuple[SimulatedArm, SimulatedController]:
         """Build arm and controller; closing the arm at the end writes the true energies.
-
-        `report` is called with every message for users.
 
         Raises:
             InputError: an option cannot be simulated.

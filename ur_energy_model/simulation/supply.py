@@ -266,14 +266,10 @@ THERMAL_STEP = 0.1
 
 
 class EnergyBalance:
-    """Energies and temperatures of an arm with n joints since its start, cycle by cycle.
+    """Energies and temperatures of an arm with n joints since its start, by cycles of `dt` s.
 
-    Args:
-        parameters: of the arm.
-        dt: length of a controller cycle [s].
-        ambient: ambient temperature [degC].
-        warmth: of the joints at the start: 0 ambient, 1 settled while powered at rest, linear
-            between and beyond.
+    The joints start at `warmth`: 0 ambient, 1 settled while powered at rest, linear between and
+    beyond.
 
     Attributes:
         bus: supply, capacitance and braking resistor.
@@ -294,9 +290,7 @@ class EnergyBalance:
     def integrate(self, drives: Array, supply: PowerSupply) -> bool:
         """Integrate one cycle; returns whether the joint temperatures changed.
 
-        Args:
-            drives: sums of the plant since the start [5, n] (`Plant.energy`).
-            supply: power mode of the arm.
+        `drives` are the sums of the plant since the start [5, n] (`Plant.energy`).
         """
         p, dt = self._parameters, self._dt
         spent = drives - self._drives
