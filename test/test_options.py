@@ -28,7 +28,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class Table:
-    bag: Path = option(help="bag", positional=True)
+    bag: Path = option(help="bag")
     host: str = option(help="address", address=True)
     rate: float = option(10.0, "rate", unit="Hz", limits=(1, 20), changeable=True)
     number: int = option(1, "number", limits=(0, 9), flags=())
@@ -48,9 +48,9 @@ def read(*words: str) -> Table:
 
 
 def test_a_command_line_gives_the_values_of_a_table() -> None:
-    assert read("bag", "--host", "::1") == Table(Path("bag"), "::1")
+    assert read("--bag", "bag", "--host", "::1") == Table(Path("bag"), "::1")
     words = ["--rate", "2", "--switch", "off", "--file", "a", "--file", "b", "--log", "c", "--loop"]
-    found = read("bag", "--host", "robot", *words)
+    found = read("--bag", "bag", "--host", "robot", *words)
     inner = Inner((Path("a"), Path("b")))
     assert found == Table(Path("bag"), "robot", 2.0, 1, "off", inner, Path("c"), True)
 
@@ -58,7 +58,7 @@ def test_a_command_line_gives_the_values_of_a_table() -> None:
 @pytest.mark.parametrize("words", ["--rate 21", "--rate 5Hz", "--switch maybe", "--host a..b"])
 def test_values_that_are_not_allowed_are_usage_errors(words: str) -> None:
     with pytest.raises(argparse.ArgumentError):
-        read("bag", "--host", "::1", *words.split())
+        read("--bag", "bag", "--host", "::1", *words.split())
 
 
 @pytest.mark.parametrize(

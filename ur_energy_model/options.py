@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
@@ -53,7 +53,6 @@ class Option:
             node.
         metavar: what stands for the value in the help of the command line.
         bare: value of the option without a value; None where it needs one.
-        positional: whether it is an argument without a flag.
         launch: whether launch files that take a whole table have it as an argument.
     """
 
@@ -71,7 +70,6 @@ class Option:
     flags: tuple[str, ...] = ()
     metavar: str | None = None
     bare: str | None = None
-    positional: bool = False
     launch: bool = False
 
     @property
@@ -211,13 +209,11 @@ class Option:
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
         """Add the option to a command."""
-        words: dict[str, Any] = {"help": self.help.replace("%", "%%")}
-        if not self.positional:
-            words["dest"] = self.name
+        words: dict[str, Any] = {"dest": self.name, "help": self.help.replace("%", "%%")}
         if self.kind is bool:
             parser.add_argument(*self.flags, action="store_true", **words)
             return
-        words["metavar"] = self.metavar
+        words |= {"metavar": self.metavar, "default": self.default}
         if self.choices:
             words["choices"] = self.choices
         elif self.address:
@@ -228,17 +224,13 @@ class Option:
             words["type"] = Path
         if self.bare is not None:
             words |= {"nargs": "?", "const": self.bare}
-        if self.positional:
-            words |= {"nargs": "+"} if self.many else {}
-        elif self.many:
+        if self.many:
             words |= {"action": "append", "default": list(self.default)}
         elif self.default is MISSING:
-            words["required"] = True
-        else:
-            words["default"] = self.default
-            if self.default not in (None, ""):
-                words["help"] += " (default: %(default)s)"
-        parser.add_argument(*((self.name,) if self.positional else self.flags), **words)
+            words |= {"default": None, "required": True}
+        elif self.default not in (None, ""):
+            words["help"] += " (default: %(default)s)"
+        parser.add_argument(*self.flags, **words)
 
 
 def option(
@@ -251,7 +243,7 @@ def option(
         help: what it does, without a full stop.
         flags: default the name of the field, as --name.
         named: further attributes of Option: unit, limits, choices, address, changeable, only_with,
-            metavar, bare, positional, launch.
+            metavar, bare, launch.
     """
     return field(default=default, metadata={"help": help, "flags": flags, **named})
 
@@ -261,21 +253,18 @@ def options_of(table: type) -> tuple[Option, ...]:
     hints = get_type_hints(table)
     found: list[Option] = []
     for each in fields(table):
-        kind = hints[each.name]
-        nested = isinstance(kind, type) and is_dataclass(kind)
-        found += options_of(kind) if nested else [_option(each, kind)]
+        kind, named = hints[each.name], dict(each.metadata)
+        if isinstance(kind, type) and is_dataclass(kind):
+            found += options_of(kind)
+            continue
+        many = get_origin(kind) is tuple
+        if get_origin(kind) is Literal:
+            kind, named["choices"] = str, get_args(kind)
+        (kind,) = [one for one in get_args(kind) if one not in (NoneType, ...)] or [kind]
+        if named["flags"] is None:
+            named["flags"] = (f"--{each.name.replace('_', '-')}",)
+        found.append(Option(each.name, kind, each.default, many=many, **named))
     return tuple(found)
-
-
-def _option(of: Field[Any], kind: Any) -> Option:
-    many = get_origin(kind) is tuple
-    named = dict(of.metadata)
-    if get_origin(kind) is Literal:
-        kind, named["choices"] = str, get_args(kind)
-    (kind,) = [each for each in get_args(kind) if each not in (NoneType, ...)] or [kind]
-    if named["flags"] is None:
-        named["flags"] = (f"--{of.name.replace('_', '-')}",)
-    return Option(of.name, kind, of.default, many=many, **named)
 
 
 def table_of(table: type[T], values: Mapping[str, Any]) -> T:
@@ -299,9 +288,9 @@ def table_of(table: type[T], values: Mapping[str, Any]) -> T:
 
 
 def add_options(parser: argparse._ActionsContainer, table: type) -> None:
-    """Add the options of a table that have flags, or stand without one."""
+    """Add the options of a table that have flags."""
     for each in options_of(table):
-        if each.flags or each.positional:
+        if each.flags:
             each.add_to(parser)
 
 
