@@ -176,17 +176,21 @@ def test_colcon_can_evaluate_what_setup_py_declares() -> None:
     assert len(declared["entry_points"]["console_scripts"]) == len(EXECUTABLES)
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    """An empty folder with the links that colcon build --symlink-install makes."""
-    for name in ("setup.py", "setup.cfg", "package.xml", "resource", "config", "launch"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    (tmp_path / "ur_energy_model").symlink_to(ROOT / "ur_energy_model")
-    return tmp_path
-
-
-def test_colcon_scripts_run_with_the_python_of_the_shell(workspace: Path, tmp_path: Path) -> None:
+def test_colcon_scripts_run_with_the_python_of_the_shell(tmp_path: Path) -> None:
     """As colcon calls setup.py: with the interpreter of colcon, which is not that of the venv."""
+    workspace = tmp_path / "workspace"  # with the links of colcon build --symlink-install
+    workspace.mkdir()
+    names = (
+        "setup.py",
+        "setup.cfg",
+        "package.xml",
+        "resource",
+        "config",
+        "launch",
+        "ur_energy_model",
+    )
+    for name in names:
+        (workspace / name).symlink_to(ROOT / name)
     for linked in (False, True):
         prefix = tmp_path / f"prefix_{linked}"
         scripts, library = prefix / "lib" / "ur_energy_model", prefix / "python"

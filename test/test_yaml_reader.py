@@ -177,8 +177,6 @@ def test_required_keys(tree: Read) -> None:
     root = tree("a: 1\ngear_ration: 101\n")
     with pytest.raises(ModelFileError, match=r"line 2: .*did you mean 'gear_ratio'"):
         Record(root)["gear_ratio"]
-    with pytest.raises(ModelFileError, match="'mass' is missing"):
-        Record(root)["mass"]
     keys = Record(tree("joint_1: 1\njoint_3: 1\n"))
     keys.expect(["joint_1", "joint_2", "joint_3"])
     with pytest.raises(ModelFileError, match="'joint_2' is missing"):

@@ -16,7 +16,6 @@ import pytest
 from test.cli.conftest import Capture, answer, refused
 from test.identification.exact_arm import write_bag
 from test.plant.made_up_bags import HOUR, MODEL, NOON, Session, estimated, rows
-from test.plant.recorded_fleet import record
 from test.plant.surrogate_health import elbow, health_table
 from test.plant.synthetic_plant import Arm, Work, add_tables, write_plant
 from ur_energy_model.cli.main import DONE, main
@@ -209,7 +208,6 @@ def test_export_and_report(store: str, tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_health(tmp_path: Path, capsys: Capture) -> None:
-    """Of surrogate arms, one of which changes, and of a recorded one."""
     store = tmp_path / "store"
     changed = health_table(7501, 140, friction=elbow(0.18, 122.0))
     add_tables(store, "7", "made-7", {"health": changed})
@@ -218,19 +216,3 @@ def test_health(tmp_path: Path, capsys: Capture) -> None:
     out, err = capsys.readouterr()
     assert "elbow_joint of arm 7: friction +" in out
     assert "1 of 2 arms without a change" in err
-    found = answer(capsys, "history", "health", store)
-    assert [entry["arm"] for entry in found["arms"]] == ["7", "8"]
-    (change,) = found["changes"]
-    assert (change["arm"], change["joint"], change["what"]) == ("7", "elbow_joint", "friction")
-    assert change["since"].startswith("2026-0")
-    assert change["interval"][0] < 0.18 < change["interval"][1]
-    recorded = tmp_path / "recorded"
-    assert history("add", recorded, record(tmp_path, "s1", 2960, 1)) == DONE
-    capsys.readouterr()
-    found = answer(capsys, "history", "health", recorded)
-    (arm,) = found["arms"]
-    assert (arm["arm"], arm["robot"]) == ("s1", "ur5e")
-    friction = [level["value"] for level in arm["levels"] if level["what"] == "friction"]
-    assert len(friction) == 6
-    assert all(0.3 < value < 60.0 for value in friction)
-    assert found["changes"] == []

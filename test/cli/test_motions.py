@@ -91,17 +91,6 @@ def test_payload_walls_and_tool(capsys: Capture) -> None:
         assert end_of(["excite", "--robot", "ur5e", "-o", "t.yaml", *wrong], capsys)[0] == 2
 
 
-def test_a_protocol_on_a_simulated_arm(tmp_path: Path, capsys: Capture) -> None:
-    folder = tmp_path / "slides"
-    content = answer(capsys, "protocol", "s3", "--simulated", "-o", folder)
-    assert content["simulated"] is True
-    assert content["robot"] == "ur5"
-    numerator = next(row for row in content["figures"] if row["figure"] == "numerator")
-    assert numerator["verdict"] == "agrees"
-    assert numerator["place"].startswith("PD tuning")
-    assert all((folder / picture["file"]).is_file() for picture in content["pictures"])
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("optimize")

@@ -25,7 +25,6 @@ from ur_energy_model.cli.main import main
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde import connection as client
-from ur_energy_model.telemetry.samples import Telemetry
 
 FIELDS = "actual_q,payload,robot_mode"
 
@@ -168,14 +167,12 @@ def test_interrupting_finishes_the_bag(tmp_path, peer, number):
 
 
 def test_requests_that_cannot_be_met_are_refused(tmp_path, capsys, host):
-    bag = tmp_path / "bag"
-    words = ["record", "--host", host, "-o", str(bag)]
+    words = ["record", "--host", host, "-o", str(tmp_path / "bag")]
     refused([*words, "--robot", "ur5e"], capsys, f"{host}: no connection to port 30004")
     unknown = "no_such_field: is not an RTDE field"
     refused([*words, "--fields", "actual_q,no_such_field"], capsys, unknown)
-    refused([*words, "--robot", "ur99"], capsys, "ur99")
     refused([*words, "--robot", "ur5e", "--rate", "9999"], capsys, "rate")
-    assert not bag.exists()
+    assert not (tmp_path / "bag").exists()
 
 
 def contents(folder):
@@ -203,16 +200,6 @@ def test_import_makes_a_bag_and_keeps_the_old_one_until_it_is_whole(tmp_path, ca
     assert (tmp_path / "thesis" / "chapter1.tex").exists()
 
 
-def test_a_file_without_header_is_imported_with_columns_or_layout(tmp_path, capsys):
-    _, *rows = write(tmp_path / "x.csv", table()).read_text().splitlines()
-    (tmp_path / "bare.csv").write_text("\n".join(rows) + "\n")
-    arguments = ["import", str(tmp_path / "bare.csv"), "--robot", "ur5e", "-o", str(tmp_path / "a")]
-    refused(arguments, capsys, "no header line: 9 columns", "--columns timestamp,")
-    refused([*arguments, "--layout", "ur_rtde"], capsys, "9 columns")
-    assert main([*arguments, "--columns", "timestamp,actual_q,payload,robot_mode"]) == 0
-    assert read_bag(tmp_path / "a")["actual_q"].tobytes() == table()["actual_q"].tobytes()
-
-
 def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
     evil = "\x1b[31mred\x1b]0;title\x07"
     path = write(tmp_path / f"x{evil}.csv", table(), extra=(evil,))
@@ -229,22 +216,11 @@ def test_inspect_gives_verdict_and_figures(tmp_path, capsys) -> None:
     bag = write_bag(tmp_path / "bag", made)
     out = answer(capsys, "inspect", bag)
     assert out["samples"] == len(made)
-    assert out["rate"] == pytest.approx(100)
-    assert out["condition_number"] > 1
-    assert out["refusal"] is None
     assert out["joints"][0]["travel"] == pytest.approx(float(np.ptp(made["actual_q"][:, 0])))
     assert main(["inspect", str(bag)]) == 0
     lines = capsys.readouterr().out.strip().splitlines()
     assert lines[-1].startswith("verdict: good for setup and inertia, friction")
     assert max(map(len, lines[:-1])) <= 90
-    columns = {
-        **made.columns,
-        "target_current": made["actual_current"] / 1.1,
-        "actual_robot_voltage": np.full(len(made), 48.0),
-    }
-    offline = write_bag(tmp_path / "offline", Telemetry(made.time, columns, made.info))
-    assert main(["inspect", str(offline)]) == 0
-    assert "not usable: comes from the maker's offline simulator" in capsys.readouterr().out
 
 
 def test_an_impossible_value_is_named(tmp_path, capsys) -> None:

@@ -47,7 +47,7 @@ def test_demo_finds_the_energy_of_the_simulated_arm(
 ) -> None:
     output = tmp_path / "demo_output"
     done = subprocess.run(
-        [*DEMO, "--host", fresh_host(), "--seconds", "12", "-o", str(output)],
+        [*DEMO, "--host", fresh_host(), "--seconds", "8", "-o", str(output)],
         capture_output=True,
         text=True,
         timeout=230,

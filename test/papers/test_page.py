@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from test.cli.conftest import Capture, answer
 from test.papers.ready_stage import ReadyStage
 from ur_energy_model.errors import InputError
 from ur_energy_model.papers.page import (
     MARKDOWN,
     UNPLACED,
+    StageResult,
     markdown,
     prepare,
     run_papers,
@@ -51,27 +54,27 @@ def test_every_numbered_table_and_figure_is_listed_once() -> None:
 def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> None:
     """One that fails does not stop the others; what an earlier run has ended is kept."""
     folder, heard = tmp_path / "out", list[float]()
-    (kept,) = run_stages(folder, seed=3, quick=True, stages=stages("kept"), workers=1)
-    assert kept.verdict is not None
+    run_papers(folder, seed=3, quick=True, stages=stages("kept"))
+    assert "elsewhere" in (folder / MARKDOWN).read_text()
     made = folder / "kept" / "made"
     assert made.read_text() == "3 True"
     made.write_text("kept")
-    (folder / "b").mkdir()  # as an interrupted run leaves it
-    (folder / "b" / "verdict.json").write_bytes(b'{"figures": [\xff')
+    (folder / "refused").mkdir()  # as an interrupted run leaves it
+    (folder / "refused" / "verdict.json").write_bytes(b'{"figures": [\xff')
     results = run_stages(
         folder,
         seed=3,
         quick=True,
-        stages=stages("refused", "kept", "killed", "b"),
+        stages=stages("refused", "kept", "killed"),
         workers=2,
         progress=lambda fraction, text: heard.append(fraction),
     )
     assert made.read_text() == "kept"
     assert heard[-1] == 1.0
-    refused, kept, killed, repeated = results
+    refused, kept, killed = results
     assert refused.error == "no way"
     assert "7" in killed.error
-    assert repeated.verdict == kept.verdict
+    assert refused.verdict is None
     found = side_by_side(PAPER, [kept])
     by_place = {each.item.place: each for each in found.items}
     assert len(by_place["Table I"].rows) == 2
@@ -98,14 +101,27 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
         prepare(tmp_path, settings)
 
 
-def test_the_page_of_a_quick_run(tmp_path: Path) -> None:
-    chosen = [stage for stage in STAGES if stage.name == "s3"]
-    results = run_papers(tmp_path / "papers", quick=True, stages=chosen)
-    (slides,) = (result for result in results if result.paper.key == "s3")
-    assert not slides.errors
+def test_a_protocol_on_a_simulated_arm_and_its_page(tmp_path: Path, capsys: Capture) -> None:
+    """Of the slides, with an error at rest only with friction."""
+    folder = tmp_path / "s3"
+    content = answer(capsys, "protocol", "s3", "--simulated", "--quick", "-o", folder)
+    assert content == json.loads((folder / "verdict.json").read_text())
+    assert (content["simulated"], content["robot"]) == (True, "ur5")
+    bags = {path.parent.name for path in folder.glob("*/metadata.yaml")}
+    assert bags == {"with_friction", "without_friction"}
+    by_start = {start: [row for row in content["figures"] if row["figure"].startswith(start)]
+                for start in ("numerator", "error at rest by joint, with")}  # fmt: skip
+    (numerator,) = by_start["numerator"]
+    assert numerator["verdict"] == "agrees"
+    assert numerator["place"].startswith("PD tuning")
+    resting = {"without" in row["figure"]: row for row in by_start["error at rest by joint, with"]}
+    assert max(resting[True]["here"]) < 0.1 < max(resting[False]["here"])
+    assert resting[False]["verdict"].startswith("differs")
+    (paper,) = (paper for paper in papers() if paper.key == "s3")
+    slides = side_by_side(paper, [StageResult("s3", "s3", content, "")])
     assert not slides.missing
     assert UNPLACED not in {each.item.place for each in slides.items}
-    page = (tmp_path / "papers" / MARKDOWN).read_text()
+    page = markdown([slides])
     assert all(f"### {each.item.place}" in page for each in slides.items)
     pictures = [picture for each in slides.items for picture in each.pictures]
-    assert all((tmp_path / "papers" / picture["file"]).is_file() for picture in pictures)
+    assert all((tmp_path / picture["file"]).is_file() for picture in pictures)

@@ -111,15 +111,6 @@ def test_s1_finds_base_parameters(session: QuickRun, monkeypatch: pytest.MonkeyP
     assert {place for _, place in session.pictures} == {"Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4"}
 
 
-def test_s3_leaves_an_error_at_rest_only_with_friction(session: QuickRun) -> None:
-    outcome = run_protocol("s3", session)
-    check_files(outcome, session.folder, set(), {"with_friction", "without_friction"})
-    assert row_of(outcome, "numerator").verdict == "agrees"
-    assert np.max(figures(outcome, "error at rest by joint, without")) < 0.1
-    assert np.max(figures(outcome, "error at rest by joint, with friction")) > 0.1
-    assert row_of(outcome, "error at rest by joint, with friction").verdict.startswith("differs")
-
-
 def test_s3_on_a_robot_says_whose_controller_it_was(session: QuickRun) -> None:
     session.another = None
     outcome = run_protocol("s3", session)
