@@ -31,14 +31,11 @@ from ur_energy_model.trajectory.motions import move
 NAMES = ("a", "b")
 
 
-def test_times_keep_their_nanoseconds() -> None:
+@pytest.mark.parametrize("names", [("a",), ("shoulder_pan_joint", "wrist", "total")])
+def test_messages_are_what_they_are_made_of(names: tuple[str, ...]) -> None:
     stamp = convert.time_message(1_700_000_000_123_456_789)
     assert (stamp.sec, stamp.nanosec) == (1_700_000_000, 123_456_789)
     assert convert.seconds_of(Duration(sec=2, nanosec=500_000_000)) == 2.5
-
-
-@pytest.mark.parametrize("names", [("a",), ("shoulder_pan_joint", "wrist", "total")])
-def test_serialized_messages_are_the_messages(names: tuple[str, ...]) -> None:
     write = convert.SerializedJointStates(names)
     for turn in range(3):
         stamp, values = (
@@ -70,22 +67,14 @@ def test_a_trajectory_becomes_a_plan_from_its_first_point_or_the_present_positio
     assert plan.time.tolist() == [0.0, 3.0]
     assert plan.q.tolist() == [[0.5, 0.6], [1.0, 2.0]]
     assert plan.qd is None
-
-
-@pytest.mark.parametrize(
-    ("message", "problem"),
-    [
+    for message, problem in (
         (JointTrajectory(joint_names=["a"]), "lacks b"),
         (trajectory(), "no points"),
         (trajectory((0, [1.0], []), (1, [2.0], [])), "without a value"),
         (trajectory((0, [1.0, 1.0], [0.1]), (1, [2.0, 2.0], [0.1])), "without a value"),
-    ],
-)
-def test_trajectories_that_cannot_be_used_are_refused(
-    message: JointTrajectory, problem: str
-) -> None:
-    with pytest.raises(InputError, match=problem):
-        convert.plan_of(message, NAMES, None)
+    ):
+        with pytest.raises(InputError, match=problem):
+            convert.plan_of(message, NAMES, None)
 
 
 JOINTS = ROBOT.joint_names
@@ -143,7 +132,7 @@ def planner(cell: Cell, model: EnergyModel) -> Any:
     observer = cell.observer
     observer.subscribe("/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True)
     parameters = {"bag": str(bag), "loop": True, "model_file": str(cell.folder / "model.yaml")}
-    cell.start_node(EstimatorNode, source="bag", **parameters)
+    cell.start_node(EstimatorNode, source="bag", learn="off", **parameters)
     publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     return publisher
@@ -208,16 +197,13 @@ def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(cell: 
 
     publisher.publish(request(last_speed=0.3))  # not at rest: predicted, but not optimized
     observer.wait(lambda: "/energy/prediction" in observer.latest, "the prediction")
-    observer.wait(
-        lambda: "not_optimized" in observer.status("/energy/prediction", "total"), "the reason"
-    )
-    assert "at rest" in observer.status("/energy/prediction", "total")["not_optimized"]
+    topic = "/energy/prediction"
+    status = observer.status_that("total", lambda s: "not_optimized" in s, "the reason", topic)
+    assert "at rest" in status["not_optimized"]
     wanted = request()
     publisher.publish(wanted)
-    observer.wait(
-        lambda: "optimized_energy_J" in observer.status("/energy/prediction", "total"),
-        "the energies of both",
-    )
+    found = "optimized_energy_J"
+    figures = observer.status_that("total", lambda s: found in s, "both energies", topic)
     observer.wait(lambda: "/energy/optimized_trajectory" in observer.latest, "the trajectory")
     answer = observer.latest["/energy/optimized_trajectory"]
     assert list(answer.joint_names) == list(wanted.joint_names)
@@ -226,7 +212,6 @@ def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(cell: 
     assert abs(ends[0] - ends[1]) < 1e-6
     plan = plan_of(answer, ROBOT.joint_names, None)
     np.testing.assert_allclose(plan.q[[0, -1]], [HOME, AWAY], atol=1e-6)
-    figures = observer.status("/energy/prediction", "total")
     assert float(figures["optimized_energy_J"]) < float(figures["energy_J"])
     assert 0.0 < float(figures["optimized_saving_percent"]) < 50.0
     for key in ("peak_power_W", "optimized_peak_power_W"):
@@ -240,7 +225,5 @@ def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(cell: 
         lambda: not observer.latest["/energy/optimized_trajectory"].points, "the empty trajectory"
     )
     assert observer.latest["/energy/optimized_trajectory"].header.stamp.sec == 77
-    observer.wait(
-        lambda: "refused" in observer.status("/energy/prediction", "total"), "the refusal"
-    )
-    assert observer.status("/energy/prediction", "total")["plan_stamp"] == "77.000000000"
+    status = observer.status_that("total", lambda s: "refused" in s, "the refusal", topic)
+    assert status["plan_stamp"] == "77.000000000"

@@ -20,14 +20,8 @@ from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.message_encoder import MessageType
 
 SUBPROTOCOLS = ["foxglove.sdk.v1", "foxglove.websocket.v1"]
-
-
 _DATA = struct.Struct("<BIQ")
-
-
 _MESSAGE = 1
-
-
 TIMEOUT = 60.0
 
 

@@ -16,12 +16,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
 NODE_PACKAGES = ROOT / "build" / "npm" / "node_modules"
 """Packages of npm, apart from everything else."""
-
-
 _PATH = os.environ.get("PATH", "") + ":/usr/sbin"  # where Debian puts daemons
 
 

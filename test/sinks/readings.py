@@ -19,23 +19,13 @@ from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.telemetry.source import LinkStatus
 
 JOINTS = ("shoulder_joint", "elbow_joint")
-
-
 CHANNELS = Channels(JOINTS, (1, 2))
-
-
 START = 1_750_000_000_000_000_000
 """Time of the first reading [ns]."""
-
-
 PERIOD = 100_000_000
 """Between readings [ns]."""
-
-
 POWER = np.arange(1.0, 1.0 + len(CHANNELS))
 """Each channel has another constant power [W]."""
-
-
 LOST = LinkStatus(connected=False, problem="no route to host")
 
 

@@ -32,32 +32,22 @@ NOW = START // 1_000_000 + 5_000
 COMMANDS, HOST = "spBv1.0/plant/NCMD/cell", "spBv1.0/STATE/scada"
 
 
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("mqtt://127.0.0.1", "mqtt://127.0.0.1:1883"),
-        ("mqtt://localhost:2000/", "mqtt://localhost:2000"),
-        ("mqtts://broker.example", "mqtts://broker.example:8883"),
-        ("mqtts://[::1]:1", "mqtts://[::1]:1"),
-        *((f"{url}", None) for url in ("", "broker", "http://broker", "mqtt://", "mqtt://b:x")),
-        ("mqtt://b:70000", None),
-        ("mqtts://b/topic", None),
-        ("mqtt://broker.example", None),
-    ],
-)
-def test_urls(url: str, expected: str | None) -> None:
-    if expected is None:
+def test_urls_and_names_of_topics() -> None:
+    for url, expected in {
+        "mqtt://127.0.0.1": "mqtt://127.0.0.1:1883",
+        "mqtt://localhost:2000/": "mqtt://localhost:2000",
+        "mqtts://broker.example": "mqtts://broker.example:8883",
+        "mqtts://[::1]:1": "mqtts://[::1]:1",
+    }.items():
+        assert str(broker_of(url, allow_network=False)) == expected
+    wrong = ("", "broker", "http://broker", "mqtt://", "mqtt://b:x", "mqtt://b:70000")
+    for url in (*wrong, "mqtts://b/topic", "mqtt://broker.example"):
         with pytest.raises(InputError):
             broker_of(url, allow_network=False)
-    else:
-        assert str(broker_of(url, allow_network=False)) == expected
-
-
-@pytest.mark.parametrize("name", ["", "a/b", "a+", "#"])
-def test_names_that_are_no_part_of_a_topic_are_refused(name: str) -> None:
-    for names in ((name, "cell"), ("plant", name)):
-        with pytest.raises(InputError):
-            EdgeNode(*names)
+    for name in ("", "a/b", "a+", "#"):
+        for names in ((name, "cell"), ("plant", name)):
+            with pytest.raises(InputError):
+                EdgeNode(*names)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +86,7 @@ def stamps_of(numbers: range) -> list[int]:
     return [made_up_reading(number).stamp // 1_000_000 for number in numbers]
 
 
-def test_readings_stay_until_they_are_confirmed() -> None:
+def test_readings_stay_until_they_are_confirmed_or_the_store_is_full() -> None:
     store = store_of(*range(5))
     batch = store.oldest(3)
     assert [reading.stamp for reading in batch.readings] == stamps_of(range(3))
@@ -105,9 +95,6 @@ def test_readings_stay_until_they_are_confirmed() -> None:
     store.confirm(batch)
     assert [reading.stamp for reading in store.oldest(9).readings] == stamps_of(range(3, 5))
     assert (store.delivered, store.dropped, len(store)) == (3, 0, 2)
-
-
-def test_a_full_store_drops_the_oldest_also_while_they_are_on_the_way() -> None:
     store = store_of(*range(4), most=4)
     batch = store.oldest(2)
     for number in range(4, 7):
@@ -115,11 +102,8 @@ def test_a_full_store_drops_the_oldest_also_while_they_are_on_the_way() -> None:
     store.confirm(batch)  # both were dropped meanwhile
     assert [reading.stamp for reading in store.oldest(9).readings] == stamps_of(range(3, 7))
     assert (store.delivered, store.dropped) == (0, 3)
-
-
-def test_readings_are_small() -> None:
-    first, second, *_, ended, later = store_of(1, 2, 10, 11).oldest(9).readings
-    assert first.names is second.names
+    first, second, ended, later = store_of(1, 2, 10, 11).oldest(9).readings
+    assert first.names is second.names  # which keeps them small
     assert dict(zip(first.names, first.values, strict=True)) == made_up_reading(1).numbers()
     assert getsizeof(first) + getsizeof(first.values) < 400
     assert ended.cycle is later.cycle
@@ -229,36 +213,27 @@ def test_rebirth_repeats_the_births_of_living_arms(node: EdgeNode) -> None:
     assert len(node.birth(NOW, store.newest)) == 1
 
 
-@pytest.mark.parametrize("types", [True, False])
-@pytest.mark.parametrize(
-    ("metrics", "answered"),
-    [
+def test_commands_are_answered_and_nothing_else(node: EdgeNode) -> None:
+    """The datatype of a command's metric may be left out."""
+    assert COMMANDS in node.topics
+    for metrics, answered in (
         ({"Node Control/Rebirth": True}, True),
         ({"Node Control/Reboot": True, "Node Control/Rebirth": True}, True),
         ({"Node Control/Rebirth": False}, False),
         ({"Node Control/Reboot": True}, False),
         ({}, False),
-    ],
-)
-def test_commands(node: EdgeNode, metrics: dict[str, bool], answered: bool, types: bool) -> None:
-    """The datatype of a command's metric may be left out."""
-    made = tuple(Metric(NOW, name, DataType.BOOLEAN, value=v) for name, v in metrics.items())
-    payload = NCmd(NOW, made).encode(include_dtypes=types)
-    assert COMMANDS in node.topics
-    assert node.needs_birth(COMMANDS, payload, retained=False) == answered
-
-
-@pytest.mark.parametrize("topic", [COMMANDS, HOST])
-@pytest.mark.parametrize(
-    "payload",
-    [b"", b"\xff\x00 no protobuf", b"null", b"[]", b'{"online": true}', b'{"timestamp": 1}',
-     b'{"online": "true", "timestamp": 1}', b'{"online": true, "timestamp": "x"}',
-     b'{"online": true, "timestamp": 1e999}', b"[" * 100_000, b'{"online": true' + b" " * 2000],
-)  # fmt: skip
-def test_what_is_no_command_and_no_state_is_ignored(
-    node: EdgeNode, topic: str, payload: bytes
-) -> None:
-    assert not node.needs_birth(topic, payload, retained=False)
+    ):
+        made = tuple(Metric(NOW, name, DataType.BOOLEAN, value=v) for name, v in metrics.items())
+        for types in (True, False):
+            payload = NCmd(NOW, made).encode(include_dtypes=types)
+            assert node.needs_birth(COMMANDS, payload, retained=False) == answered
+    for payload in (
+        b"", b"\xff\x00 no protobuf", b"null", b"[]", b'{"online": true}', b'{"timestamp": 1}',
+        b'{"online": "true", "timestamp": 1}', b'{"online": true, "timestamp": "x"}',
+        b'{"online": true, "timestamp": 1e999}', b"[" * 100_000, b'{"online": true' + b" " * 2000,
+    ):  # fmt: skip
+        for topic in (COMMANDS, HOST):
+            assert not node.needs_birth(topic, payload, retained=False)
 
 
 def test_a_host_that_comes_online_needs_the_births(node: EdgeNode) -> None:

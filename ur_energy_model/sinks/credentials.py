@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import user_path
@@ -59,12 +59,11 @@ class OpcuaCredentials:
     key: Path | None = None
 
 
-@dataclass(frozen=True)
-class Credentials:
+class Credentials(NamedTuple):
     """Those of all sinks."""
 
     mqtt: MqttCredentials = MqttCredentials()
-    opcua: OpcuaCredentials = field(default_factory=OpcuaCredentials)
+    opcua: OpcuaCredentials = OpcuaCredentials()
 
 
 def read_credentials(

@@ -45,27 +45,19 @@ def estimator_reading(
     snapshot = estimator.snapshot(viewer)
     if snapshot is None:
         return None
-    calculator, info = estimator.calculator, batch.info
-    return ArmReading(
-        arm=arm_name(replace(info, robot=info.robot or calculator.robot.name)),
-        stamp=HOST_CLOCK.stamp() if batch.stamp is None else int(batch.stamp[-1]),
-        joints=joints,
-        snapshot=snapshot,
-        link=link,
-        model=model,
-        robot=calculator.robot,
-    )
+    robot, info = estimator.calculator.robot, batch.info
+    arm = arm_name(replace(info, robot=info.robot or robot.name))
+    stamp = HOST_CLOCK.stamp() if batch.stamp is None else int(batch.stamp[-1])
+    return ArmReading(arm, stamp, joints, snapshot, link, model=model, robot=robot)
 
 
 def estimator_actions(
     estimator: Callable[[], LiveEstimator], lock: threading.Lock, joints: tuple[str, ...] | None
 ) -> ArmActions:
-    """Actions on an estimator.
+    """Actions on an estimator, which raises an error of this package while there is none.
 
-    Args:
-        estimator: returns it, or raises an error of this package while there is none.
-        lock: guards it against the thread that reads the samples.
-        joints: names of the joints, prefix included; None for the robot's own.
+    The lock guards it against the thread that reads the samples; `joints` are the names of the
+    joints, prefix included, None for the robot's own.
     """
 
     def reset(reason: str) -> None:
@@ -116,9 +108,7 @@ class LiveState:
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong now, one line each, that of the connection first."""
-        silence = None
-        if self.silence is not None:
-            silence = f"no samples from {self.source}: {self.silence}"
+        silence = self.silence and f"no samples from {self.source}: {self.silence}"
         failing = [each for each in self.sinks if each.problem not in (None, NOT_OPEN)]
         sinks = (f"{sink.name}: {sink.problem}" for sink in failing)
         found = (silence, self.disk_problem, self.arm_warning, *sinks)
@@ -178,17 +168,12 @@ class SinkGroup:
             self._cycles.append(cycle)
 
     def offer(self, time: float, make: Callable[[], ArmReading | None]) -> None:
-        """Offer a reading to all sinks if one is due.
-
-        Args:
-            time: controller time of the last sample [s].
-            make: makes the reading, None before the first sample.
-        """
+        """Offer what `make` makes to all sinks if one is due at this controller time [s]."""
         if self._decimator.due(time):
             self.offer_at_once(make)
 
     def offer_at_once(self, make: Callable[[], ArmReading | None]) -> None:
-        """Offer a reading to all sinks; `make` as in `offer`."""
+        """Offer a reading to all sinks; `make` returns None before the first sample."""
         reading = make() if self.sinks else None
         if reading is not None:
             reading = replace(reading, cycles=tuple(self._cycles))
@@ -247,11 +232,7 @@ class LiveArm:
         self._last: Telemetry
 
     def start(self, outlets: SinkGroup) -> None:
-        """Start reading.
-
-        Args:
-            outlets: get a reading at their rate, in the thread that reads; closed by their owner.
-        """
+        """Start reading; the sinks are fed in the reading thread, and closed by their owner."""
         self._outlets = outlets
         self.reader.start()
 

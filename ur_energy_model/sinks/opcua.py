@@ -161,20 +161,19 @@ class OpcuaDelivery:
         certificate, key = self._certificate
         await server.load_certificate(certificate)
         await server.load_private_key(key)
-        policies = [
-            ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
-            ua.SecurityPolicyType.Basic256Sha256_Sign,
-        ]
+        secure = ua.SecurityPolicyType
+        policies = [secure.Basic256Sha256_SignAndEncrypt, secure.Basic256Sha256_Sign]
         tokens = [ua.UserNameIdentityToken]
         if is_local:
-            policies.append(ua.SecurityPolicyType.NoSecurity)
+            policies.append(secure.NoSecurity)
             tokens.append(ua.AnonymousIdentityToken)
         rules = SimpleRoleRuleset()  # anonymous clients do only what changes nothing
+        changing = (
+            ua.ObjectIds.WriteRequest_Encoding_DefaultBinary,
+            ua.ObjectIds.CallRequest_Encoding_DefaultBinary,
+        )
         allowed = rules._permission_dict
-        allowed[UserRole.Anonymous] = allowed[UserRole.User] - {
-            ua.NodeId(ua.ObjectIds.WriteRequest_Encoding_DefaultBinary),
-            ua.NodeId(ua.ObjectIds.CallRequest_Encoding_DefaultBinary),
-        }
+        allowed[UserRole.Anonymous] = allowed[UserRole.User] - {*map(ua.NodeId, changing)}
         server.set_security_policy(policies, rules)
         server.set_identity_tokens(tokens)
         self._space = AddressSpace(server)
@@ -217,12 +216,7 @@ class OpcuaDelivery:
 
 
 class Users:
-    """Users with passwords, in the form of asyncua.
-
-    Args:
-        passwords: by name.
-        anonymous: whether clients without a name may read.
-    """
+    """Users with passwords, in the form of asyncua; anonymous ones may read where they may."""
 
     def __init__(self, passwords: Mapping[str, str], *, anonymous: bool) -> None:
         self._passwords = {name: word.encode() for name, word in passwords.items()}

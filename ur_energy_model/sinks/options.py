@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.options import option
@@ -63,8 +63,7 @@ class SinkOptions:
     # fmt: on
 
 
-@dataclass(frozen=True)
-class SinkKind:
+class SinkKind(NamedTuple):
     """A kind of sink.
 
     Attributes:
@@ -134,12 +133,7 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine reaches it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return _is_loopback(self.host) is True
 
     def listener(self) -> socket.socket:
         """A socket that listens there.
@@ -153,6 +147,14 @@ class Address:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
+
+
+def _is_loopback(host: str) -> bool | None:
+    """None for what is no address."""
+    try:
+        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host).is_loopback
+    except ValueError:
+        return None
 
 
 def server_address(kind: SinkKind | str, text: str, options: SinkOptions) -> Address:
@@ -177,11 +179,8 @@ def server_address(kind: SinkKind | str, text: str, options: SinkOptions) -> Add
     if digits and not (digits.isdecimal() and int(digits) <= 65535):
         remedy = "state ADDRESS:PORT, 0 to 65535"
         raise InputError(kind.flag, f"'{place}' has no valid port", remedy)
-    try:
-        ipaddress.ip_address("127.0.0.1" if name == "localhost" else name)
-    except ValueError:
-        problem = f"'{name}' is not an IP address"
-        raise InputError(kind.flag, problem, "state ADDRESS:PORT") from None
+    if _is_loopback(name) is None:
+        raise InputError(kind.flag, f"'{name}' is not an IP address", "state ADDRESS:PORT")
     address = Address(name, int(digits) if digits else kind.port)
     if not (address.is_loopback or options.allow_network):
         problem = f"{address} can be reached from other machines"

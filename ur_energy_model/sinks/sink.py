@@ -180,10 +180,7 @@ class QueuedSink:
             self._changed.notify()
 
     def close(self) -> None:
-        """Deliver what waits and release everything.
-
-        A delivery that hangs is left behind: its thread ends with the process.
-        """
+        """Deliver what waits and release everything; a delivery that hangs is left behind."""
         with self._changed:
             self._closing = True
             self._deadline = time.monotonic() + LAST_CHANCE

@@ -34,12 +34,13 @@ from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks.sink import ArmReading
 
+Value: TypeAlias = float | int | str | None
+"""Of a metric; None where a number is unknown."""
+
 # Readings until the broker has them: in few bytes each, and bounded.
 
 MOST_STORED = 36_000
 """Readings kept while the broker is away: an hour at 10 a second, 15 MB."""
-StoredCycle: TypeAlias = tuple[int, float, float, float, str | None]
-"""A completed cycle: its number, energy [J], duration [s], largest total power [W], program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class StoredReading:
         values: W and J.
         state: of the arm, in lower case.
         lost: number of samples lost so far.
-        cycle: that ended last, None before the first.
+        cycle: figures of that which ended last, None before the first.
     """
 
     arm: str
@@ -62,7 +63,7 @@ class StoredReading:
     values: array[float]
     state: str
     lost: int
-    cycle: StoredCycle | None = None
+    cycle: tuple[Value, ...] | None = None
 
 
 class Batch(NamedTuple):
@@ -112,17 +113,10 @@ class ReadingStore:
             self._names = names
         cycle = None if before is None else before.cycle
         for each in reading.cycles[-1:]:
-            energy = reading.energy_of(each)
-            cycle = each.number, energy, each.duration, each.peak_power, each.program
-        stored = StoredReading(
-            reading.arm,
-            reading.stamp // 1_000_000,
-            self._names,
-            array("d", numbers.values()),
-            reading.state,
-            reading.link.lost,
-            cycle,
-        )
+            cycle = tuple(reading.figures_of(each).values())
+        stamp, values = reading.stamp // 1_000_000, array("d", numbers.values())
+        kept = (reading.state, reading.link.lost, cycle)
+        stored = StoredReading(reading.arm, stamp, self._names, values, *kept)
         with self._lock:
             if len(self._readings) >= self._most:
                 self._readings.popleft()
@@ -148,17 +142,12 @@ class ReadingStore:
 
 # Metrics of an arm by name: those of the ROS topics, and a few about state and cycles.
 
-Value: TypeAlias = float | int | str | None
-"""None where a number is unknown."""
 OTHERS: dict[str, tuple[DataType, str]] = {
     "state": (
         DataType.STRING,
         "state of the arm: off, braked, standstill, moving, protective_stop",
     ),
-    "samples_lost": (
-        DataType.INT64,
-        "samples lost so far on the way from the controller",
-    ),
+    "samples_lost": (DataType.INT64, "samples lost so far on the way from the controller"),
     "energy/cycle/number": (DataType.INT64, "number of the cycle that ended last"),
     "energy/cycle/energy": (DataType.DOUBLE, "energy of the whole arm in that cycle [J]"),
     "energy/cycle/duration": (DataType.DOUBLE, "its duration [s]"),
