@@ -111,22 +111,13 @@ _LARGEST = 3.0
 
 @dataclass(frozen=True)
 class SimulatedSession:
-    """One session of one arm with n joints.
+    """One session of one arm with n joints; differences are those to session 0."""
 
-    Attributes:
-        number: 0 for the arm as drawn, 1, 2, ... for its sessions in order of time.
-        standby_offset: standby power minus that of session 0, W.
-        friction_scale: friction relative to session 0 at the same speed, load and temperature [n].
-        ambient_offset: ambient temperature minus the requested one, K.
-        warmth: of the joints at the start: 0 at ambient temperature, 1 as after hours powered at
-            rest, above 1 after motion.
-    """
-
-    number: int
-    standby_offset: float
-    friction_scale: Array
-    ambient_offset: float
-    warmth: float
+    number: int  # 0 for the arm as drawn, 1, 2, ... in order of time
+    standby_offset: float  # of the standby power, W
+    friction_scale: Array  # at the same speed, load and temperature [n]
+    ambient_offset: float  # of the ambient temperature, K
+    warmth: float  # at the start: 0 as ambient, 1 as after hours powered at rest
 
     def applied_to(self, arm: ArmParameters) -> ArmParameters:
         """Constants of this session from those of session 0."""

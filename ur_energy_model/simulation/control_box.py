@@ -32,13 +32,10 @@ from ur_energy_model.typing import Array
 
 
 class RtdeValues(dict[str, Any]):
-    """Values of RTDE fields by name.
+    """Values of RTDE fields by name: the dictionary holds those of the control box.
 
-    The dictionary holds the fields of the control box. Fields of the arm, and fields derived from
-    them, are looked up on access because some are expensive to compute.
-
-    Attributes:
-        tcp_offset: tool centre point in the flange frame [6] (rotation vector), m and rad.
+    Fields of the arm, and fields derived from them, are looked up on access because some are
+    expensive to compute. `tcp_offset` is the tool centre point in the flange frame [6].
     """
 
     def __init__(self, arm: SimulatedArm) -> None:
@@ -76,19 +73,12 @@ Version = tuple[int, int, int, int]
 
 
 class SimulatedIdentity(NamedTuple):
-    """Identity that a simulated controller reports.
+    """Identity that a simulated controller reports."""
 
-    Attributes:
-        version: software version and build.
-        serial: serial number; simulated ones begin with SIMULATED_SERIAL_PREFIX.
-        model: robot model as the dashboard server names it, such as "UR5".
-        motion: name of the built-in motion, which is the initially loaded program.
-    """
-
-    version: Version
-    serial: str
-    model: str
-    motion: str
+    version: Version  # of the software, and build
+    serial: str  # simulated ones begin with SIMULATED_SERIAL_PREFIX
+    model: str  # as the dashboard server names it, such as "UR5"
+    motion: str  # built-in one, which is the initially loaded program
 
     @classmethod
     def for_robot(

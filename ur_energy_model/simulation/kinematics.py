@@ -126,12 +126,9 @@ FEWEST_POINTS, MOST_POINTS = 6, 60
 class StraightLine:
     """A joint trajectory along a line: spline path, trapezoidal speed profile.
 
-    Args:
-        path: joint positions at equal steps along the line [points, n], rad.
-        length: of the line, m (rad if the tool only turns).
-        speed: largest speed along the line, length unit per s.
-        acceleration: of both ramps, length unit per s^2.
-        max_speed: joint speed limits [n], rad/s; the move is slowed down to keep them.
+    `path` are joint positions at equal steps along the line [points, n], rad; length in m (rad if
+    the tool only turns), speed and acceleration per s and s^2 of it. The move is slowed down to
+    keep the joint speed limits [n], rad/s.
     """
 
     def __init__(

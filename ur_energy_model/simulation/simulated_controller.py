@@ -43,10 +43,7 @@ class Ticker:
     """Deadlines at start + k * period [s], and how late they were served.
 
     Deadlines do not move when one is served late, so no tick is dropped and the mean rate is exact.
-
-    Attributes:
-        ticks: number of served deadlines.
-        lateness_max: longest time from a deadline to its service [s].
+    `lateness_max` is the longest time from a deadline to its service [s].
     """
 
     def __init__(self, period: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -170,17 +170,10 @@ OVERLOAD_SECONDS, MARGIN = 0.02, 1.02
 class Supervisor:
     """Selects the reference of every cycle and stops the arm when a limit is exceeded.
 
-    Args:
-        planner: plans the moves of n joints.
-        motion: built-in motion.
-        q: current position [n], rad.
-
     Attributes:
-        planner: replaced after a change of payload.
-        fraction: speed slider, 0 to 1.
-        scale: effective speed scaling, 0 to 1.
-        safety_mode: normal or protective stop.
-        stop_reason: reason of the protective stop, None without one.
+        planner: of the moves of n joints; replaced after a change of payload.
+        fraction, scale: speed slider and effective speed scaling, 0 to 1.
+        safety_mode, stop_reason: protective stop and its reason, None without one.
         program_state: state of the built-in motion.
     """
 

@@ -185,8 +185,8 @@ class Energies(NamedTuple):
 class TruthLog:
     """Collects the true energies and writes them: a JSON file, and arrays in an .npz beside it.
 
-    The arrays hold `timestamp` [m] (controller clock, s) and the energies since the start, one
-    array per name of JOINT_ENERGIES [m, n] and ARM_ENERGIES [m].
+    The arrays are `timestamp` [m] (controller clock, s) and the energies since the start by the
+    names of JOINT_ENERGIES [m, n] and ARM_ENERGIES [m].
 
     Raises:
         InputError: the path of the JSON file is that of the .npz file.
