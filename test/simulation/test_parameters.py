@@ -67,13 +67,6 @@ def test_every_arm_has_plausible_constants(name):
     assert np.all(p.friction.torque(np.ones(robot.dof)) < 0.25 * robot.max_torque)
 
 
-def test_unknown_motors_are_interpolated_by_size():
-    small, large = (draw_parameters(load_robot(name), 0) for name in ("ur10e", "ur20"))
-    assert np.all(large.reflected_inertia > small.reflected_inertia)
-    assert np.all(large.winding_resistance < small.winding_resistance)
-    assert draw_parameters(ROBOT, 0).reflected_inertia == pytest.approx(ROBOT.reflected_inertia)
-
-
 def test_the_ur5_of_the_slides() -> None:
     robot = load_robot("ur5")
     typical = draw_parameters(robot, 3)
