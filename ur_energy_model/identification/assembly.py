@@ -88,7 +88,11 @@ def fit_drives(
     shared = with_shared_sizes(joints, robot, prior)
     found, power, standby = fit_sessions(powers, kind, shared)
     inertia = inertia_with_currents(body.inertia, found)
-    sessions = _session_spread(found, standby, len(powers))
+    sessions = SessionSpread()
+    if len(powers) > 1:  # else the priors
+        each = [spread_between_sessions(fit.session_scales, FRICTION_SPREAD) for fit in found]
+        spread = spread_between_sessions(standby, STANDBY_SPREAD)
+        sessions = SessionSpread(spread, np.array(each), len(powers))
     evidence = _evidence(tuple(joints), shared, found, body.inertia, inertia)
     friction_spread = sessions.friction_of(robot.dof)
     setup, source = body.stated.setup, body.stated.source
@@ -99,6 +103,15 @@ def fit_drives(
         names, values = fit.friction.law.parameters, np.abs(fit.friction.values)
         # Deviations of friction hold for any session, current_covariance for the fitted ones.
         varying = np.where(scaled_parameters(names), float(friction_spread[j]) * values, 0.0)
+        own = np.hypot([fit.friction_std[name] for name in names], varying)
+        std = {
+            "reflected_inertia": float(inertia.std[j]),
+            "torque_constant": stated_deviation(fit),
+            "winding_resistance": float(power.resistance_std[j]),
+            "back_emf_constant": float(power.back_emf_std[j]),
+        }
+        origin = {"gear_ratio": "robot file", "reflected_inertia": inertia.source[j]}
+        origin |= {"winding_resistance": power.source, "back_emf_constant": power.source}
         models.append(
             JointModel(
                 name=robot.joint_names[j],
@@ -108,23 +121,8 @@ def fit_drives(
                 winding_resistance=float(power.winding_resistance[j]),
                 back_emf_constant=float(power.back_emf_constant[j]),
                 friction=fit.friction,
-                std={
-                    "reflected_inertia": float(inertia.std[j]),
-                    "torque_constant": stated_deviation(fit),
-                    "winding_resistance": float(power.resistance_std[j]),
-                    "back_emf_constant": float(power.back_emf_std[j]),
-                    **{
-                        name: float(np.hypot(fit.friction_std[name], part))
-                        for name, part in zip(names, varying, strict=True)
-                    },
-                },
-                source={
-                    "gear_ratio": "robot file",
-                    "reflected_inertia": inertia.source[j],
-                    "winding_resistance": power.source,
-                    "back_emf_constant": power.source,
-                    **fit.source,
-                },
+                std=std | dict(zip(names, own.tolist(), strict=True)),
+                source=origin | fit.source,
                 current_covariance=fit.covariance,
                 current_residual=float(np.nan_to_num(fit.residual)),
                 friction_reason=fit.reason,
@@ -142,16 +140,6 @@ def fit_drives(
         provenance={EVIDENCE: plain(evidence)},
     )
     return Drives(model, found, power)
-
-
-def _session_spread(joints: Sequence[JointEstimate], standby: Array, count: int) -> SessionSpread:
-    """Spread of friction and standby power [W] between sessions; the priors for a single one."""
-    if count < 2:
-        return SessionSpread()
-    friction = [spread_between_sessions(each.session_scales, FRICTION_SPREAD) for each in joints]
-    return SessionSpread(
-        spread_between_sessions(standby, STANDBY_SPREAD), np.array(friction), count
-    )
 
 
 def spread_between_sessions(values: Array, prior: float) -> float:

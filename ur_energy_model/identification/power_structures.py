@@ -175,12 +175,10 @@ class Structure:
 def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
     """Prior winding resistances and the standard deviations of single motors [n], ohm.
 
-    From the robot file; where it has none, interpolated over the rated torque (both logarithmic)
-    with a relative uncertainty of a half or more.
+    From the robot file; where it has none, typical for the rated torque, with a relative
+    uncertainty of a half or more.
     """
-    sized = np.isfinite(robot.max_torque)
-    rated = np.where(sized, robot.max_torque, _RATED_TORQUE[0])
-    typical = np.exp(np.interp(np.log(rated), np.log(_RATED_TORQUE), np.log(_RATED_RESISTANCE)))
+    sized, typical = _typical(robot, _RATED_RESISTANCE)
     value = np.where(sized, typical, UNKNOWN_RESISTANCE[0])
     spread = np.where(sized, _RATED_SPREAD * typical, UNKNOWN_RESISTANCE[1])
     known = np.isfinite(robot.winding_resistance)
@@ -189,16 +187,18 @@ def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
 
 
 def expected_constant(robot: RobotDescription) -> Array:
-    """Torque constants before any data [n], N m/A, motor side.
-
-    From the robot file; where it has none, interpolated over the rated torque (both logarithmic).
-    """
-    sized = np.isfinite(robot.max_torque)
-    rated = np.where(sized, robot.max_torque, _RATED_TORQUE[0])
-    typical = np.exp(np.interp(np.log(rated), np.log(_RATED_TORQUE), np.log(_RATED_CONSTANT)))
+    """Torque constants before any data [n], N m/A, motor side: the robot file's, else typical."""
+    sized, typical = _typical(robot, _RATED_CONSTANT)
     joint_side = np.where(sized, typical, _UNRATED_CONSTANT)
     known = np.isfinite(robot.torque_constant)
     return np.where(known, np.nan_to_num(robot.torque_constant), joint_side / robot.gear_ratio)
+
+
+def _typical(robot: RobotDescription, table: tuple[float, ...]) -> tuple[Mask, Array]:
+    """Joints with a rated torque, and values interpolated over it [n], both logarithmic."""
+    sized = np.isfinite(robot.max_torque)
+    rated = np.log(np.where(sized, robot.max_torque, _RATED_TORQUE[0]))
+    return sized, np.exp(np.interp(rated, np.log(_RATED_TORQUE), np.log(table)))
 
 
 def free(n: int) -> Structure:

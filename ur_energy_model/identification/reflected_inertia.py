@@ -54,7 +54,6 @@ def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
 class DriveInertia:
     """Reflected inertia of the joints, split as in Clochiatti et al. 2024."""
 
-    reflected: Array  # joint side [n], kg m^2
     motor_side: Array  # motor and reducer, motor side [n], kg m^2
     reducer: Array  # catalogue value, motor side [n], kg m^2; NaN where unknown
     rotor: Array  # the motor's remainder [n], kg m^2; NaN where the reducer is unknown
@@ -64,4 +63,4 @@ def split_inertia(reflected: Array, robot: RobotDescription) -> DriveInertia:
     """Motor and reducer shares of reflected inertias [n], kg m^2, joint side."""
     motor_side = reflected / robot.gear_ratio**2
     rotor = motor_side - robot.reducer_inertia
-    return DriveInertia(reflected, motor_side, robot.reducer_inertia, rotor)
+    return DriveInertia(motor_side, robot.reducer_inertia, rotor)
