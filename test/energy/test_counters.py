@@ -154,12 +154,12 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 def test_counters_are_converted_to_other_parameter_errors(tmp_path: Path) -> None:
     few, more = Channels(("a", "b")), Channels(("a", "b"), (2, 3))
     counters = EnergyCounters(few, tmp_path / "s")
-    steps, power = counters._meter.gaps(np.arange(3.0) / 20), np.full((3, len(few)), 5.0)
+    steps, power = counters.meter.gaps(np.arange(3.0) / 20), np.full((3, len(few)), 5.0)
     counters.integrate(np.arange(3.0), steps, power)
     counters.close()
     again = EnergyCounters(more, tmp_path / "s")
-    assert again.lifetime.net[: more.sensitivity] == pytest.approx(0.5)
-    assert again.lifetime.net[more.sensitivity :] == pytest.approx(0.0)
+    assert again.meter.reading.net[: more.sensitivity] == pytest.approx(0.5)
+    assert again.meter.reading.net[more.sensitivity :] == pytest.approx(0.0)
     again.close()
     with pytest.raises(InputError, match="other joints"):
         EnergyCounters(Channels(("c",)), tmp_path / "s")
@@ -240,7 +240,7 @@ def test_the_journal_has_room_on_a_full_disk_over_restarts(disk: SmallDisk) -> N
         shown = measured(live, 1.0, 101.002 + 1.002 * k)
         kill(live)
         live = estimator(disk.path)
-        assert live._counters.lifetime.accounted == pytest.approx(shown.lifetime.accounted)
+        assert live._counters.meter.reading.accounted == pytest.approx(shown.lifetime.accounted)
     live.close()
 
 

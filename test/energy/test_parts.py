@@ -45,7 +45,10 @@ JOINTS = ROBOT.joint_names
 
 def sums(channels: Channels, values: Array) -> None:
     total = values[..., channels.arm["total"]]
-    assert channels.sum_of_parts(values) == pytest.approx(total, rel=1e-12, abs=1e-8)
+    parts = [channels.arm[name] for name in ("standby", "driver", "regeneration")]
+    joints = values[..., channels.per_joint["electrical_power"]].sum(axis=-1)
+    found = joints + values[..., parts].sum(axis=-1)
+    assert found == pytest.approx(total, rel=1e-12, abs=1e-8)
 
 
 def model_with(capacity: float = 0.0, floor: float = 0.0, inductance: float = 0.0) -> EnergyModel:

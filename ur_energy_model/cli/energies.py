@@ -154,7 +154,7 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
         f"regeneration {summary.regeneration:.1f} J), measured: {measured}"
     )
     session = summary.session
-    power = f"{session.power:.1f} ± {CONFIDENCE * session.std:.1f} W"
+    power = f"{session.standby:.1f} ± {CONFIDENCE * session.standby_std:.1f} W"
     note(
         f"standby power of this session: {power}, measured over {session.still_seconds:.1f} s of "
         "standstill"

@@ -1,4 +1,11 @@
-"""Energy counters of one arm: lifetime, since reset, since the last reading; kept on disk."""
+"""Energy counters of one arm: lifetime, since reset, since the last reading; kept on disk.
+
+Two SQLite files keep them. The state is saved from time to time: it has a write-ahead log, a save
+waits for one sync, and a power cut takes back at most the last save. The journal beside it is
+written before every publication: its rollback journal stays, so that both are overwritten in
+place, which takes 15 us, needs no room on a full disk and is safe against a kill, but not against a
+power cut.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +23,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
@@ -24,407 +31,15 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.codec import built, plain
-from ur_energy_model.energy.meter import EnergyCorrection, EnergyMeter, MeterReading, Steps
+from ur_energy_model.energy.meter import EnergyMeter, MeterReading, Steps
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.telemetry_checks import MOST_POWER
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, open_regular, real_path, user_path
 from ur_energy_model.typing import Array
 
-# Values by key in an SQLite file.
-
-LARGEST = 64 << 20
-"""Largest value that is read [bytes]."""
-CHECK_PERIOD = 0.5
-"""Time between two checks that the file was not deleted, and until a disk is tried again [s]."""
-_HEAD = b"SQLite format 3\0"
-
-
-class StateFile:
-    """Values by key in an SQLite file, of one process at a time and safe against its end.
-
-    The values are kept in memory too: a disk that fails ends nothing, and what is not written yet
-    is written with the next call that succeeds, also where the file was deleted meanwhile.
-
-    A file that is synced has a write-ahead log: a save waits for one sync, and a power cut takes
-    back at most the last save. One that is not synced has a rollback journal that stays: both
-    files are overwritten in place, which takes 15 us, needs no room on a full disk and is safe
-    against a kill, but not against a power cut.
-
-    Args:
-        path: of the file.
-        synced: whether each save waits for the disk.
-
-    Attributes:
-        values: by key; changed by `put`.
-        problem: why the last save failed, None if it did not.
-    """
-
-    def __init__(self, path: Path, *, synced: bool = True) -> None:
-        self.path = path
-        self.values: dict[str, bytes] = {}
-        self.problem: str | None = None
-        self._synced, self._unsaved = synced, set[str]()
-        self._connection: sqlite3.Connection | None = None
-        self._inode: int | None = None
-        self._check_due = 0.0
-        self._loaded = False
-        self._mutex = threading.Lock()
-
-    def open(self) -> None:
-        """Lock the file and read its values; makes it if it is missing.
-
-        Raises:
-            BlockingIOError: another process has locked it.
-            OSError: it cannot be opened or written, or is a link, a pipe or a folder.
-            ValueError: it is no file of this kind, or damaged.
-        """
-        self.close()
-        folder = self.path.parent
-        folder.mkdir(parents=True, exist_ok=True)
-        files = [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-journal")]
-        for each in files:  # links, by which others are overwritten, and pipes
-            with suppress(FileNotFoundError):
-                if not stat.S_ISREG(mode := each.lstat().st_mode):
-                    kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
-                    raise OSError(errno.EINVAL, f"{each.name} is {kind}")
-        known = self.path.exists()
-        if os.statvfs(folder).f_flag & os.ST_RDONLY:
-            if known and not self._loaded:
-                with tempfile.TemporaryDirectory() as copies:
-                    for each in filter(Path.exists, files):
-                        shutil.copy(each, copies)
-                    copy = StateFile(Path(copies) / self.path.name)
-                    copy.open()
-                    copy.close()
-                self.values, self._loaded = copy.values, True
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-        if known and not os.access(self.path, os.R_OK | os.W_OK):
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
-        if self._loaded and _is_old(self.path):
-            # A new file with these values takes its place, or it stays.
-            with tempfile.TemporaryDirectory() as made, new_file(self.path, "wb") as file:
-                new = StateFile(Path(made) / self.path.name)
-                new.take_over(self.values)
-                new.save()
-                new.close()
-                file.write(new.path.read_bytes())
-        try:
-            self._connect()
-        except sqlite3.Error as error:
-            self.close()
-            raise _of_disk(error) from error
-
-    def take_over(self, values: dict[str, bytes]) -> None:
-        """Begin with the values of a file of another kind, which `open` then replaces."""
-        self.values, self._loaded = values, True
-
-    def _connect(self) -> None:
-        self._connection = sqlite3.connect(
-            self.path, timeout=0.0, isolation_level=None, check_same_thread=False
-        )
-        execute = self._connection.execute
-        # Locked as long as it is open; then a log needs no shared memory, which a failing disk
-        # could take away under the process.
-        execute("PRAGMA locking_mode = EXCLUSIVE")
-        execute("PRAGMA trusted_schema = OFF")
-        execute("PRAGMA page_size = 16384")  # the counters of an arm fit into one page
-        execute(f"PRAGMA journal_mode = {'WAL' if self._synced else 'PERSIST'}")
-        execute(f"PRAGMA synchronous = {'FULL' if self._synced else 'OFF'}")
-        execute("PRAGMA wal_autocheckpoint = 64")
-        execute("BEGIN IMMEDIATE")
-        execute("CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value BLOB NOT NULL)")
-        found = dict(
-            execute(f"SELECT key, value FROM state WHERE length(value) <= {LARGEST}").fetchall()
-        )
-        execute("COMMIT")
-        if not self._synced:
-            # Both files grow while there is room, and keep it.
-            with suppress(sqlite3.OperationalError):
-                execute("REPLACE INTO state VALUES ('room', zeroblob(65536))")
-                execute("UPDATE state SET value = randomblob(65536) WHERE key = 'room'")
-                execute("DELETE FROM state WHERE key = 'room'")
-        if not all(isinstance(each, bytes) for each in found.values()):
-            raise ValueError("values that are no bytes")
-        if self._loaded:
-            self._unsaved.update(self.values)
-        elif self._unsaved and found:  # the disk could not read it at the start: kept
-            self.close()
-            names = (f"{self.path.name}.unreadable{number}" for number in count(1))
-            free = (self.path.with_name(name) for name in names)
-            self.path.rename(next(path for path in free if not path.exists()))
-            self._connect()
-        else:
-            self.values, self._loaded = {**found, **self.values}, True
-        self._inode = self.path.stat().st_ino
-
-    def put(self, key: str, value: bytes) -> None:
-        """Change a value in memory; `save` writes it."""
-        self.values[key] = value
-        self._unsaved.add(key)
-
-    def save(self) -> None:
-        """Write what has changed, as one transaction; a disk that fails is a `problem`.
-
-        A disk that has just failed is left alone for CHECK_PERIOD: what failed may take long.
-        """
-        if self._connection is None and time.monotonic() < self._check_due:
-            return
-        try:
-            with self._mutex:
-                self._save()
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            self.problem = f"{self.path}: cannot be written ({reason or error})"
-        else:
-            self.problem = None
-
-    def _save(self) -> None:
-        if time.monotonic() >= self._check_due or self._connection is None:
-            self._check_due = time.monotonic() + CHECK_PERIOD
-            try:
-                in_place = self._connection and self.path.stat().st_ino == self._inode
-            except OSError:
-                in_place = False
-            if not in_place:
-                self.open()
-        assert self._connection is not None
-        changed = {key: self.values[key] for key in list(self._unsaved)}
-        try:
-            if len(changed) > 1:
-                self._connection.execute("BEGIN IMMEDIATE")
-            for item in changed.items():
-                self._connection.execute("REPLACE INTO state VALUES (?, ?)", item)
-            if len(changed) > 1:
-                self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            self.close()
-            raise _of_disk(error) from error
-        for key, value in changed.items():
-            if self.values[key] is value:  # not put again meanwhile
-                self._unsaved.discard(key)
-
-    def close(self) -> None:
-        """Release the lock."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(sqlite3.Error):
-                connection.close()
-
-
-def _of_disk(error: sqlite3.Error) -> Exception:
-    """An error of SQLite as one of the file system, or a ValueError for a damaged file."""
-    text = str(error)
-    if "locked" in text:
-        return BlockingIOError(errno.EAGAIN, text)
-    for part, number in (("full", errno.ENOSPC), ("readonly", errno.EROFS)):
-        if part in text:
-            return OSError(number, os.strerror(number))
-    damaged = type(error) is sqlite3.DatabaseError or "no such column" in text
-    return ValueError(text) if damaged else OSError(errno.EIO, text)
-
-
-# What the file holds: energy counters and the arm that they count.
-
-SCHEMA = 1
-LARGEST_OLD_FILE = 4 << 20
-"""Largest state file of an earlier version [bytes]."""
-LARGEST_NUMBER = 1 << 63
-LONGEST_TIME = 1.0e10
-"""Time that no counter reaches [s]: three centuries."""
-ALLOWANCE = 60.0
-"""Accounted time that counts in addition, for corrections [s]."""
 COUNTERS, JOURNAL = "counters", "journal"
 """Keys of the counters of the present arm, and of their newest values in the journal."""
-
-
-@dataclass(frozen=True)
-class Counters:
-    """Lifetime energy, and its values at which the other counters began.
-
-    Attributes:
-        ever: since the state file was created.
-        reset: value of `ever` at the last reset.
-        interval: value of `ever` at the last interval reading.
-        reset_time: of the last reset, ISO 8601.
-        reset_reason: of the last reset.
-        names: of the channels.
-        clock: controller time of the last sample [s], None where there was none.
-        serial: number of the arm, None where unknown.
-        robot: description name of the arm, None in files of earlier versions.
-        highest: highest lifetime net energy of each channel so far [channels], J; None for that of
-            `ever`, as in files of earlier versions.
-        number: of these counters, which journal entries carry; None in files of earlier versions.
-    """
-
-    ever: MeterReading
-    reset: MeterReading
-    interval: MeterReading
-    reset_time: str
-    reset_reason: str
-    names: tuple[str, ...]
-    clock: float | None = None
-    serial: str | None = None
-    robot: str | None = None
-    highest: Array | None = None
-    number: int | None = None
-
-    def converted(self, channels: Channels) -> Counters:
-        """The same counters for other channels."""
-        ever, reset, interval = (
-            channels.convert(reading, self.names)
-            for reading in (self.ever, self.reset, self.interval)
-        )
-        highest = self.highest
-        if highest is not None:
-            highest = channels.convert_values(highest, self.names)
-        known = replace(self, ever=ever, reset=reset, interval=interval)
-        return replace(known, highest=highest, names=channels.names)
-
-    def content(self) -> bytes:
-        """As JSON."""
-        content = {"schema": SCHEMA, **plain(self, arrays=True)}
-        return json.dumps(content, allow_nan=False, default=np.ndarray.tolist).encode()
-
-    @classmethod
-    def from_content(cls, content: bytes) -> Counters:
-        """Counters from JSON.
-
-        Raises:
-            ValueError: it is something else, or holds counters that no arm can have.
-        """
-        try:
-            values = json.loads(content)
-            if values["schema"] != SCHEMA:
-                raise ValueError(f"schema {values['schema']}")
-            return built(cls, values).checked()
-        except (KeyError, TypeError, ArithmeticError, RecursionError) as error:
-            raise ValueError(str(error)) from error
-
-    def checked(self) -> Counters:
-        """These counters.
-
-        Raises:
-            ValueError: they are not finite, negative or endless times, more energy than
-                MOST_POWER gives, or of another number of channels.
-        """
-        if self.number is not None and not 0 <= self.number < LARGEST_NUMBER:
-            raise ValueError("impossible number")
-        if self.clock is not None and not abs(self.clock) <= LONGEST_TIME:
-            raise ValueError(f"time {self.clock:.3g} s")
-        readings = (self.ever, self.reset, self.interval)
-        energies = [values for each in readings for values in (each.net, each.consumed)]
-        energies += [] if self.highest is None else [self.highest]
-        if any(values.shape != (len(self.names),) for values in energies):
-            raise ValueError("wrong number of counters")
-        times = [time for each in readings for time in (each.accounted, each.unaccounted)]
-        if not all(0.0 <= time <= LONGEST_TIME for time in times):
-            raise ValueError("impossible times, or counters that are not finite")
-        largest = float(np.abs(energies).max(initial=0.0))
-        if not np.isfinite(largest):
-            raise ValueError("counters that are not finite")
-        if largest > MOST_POWER * (self.ever.accounted + ALLOWANCE):
-            raise ValueError(f"{largest:.3g} J in so short a time, more than any arm takes")
-        return self
-
-    def newest(self, entry: bytes) -> Counters:
-        """These counters with the values of a journal entry, if it is theirs and newer."""
-        own = self.number is not None and int.from_bytes(entry[:8], "little") == self.number
-        if not own or not entry or len(entry) % 8:
-            return self
-        return self.at(np.frombuffer(entry[8:], "<f8"))
-
-    def at(self, numbers: Array) -> Counters:
-        """These counters at a later moment, if the numbers are possible and of one."""
-        n = len(self.names)
-        if len(numbers) not in (2 * n + 3, 3 * n + 3):
-            return self
-        net, consumed, times, highest = np.split(numbers, (n, 2 * n, 2 * n + 3))
-        accounted, unaccounted, clock = times.tolist()
-        ever = MeterReading(net, consumed, accounted, unaccounted)
-        try:
-            later = replace(
-                self,
-                ever=ever,
-                clock=None if np.isnan(clock) else clock,
-                highest=highest if highest.size else self.highest,
-            ).checked()
-        except ValueError:
-            return self
-        passed = ever - self.ever
-        return later if passed.accounted + passed.unaccounted >= 0.0 else self
-
-
-_UNUSABLE = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
-_USELESS_PATH = (errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG)
-
-
-@contextmanager
-def _refusing(path: str | Path, file: StateFile) -> Iterator[None]:
-    """Errors of a disk that may be over later become its problem; others are the user's to solve.
-
-    Raises:
-        InputError: another process has locked the file, or the path cannot be used.
-    """
-    try:
-        yield
-    except BlockingIOError as error:
-        remedy = "give each estimator a state_file of its own"
-        raise InputError(path, "is in use by another estimator", remedy) from error
-    except OSError as error:
-        reason = f"cannot be written ({error.strerror})"
-        if isinstance(error, _UNUSABLE) or error.errno in _USELESS_PATH:
-            raise InputError(path, reason, "set state_file to a writable path") from error
-        file.problem = f"{file.path}: {reason}"
-
-
-# The two files of earlier versions: JSON, and a journal of two checksummed slots.
-
-
-def _old_counters(path: Path) -> Counters:
-    """The counters of a JSON file, or of its journal where that is newer.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is no state file, or holds counters that no arm can have.
-    """
-    with open_regular(path) as file:
-        data = file.read(LARGEST_OLD_FILE + 1)
-    if len(data) > LARGEST_OLD_FILE:
-        raise ValueError(f"more than {LARGEST_OLD_FILE} bytes")
-    counters = Counters.from_content(data)
-    n, numbered = len(counters.names), counters.number is not None
-    with suppress(OSError), open_regular(journal_path(path)) as file:
-        data = file.read(LARGEST_OLD_FILE)
-        # Entries begin with the number of the counters, if there is one, and a sequence. There are
-        # two of them, each behind its checksum.
-        words = 2 if numbered else 1
-        for size in (8 * (words + 2 * n + 3), 8 * (words + 3 * n + 3)):
-            for start in (0, size + 4):
-                entry, check = data[start : start + size], data[start + size : start + size + 4]
-                if len(check) < 4 or zlib.crc32(entry) != int.from_bytes(check, "little"):
-                    continue  # of another length, or an interrupted write: the other slot is valid
-                if not numbered or int.from_bytes(entry[:8], "little") == counters.number:
-                    counters = counters.at(np.frombuffer(entry[8 * words :], "<f8"))
-    if not numbered:
-        counters = replace(counters, number=secrets.randbelow(LARGEST_NUMBER))
-    return counters
-
-
-def _is_old(path: Path) -> bool:
-    """Whether there is a file that is not one of SQLite."""
-    try:
-        with open_regular(path) as file:
-            return file.read(len(_HEAD)) not in (_HEAD, b"")
-    except FileNotFoundError:
-        return False
-
-
-def journal_path(path: Path) -> Path:
-    """The file beside a state file with what was published since the last save."""
-    return path.with_name(path.name + ".journal")
-
-
 LONGEST_ABSENCE = 1.0e8
 """Time since the last run that is believed [s], three years; beyond it the clock is another one."""
 
@@ -441,6 +56,7 @@ class EnergyCounters:
         robot: description name of the arm.
 
     Attributes:
+        meter: whose reading is the energy since the state file was created.
         stated: the counters when they were loaded, last reset or last read.
         highest: highest lifetime net energy at any publication so far [channels], J. It never
             decreases, also where a joint gives energy back, and over restarts.
@@ -457,23 +73,21 @@ class EnergyCounters:
         self.note: str | None = None
         self._robot = robot
         self._files: tuple[StateFile, ...] = ()
-        """The state, saved from time to time, and the journal of what was published since."""
+        """The state and the journal."""
         self._last_problem: str | None = None
-        kept = None
-        if path is not None:
-            try:
-                kept = self._open(path)
-            except BaseException:
-                self._release()
-                raise
-        self._begin(kept or self._new(None, "first start"))
+        try:
+            known = None if path is None else self._open(path)
+        except BaseException:
+            self._release()
+            raise
+        self._begin(known or self._new(None, "first start"))
         self.save()
         self.journal()
 
     def _open(self, path: str | Path) -> Counters | None:
         """Lock the files; returns the counters that were saved or journalled last."""
         where = real_path(user_path(path))
-        state, journal = StateFile(where), StateFile(journal_path(where), synced=False)
+        state, journal = StateFile(where), StateFile(_journal_path(where), synced=False)
         self._files, known = (state, journal), None
         try:
             with _refusing(path, state):
@@ -482,11 +96,11 @@ class EnergyCounters:
                     state.take_over({COUNTERS: known.content()})
                 state.open()
             with _refusing(path, journal):
-                if _is_old(journal.path):  # without its state it counts nothing
-                    journal.take_over({})
                 try:
+                    if _is_old(journal.path):
+                        raise ValueError("of an earlier version")
                     journal.open()
-                except ValueError:  # a power cut: the state is what counts
+                except ValueError:  # or after a power cut: the state is what counts
                     journal.path.unlink()
             known = known or self._kept(COUNTERS)
         except ValueError as error:
@@ -497,7 +111,10 @@ class EnergyCounters:
             ) from error
         if known is None:
             return None
-        return known.newest(journal.values.get(JOURNAL, b"")).converted(self.channels)
+        number, numbers = (entry := journal.values.get(JOURNAL, b""))[:8], entry[8:]
+        if known.number is not None and number == known.number.to_bytes(8, "little"):
+            known = known.later(numbers)
+        return known.converted(self.channels)
 
     def _kept(self, key: str) -> Counters | None:
         """Counters that were saved under a key, None if there are none; raises as `_open`."""
@@ -520,33 +137,23 @@ class EnergyCounters:
     def _new(self, serial: str | None, reason: str) -> Counters:
         """Counters at zero."""
         zero, now, names = MeterReading.zero(len(self.channels)), utc_now(), self.channels.names
-        made = Counters(zero, zero, zero, now, reason, names, serial=serial, robot=self._robot)
-        return replace(made, number=secrets.randbelow(LARGEST_NUMBER))
+        number, highest = secrets.randbelow(LARGEST_NUMBER), zero.net
+        known = (None, serial, self._robot, highest, number)
+        return Counters(zero, zero, zero, now, reason, names, *known)
 
-    def _begin(self, counters: Counters) -> None:
+    def _begin(self, counters: Counters, restarts: int = 0) -> None:
         """Continue counters."""
         self.stated = replace(counters, robot=counters.robot or self._robot)
-        self._meter = EnergyMeter(len(self.channels), start=counters.ever)
+        self.meter = EnergyMeter(len(self.channels), start=counters.ever)
+        self.meter.restarts = restarts
         self._clock = counters.clock
-        self.highest = counters.ever.net
-        if counters.highest is not None:
-            self.highest = np.maximum(self.highest, counters.highest)
+        self.highest = np.maximum(counters.ever.net, counters.highest)
         self._resuming = counters.clock is not None
-
-    @property
-    def lifetime(self) -> MeterReading:
-        """Energy since the state file was created."""
-        return self._meter.reading
 
     @property
     def since_reset(self) -> MeterReading:
         """Energy since the last reset."""
-        return self._meter.reading - self.stated.reset
-
-    @property
-    def serial(self) -> str | None:
-        """Serial number of the arm that is counted, None if unknown."""
-        return self.stated.serial
+        return self.meter.reading - self.stated.reset
 
     @property
     def problem(self) -> str | None:
@@ -560,95 +167,69 @@ class EnergyCounters:
         Counters of an unknown arm become its own. Those of another arm are kept in the state file,
         and those of this arm continue, or begin at zero.
         """
-        if serial == self.serial:
+        if serial == self.stated.serial:
             return False
-        if self.serial is None:
+        if self.stated.serial is None:
             self.stated = replace(self.stated, serial=serial)
             return False
-        reason = f"arm {serial} instead of {self.serial}"
+        reason = f"arm {serial} instead of {self.stated.serial}"
         self.note, counters = f"{reason}: counters of its own", None
         if self._files:
             state = self._files[0]
             self.note += f"; those of the other one are kept in {state.path}"
-            state.put(f"{COUNTERS} of {self.serial}", self._present().content())
+            state.put(f"{COUNTERS} of {self.stated.serial}", self._present().content())
             with suppress(OSError, ValueError, InputError):
                 counters = self._kept(f"{COUNTERS} of {serial}")
-                if counters is None:
+                if counters is None:  # an earlier version kept them in a file of their own
                     label = re.sub(r"[^A-Za-z0-9-]", "_", serial)[:64]
                     old = _old_counters(state.path.with_name(f"{state.path.name}.arm-{label}"))
                     counters = self._of_this_arm(old) if old.serial == serial else None
                 counters = None if counters is None else counters.converted(self.channels)
-        restarts = self._meter.restarts
-        self._begin(counters or self._new(serial, reason))
-        self._meter.restarts = restarts
+        self._begin(counters or self._new(serial, reason), self.meter.restarts)
         self.save()
         return True
 
-    @property
-    def clock_restarts(self) -> int:
-        """Number of backward steps of the controller's clock."""
-        return self._meter.restarts
-
     def integrate(self, time: Array, steps: Steps, power: Array) -> None:
-        """Integrate samples that follow the previous ones.
-
-        Args:
-            time: controller timestamps [n], s.
-            steps: to the samples [n].
-            power: powers [n, channels], W, finite.
-        """
+        """Integrate powers [n, channels], W, finite, at controller times [n], s, after `steps`."""
         if self._resuming:
             self._resuming, away = False, float(time[0]) - (self._clock or 0.0)
             if 0.0 < away < LONGEST_ABSENCE:  # else the clock has restarted
-                now = replace(self.lifetime, unaccounted=self.lifetime.unaccounted + away)
-                self._meter = EnergyMeter(len(self.channels), start=now)
-        self._meter.integrate_steps(steps, power)
+                now = self.meter.reading
+                self.meter.reading = replace(now, unaccounted=now.unaccounted + away)
+        self.meter.integrate_steps(steps, power)
         self._clock = float(time[-1])
-
-    def correct(self, correction: EnergyCorrection) -> None:
-        """Correct the energy counted so far; no counter decreases."""
-        self._meter.correct(correction)
-
-    @property
-    def lifetime_uncorrected(self) -> MeterReading:
-        """`lifetime` without corrections: differences of it are integrals of power."""
-        now = self.lifetime
-        return replace(now, net=now.net - self._meter.corrections)
 
     def reset(self, reason: str) -> None:
         """Set the counters since reset to zero; the lifetime counters continue."""
         self.stated = replace(
-            self.stated, reset=self.lifetime, reset_time=utc_now(), reset_reason=reason
+            self.stated, reset=self.meter.reading, reset_time=utc_now(), reset_reason=reason
         )
         self.save()
 
     def read_interval(self) -> MeterReading:
         """Energy since the last call; since the state file was created at the first."""
-        passed = self.lifetime - self.stated.interval
-        self.stated = replace(self.stated, interval=self.lifetime)
+        passed = self.meter.reading - self.stated.interval
+        self.stated = replace(self.stated, interval=self.meter.reading)
         self.save()
         return passed
 
     def change_channels(self, channels: Channels) -> None:
         """Continue with other channels; new ones start at zero."""
-        names = self.channels.names
-        last, restarts = channels.convert_values(self._meter.last_power, names), self.clock_restarts
-        self.stated = self._present().converted(channels)
-        self._meter = EnergyMeter(len(channels), start=self.stated.ever)
-        self._meter.last_power, self._meter.restarts = last, restarts
-        self.highest = channels.convert_values(self.highest, names)
-        self.channels = channels
+        last, names = self.meter.last_power, self.channels.names
+        counters, self.channels, resuming = self._present(), channels, self._resuming
+        self._begin(counters.converted(channels), self.meter.restarts)
+        self.meter.last_power, self._resuming = channels.convert_values(last, names), resuming
         self.save()
 
     def note_highest(self) -> None:
         """Include the present energies in the highest ones."""
-        self.highest = np.maximum(self.highest, self.lifetime.net)
+        self.highest = np.maximum(self.highest, self.meter.reading.net)
 
     def journal(self) -> None:
         """Journal the counters before they are published, so that a kill cannot take them back."""
         self.note_highest()
         if self._files:
-            now, clock = self.lifetime, float("nan") if self._clock is None else self._clock
+            now, clock = self.meter.reading, float("nan") if self._clock is None else self._clock
             times = (now.accounted, now.unaccounted, clock)
             numbers = np.concatenate([now.net, now.consumed, times, self.highest])
             head = (self.stated.number or 0).to_bytes(8, "little")
@@ -685,9 +266,366 @@ class EnergyCounters:
 
     def _present(self) -> Counters:
         """The counters now."""
-        return replace(self.stated, ever=self.lifetime, clock=self._clock, highest=self.highest)
+        return replace(
+            self.stated, ever=self.meter.reading, clock=self._clock, highest=self.highest
+        )
 
 
 def utc_now() -> str:
     """Current time in UTC, ISO 8601."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+def _journal_path(path: Path) -> Path:
+    """The file beside a state file with what was published since the last save."""
+    return path.with_name(path.name + ".journal")
+
+
+_UNUSABLE = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
+_USELESS_PATH = (errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG)
+
+
+@contextmanager
+def _refusing(path: str | Path, file: StateFile) -> Iterator[None]:
+    """Errors of a disk that may be over later become its problem; others are InputErrors."""
+    try:
+        yield
+    except BlockingIOError as error:
+        remedy = "give each estimator a state_file of its own"
+        raise InputError(path, "is in use by another estimator", remedy) from error
+    except OSError as error:
+        reason = f"cannot be written ({error.strerror})"
+        if isinstance(error, _UNUSABLE) or error.errno in _USELESS_PATH:
+            raise InputError(path, reason, "set state_file to a writable path") from error
+        file.problem = f"{file.path}: {reason}"
+
+
+# Counters: what the state holds under one key, as JSON.
+
+SCHEMA = 1
+LARGEST_NUMBER = 1 << 63
+LONGEST_TIME = 1.0e10
+"""Time that no counter reaches [s]: three centuries."""
+ALLOWANCE = 60.0
+"""Accounted time that counts in addition, for corrections [s]."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Lifetime energy, and its values at which the other counters began.
+
+    Attributes:
+        ever: since the state file was created.
+        reset, interval: value of `ever` at the last reset, and at the last interval reading.
+        reset_time, reset_reason: of the last reset; ISO 8601.
+        names: of the channels.
+        clock: controller time of the last sample [s], None where there was none.
+        serial: number of the arm, None where unknown.
+        robot: description name of the arm, None in files of earlier versions.
+        highest: highest lifetime net energy of each channel so far [channels], J; empty for that
+            of `ever`, as in files of earlier versions.
+        number: of these counters, which journal entries carry; None in files of earlier versions.
+    """
+
+    ever: MeterReading
+    reset: MeterReading
+    interval: MeterReading
+    reset_time: str
+    reset_reason: str
+    names: tuple[str, ...]
+    clock: float | None = None
+    serial: str | None = None
+    robot: str | None = None
+    highest: Array = field(default_factory=lambda: np.zeros(0))
+    number: int | None = None
+
+    def content(self) -> bytes:
+        """As JSON."""
+        content = {"schema": SCHEMA, **plain(self, arrays=True)}
+        return json.dumps(content, allow_nan=False, default=np.ndarray.tolist).encode()
+
+    @classmethod
+    def from_content(cls, content: bytes) -> Counters:
+        """Counters from JSON; raises ValueError for others, and for those that no arm can have."""
+        try:
+            values = {key: v for key, v in json.loads(content).items() if v is not None}
+            if values["schema"] != SCHEMA:
+                raise ValueError(f"schema {values['schema']}")
+            return built(cls, values).checked()
+        except (
+            AttributeError, KeyError, TypeError, ArithmeticError, RecursionError
+        ) as error:  # fmt: skip
+            raise ValueError(str(error)) from error
+
+    def checked(self) -> Counters:
+        """These counters; raises ValueError for those that no arm can have."""
+        readings = (self.ever, self.reset, self.interval)
+        energies = [values for each in readings for values in (each.net, each.consumed)]
+        energies += [self.highest] if self.highest.size else []
+        times = [time for each in readings for time in (each.accounted, each.unaccounted)]
+        if self.number is not None and not 0 <= self.number < LARGEST_NUMBER:
+            raise ValueError("impossible number")
+        if any(values.shape != (len(self.names),) for values in energies):
+            raise ValueError("wrong number of counters")
+        if not (
+            all(0.0 <= time <= LONGEST_TIME for time in times)
+            and (self.clock is None or abs(self.clock) <= LONGEST_TIME)
+        ):
+            raise ValueError("impossible times")
+        largest = float(np.abs(energies).max(initial=0.0))
+        if not largest <= MOST_POWER * (self.ever.accounted + ALLOWANCE):
+            raise ValueError(f"{largest:.3g} J in so short a time, more than any arm takes")
+        return self
+
+    def converted(self, channels: Channels) -> Counters:
+        """The same counters for other channels."""
+        names, readings = self.names, (self.ever, self.reset, self.interval)
+        ever, reset, interval = (channels.convert(each, names) for each in readings)
+        highest = channels.convert_values(self.highest, names) if self.highest.size else ever.net
+        known = replace(self, ever=ever, reset=reset, interval=interval)
+        return replace(known, highest=highest, names=channels.names)
+
+    def later(self, entry: bytes) -> Counters:
+        """These counters with the numbers of a journal entry, if they are possible and newer."""
+        n = len(self.names)
+        if len(entry) not in (8 * (2 * n + 3), 8 * (3 * n + 3)):
+            return self
+        net, consumed, times, highest = np.split(np.frombuffer(entry, "<f8"), (n, 2 * n, 2 * n + 3))
+        accounted, unaccounted, clock = times.tolist()
+        passed = accounted + unaccounted - self.ever.accounted - self.ever.unaccounted
+        try:
+            later = replace(
+                self,
+                ever=MeterReading(net, consumed, accounted, unaccounted),
+                clock=None if np.isnan(clock) else clock,
+                highest=highest if highest.size else self.highest,
+            ).checked()
+        except ValueError:
+            return self
+        return later if passed >= 0.0 else self
+
+
+# The two files of earlier versions: JSON, and a journal of two checksummed slots.
+
+LARGEST_OLD_FILE = 4 << 20
+"""Largest state file of an earlier version [bytes]."""
+_HEAD = b"SQLite format 3\0"
+
+
+def _is_old(path: Path) -> bool:
+    """Whether there is a file that is not one of SQLite."""
+    try:
+        with open_regular(path) as file:
+            return file.read(len(_HEAD)) not in (_HEAD, b"")
+    except FileNotFoundError:
+        return False
+
+
+def _old_counters(path: Path) -> Counters:
+    """The counters of a JSON file, or of its journal where that is newer.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no state file, or holds counters that no arm can have.
+    """
+    with open_regular(path) as file:
+        data = file.read(LARGEST_OLD_FILE + 1)
+    if len(data) > LARGEST_OLD_FILE:
+        raise ValueError(f"more than {LARGEST_OLD_FILE} bytes")
+    counters = Counters.from_content(data)
+    n, numbered = len(counters.names), counters.number is not None
+    with suppress(OSError), open_regular(_journal_path(path)) as file:
+        data = file.read(LARGEST_OLD_FILE)
+        # Entries begin with the number of the counters, if there is one, and a sequence. There are
+        # two of them, each behind its checksum.
+        words = 2 if numbered else 1
+        for size in (8 * (words + 2 * n + 3), 8 * (words + 3 * n + 3)):
+            for start in (0, size + 4):
+                entry, check = data[start : start + size], data[start + size : start + size + 4]
+                if len(check) < 4 or zlib.crc32(entry) != int.from_bytes(check, "little"):
+                    continue  # of another length, or an interrupted write: the other slot is valid
+                if not numbered or int.from_bytes(entry[:8], "little") == counters.number:
+                    counters = counters.later(entry[8 * words :])
+    return counters if numbered else replace(counters, number=secrets.randbelow(LARGEST_NUMBER))
+
+
+# Values by key in an SQLite file.
+
+LARGEST = 64 << 20
+"""Largest value that is read [bytes]."""
+CHECK_PERIOD = 0.5
+"""Time between two checks that the file was not deleted, and until a disk is tried again [s]."""
+
+
+class StateFile:
+    """Values by key in an SQLite file, of one process at a time and safe against its end.
+
+    The values are kept in memory too: a disk that fails ends nothing, and what is not written yet
+    is written with the next call that succeeds, also where the file was deleted meanwhile.
+
+    Args:
+        path: of the file.
+        synced: whether each save waits for the disk, as that of the state.
+
+    Attributes:
+        values: by key; changed by `put`.
+        problem: why the last save failed, None if it did not.
+    """
+
+    def __init__(self, path: Path, *, synced: bool = True) -> None:
+        self.path = path
+        self.values: dict[str, bytes] = {}
+        self.problem: str | None = None
+        self._synced = synced
+        self._unsaved: dict[str, None] = {}
+        self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        self._check_due = 0.0
+        self._loaded = False
+        self._mutex = threading.Lock()
+
+    def open(self) -> None:
+        """Lock the file and read its values; makes it if it is missing.
+
+        Raises:
+            BlockingIOError: another process has locked it.
+            OSError: it cannot be opened or written, or is a link, a pipe or a folder.
+            ValueError: it is no file of this kind, or damaged.
+        """
+        self.close()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        files = [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-journal")]
+        for each in files:  # links, by which others are overwritten, and pipes
+            with suppress(FileNotFoundError):
+                if not stat.S_ISREG(mode := each.lstat().st_mode):
+                    kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
+                    raise OSError(errno.EINVAL, f"{each.name} is {kind}")
+        known = self.path.exists()
+        if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
+            if known and not self._loaded:
+                with tempfile.TemporaryDirectory() as copies:
+                    for each in filter(Path.exists, files):
+                        shutil.copy(each, copies)
+                    copy = StateFile(Path(copies) / self.path.name)
+                    copy.open()
+                    copy.close()
+                self.take_over(copy.values)
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        if known and not os.access(self.path, os.R_OK | os.W_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        if self._loaded and _is_old(self.path):
+            # A new file with these values takes its place, or it stays.
+            with tempfile.TemporaryDirectory() as made, new_file(self.path, "wb") as file:
+                new = StateFile(Path(made) / self.path.name)
+                new.take_over(self.values)
+                new.save()
+                new.close()
+                file.write(new.path.read_bytes())
+        try:
+            self._connect()
+        except sqlite3.Error as error:
+            self.close()
+            raise _of_disk(error) from error
+
+    def take_over(self, values: dict[str, bytes]) -> None:
+        """Begin with the values of a file of another kind, which `open` then replaces."""
+        self.values, self._loaded = values, True
+
+    def _connect(self) -> None:
+        self._connection = sqlite3.connect(
+            self.path, timeout=0.0, isolation_level=None, check_same_thread=False
+        )
+        execute = self._connection.execute
+        for pragma in (
+            # Locked as long as it is open; then a log needs no shared memory, which a failing disk
+            # could take away under the process.
+            "locking_mode = EXCLUSIVE",
+            "trusted_schema = OFF",
+            "page_size = 16384",  # the counters of an arm fit into one page
+            f"journal_mode = {'WAL' if self._synced else 'PERSIST'}",
+            f"synchronous = {'FULL' if self._synced else 'OFF'}",
+            "wal_autocheckpoint = 64",
+        ):
+            execute(f"PRAGMA {pragma}")
+        execute("BEGIN IMMEDIATE")
+        execute("CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value BLOB NOT NULL)")
+        found = dict(
+            execute(f"SELECT key, value FROM state WHERE length(value) <= {LARGEST}").fetchall()
+        )
+        execute("COMMIT")
+        if not self._synced:  # both files grow while there is room, and keep it
+            with suppress(sqlite3.OperationalError):
+                execute("REPLACE INTO state VALUES ('room', zeroblob(65536))")
+                execute("UPDATE state SET value = randomblob(65536) WHERE key = 'room'")
+                execute("DELETE FROM state WHERE key = 'room'")
+        if not all(isinstance(each, bytes) for each in found.values()):
+            raise ValueError("values that are no bytes")
+        if self._loaded:
+            self._unsaved |= dict.fromkeys(self.values)
+        elif self._unsaved and found:  # the disk could not read it at the start: kept
+            self.close()
+            names = (f"{self.path.name}.unreadable{number}" for number in count(1))
+            free = (self.path.with_name(name) for name in names)
+            self.path.rename(next(path for path in free if not path.exists()))
+            self._connect()
+        else:
+            self.values, self._loaded = {**found, **self.values}, True
+        self._inode = self.path.stat().st_ino
+
+    def put(self, key: str, value: bytes) -> None:
+        """Change a value in memory; `save` writes it."""
+        self.values[key], self._unsaved[key] = value, None
+
+    def save(self) -> None:
+        """Write what has changed, in the order of `put`; a disk that fails is a `problem`.
+
+        A disk that has just failed is left alone for CHECK_PERIOD: what failed may take long.
+        """
+        if self._connection is None and time.monotonic() < self._check_due:
+            return
+        try:
+            with self._mutex:
+                self._save()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else None
+            self.problem = f"{self.path}: cannot be written ({reason or error})"
+        else:
+            self.problem = None
+
+    def _save(self) -> None:
+        if time.monotonic() >= self._check_due or self._connection is None:
+            self._check_due = time.monotonic() + CHECK_PERIOD
+            try:
+                in_place = self._connection and self.path.stat().st_ino == self._inode
+            except OSError:
+                in_place = False
+            if not in_place:
+                self.open()
+        assert self._connection is not None
+        changed = {key: self.values[key] for key in list(self._unsaved)}
+        try:
+            self._connection.executemany("REPLACE INTO state VALUES (?, ?)", changed.items())
+        except sqlite3.Error as error:
+            self.close()
+            raise _of_disk(error) from error
+        for key, value in changed.items():
+            if self.values[key] is value:  # not put again meanwhile
+                self._unsaved.pop(key, None)
+
+    def close(self) -> None:
+        """Release the lock."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+
+def _of_disk(error: sqlite3.Error) -> Exception:
+    """An error of SQLite as one of the file system, or a ValueError for a damaged file."""
+    text = str(error)
+    known = {"locked": errno.EAGAIN, "full": errno.ENOSPC, "readonly": errno.EROFS}
+    number = next((number for part, number in known.items() if part in text), None)
+    if number is not None:
+        return OSError(number, os.strerror(number))  # EAGAIN makes a BlockingIOError
+    damaged = type(error) is sqlite3.DatabaseError or "no such column" in text
+    return ValueError(text) if damaged else OSError(errno.EIO, text)

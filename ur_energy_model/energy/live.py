@@ -70,13 +70,11 @@ class Snapshot:
     """State of the estimator at one moment; arrays [channels] in the order of `channels`.
 
     Attributes:
-        channels: layout of the arrays.
         time: controller time of the last sample [s].
         q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown.
         power: mean powers since the viewer's previous snapshot [W].
         since_reset, lifetime: energies [J].
         highest: highest lifetime net energies published so far [J]; they never decrease.
-        state: of the arm.
         robot_mode, safety_mode: RTDE codes, None where unknown.
         bus_measured: whether the bus power is a measurement.
         standby, standby_std: standby power in use and its standard deviation [W].
@@ -85,9 +83,8 @@ class Snapshot:
         drifting: whether the mean residual raises the alarm.
         controller_energy: of the controller's own counter since the estimator started [J]; None
             without such a counter.
-        payload: mass in use [kg].
-        speed_scaling: product of slider and limiter.
-        temperature: joint temperatures [n], degC, None where unknown.
+        payload, speed_scaling, temperature: mass in use [kg], product of slider and limiter, joint
+            temperatures [n], degC, None where unknown.
         samples, refused: number of samples used and left out.
         controller_restarts: number of backward steps of the clock.
         reset_time, reset_reason: of the last reset.
@@ -132,32 +129,8 @@ def code_of(samples: Telemetry, name: str, row: int = -1) -> int | None:
     return int(value) if math.isfinite(value) else None
 
 
-class ResidualMonitor:
-    """Model minus measured bus power, with an alarm [W] on its mean over a time constant [s]."""
-
-    def __init__(self, alarm: float, time_constant: float) -> None:
-        self.alarm, self.statistics = alarm, RunningMean(time_constant)
-
-    def update(self, table: PowerTable, channels: Channels) -> None:
-        """Include powers while brakes are released, if the bus power is measured."""
-        if not table.bus_measured:
-            return
-        seconds = np.where(table.states >= ArmState.STANDSTILL, table.steps.bridged, 0.0)
-        passed = float(seconds.sum())
-        if passed > 0.0:
-            total, bus = channels.arm["total"], channels.arm["bus"]
-            residual = seconds @ (table.power[:, total] - table.power[:, bus])
-            self.statistics.update(passed, float(residual) / passed)
-
-    @property
-    def drifting(self) -> bool:
-        """Whether the mean residual exceeds the alarm, after at least one time constant."""
-        settled = self.statistics.elapsed >= self.statistics.time_constant
-        return settled and abs(self.statistics.mean) > self.alarm
-
-
 LARGEST = 1.0e12
-"""Largest value of the counter that is possible."""
+"""Largest value of the controller's energy counter that is possible."""
 LEAST_SECONDS = 0.1
 """Least time between two values [s]: the controller may update the counter slowly."""
 
@@ -165,10 +138,8 @@ LEAST_SECONDS = 0.1
 class ControllerCounter:
     """Sum of the increments of the controller's energy counter, over its restarts.
 
-    Values that are not finite, and increments beyond any arm's power, do not count.
-
-    Attributes:
-        total: energy since the first batch, in the counter's unit; None before any batch has it.
+    Values that are not finite, and increments beyond any arm's power, do not count. `total` is the
+    energy since the first batch, in the counter's unit; None before any batch has it.
     """
 
     def __init__(self) -> None:
@@ -212,6 +183,10 @@ class LiveEstimator:
         on_cycle: called with each completed cycle.
         on_powers: called with integrated powers and the marks of cycles in them.
 
+    Attributes:
+        samples: number of samples processed.
+        arm_warning: why the intervals of another arm's model are wider; None for the arm's own.
+
     Raises:
         InputError: the state file is damaged, in use or belongs to another robot.
         WrongRobotError: model and description have different joints.
@@ -231,9 +206,7 @@ class LiveEstimator:
         self.channels = self.calculator.channels
         self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
         self.samples = 0
-        """Number of samples processed."""
         self.arm_warning: str | None = None
-        """Why the intervals of another arm's model are wider; None for the arm's own."""
         self._given, self._info = model, RecordingInfo()
         self._pending: list[Telemetry] = []
         self._on_cycle, self._on_powers = on_cycle, on_powers
@@ -243,7 +216,7 @@ class LiveEstimator:
 
     def _begin_arm(self, trigger: Trigger, cycles: int) -> None:
         """Begin what belongs to one arm; `cycles` is the number of those so far."""
-        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+        self._residual = RunningMean(self.options.drift_time)
         self._detector = CycleDetector(trigger, self.options.cycle_output)
         self._cycle = CycleCounter(cycles)
         self._controller_energy = ControllerCounter()
@@ -280,7 +253,7 @@ class LiveEstimator:
         if serial is not None and serial != self._info.serial:
             self._info = batch.info
             self.use_model(self._given)
-        if serial is not None and serial != self._counters.serial:
+        if serial is not None and serial != self._counters.stated.serial:
             self._process()
             if self._counters.bind(serial):  # the session of the arm before is over
                 refused, model = self.refused, self.calculator.model
@@ -295,10 +268,8 @@ class LiveEstimator:
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
         """State after the last sample; None before the first.
 
-        The journal is written first, so that a kill cannot take back published values.
-
-        Args:
-            viewer: name of the caller; mean powers are since its previous snapshot.
+        The journal is written first, so that a kill cannot take back published values. Mean powers
+        are since the previous snapshot of this viewer.
         """
         self._process()
         if self._last is None:
@@ -307,13 +278,9 @@ class LiveEstimator:
         return self._snapshot(self._last, len(self._last.samples) - 1, viewer)
 
     def snapshots(self, ends: Sequence[int]) -> list[Snapshot]:
-        """States after samples of the last `update`, of the viewer "live"; as `snapshot`.
+        """States after numbers of samples of the last `update`, ascending, of the viewer "live".
 
-        Args:
-            ends: numbers of samples of that batch, ascending; at least one.
-
-        Returns:
-            one for each of them; only the last where samples were left out.
+        As `snapshot`; only the last where samples were left out.
         """
         if len(ends) > 1:
             found = self._process(ends)
@@ -325,21 +292,24 @@ class LiveEstimator:
 
     def _snapshot(self, last: PowerTable, row: int, viewer: str) -> Snapshot:
         """State after a sample up to which the powers are integrated."""
-        integral = self._counters.lifetime_uncorrected
+        counters, meter = self._counters, self._counters.meter
+        # Differences of readings without corrections are integrals of power.
+        integral = replace(meter.reading, net=meter.reading.net - meter.corrections)
         passed = integral - self._shown.get(viewer, integral)
         self._shown[viewer] = integral
         power = passed.net / passed.accounted if passed.accounted > 0 else last.power[row]
-        samples, statistics = last.samples, self.residual.statistics
-        standby = self.calculator.standby
+        samples, residual, options = last.samples, self._residual, self.options
+        standby, conditions = self.calculator.standby, self.calculator.conditions
+        settled = residual.elapsed >= residual.time_constant
         return Snapshot(
             channels=self.channels,
             time=float(samples.time[row]),
             q=samples.columns["actual_q"][row] if "actual_q" in samples.columns else None,
             qd=samples.columns["actual_qd"][row],
             power=power,
-            since_reset=self._counters.since_reset,
-            lifetime=self._counters.lifetime,
-            highest=self._counters.highest,
+            since_reset=counters.since_reset,
+            lifetime=meter.reading,
+            highest=counters.highest,
             state=ArmState(int(last.states[row])),
             robot_mode=code_of(samples, "robot_mode", row),
             safety_mode=code_of(samples, "safety_mode", row),
@@ -347,20 +317,20 @@ class LiveEstimator:
             standby=standby.power,
             standby_std=standby.std,
             standby_measured=standby.measured,
-            residual_mean=statistics.mean,
-            residual_std=statistics.std,
-            drifting=self.residual.drifting,
+            residual_mean=residual.mean,
+            residual_std=residual.std,
+            drifting=settled and abs(residual.mean) > options.drift_alarm,
             controller_energy=self._controller_energy.total,
-            payload=self.calculator.conditions.setup.payload.mass,
-            speed_scaling=self.calculator.conditions.speed_scaling,
-            temperature=self.calculator.conditions.temperature,
+            payload=conditions.setup.payload.mass,
+            speed_scaling=conditions.speed_scaling,
+            temperature=conditions.temperature,
             samples=self.samples,
             refused=self.refused,
-            controller_restarts=self._counters.clock_restarts,
-            reset_time=self._counters.stated.reset_time,
-            reset_reason=self._counters.stated.reset_reason,
-            serial=self._counters.serial,
-            note=self._counters.note,
+            controller_restarts=meter.restarts,
+            reset_time=counters.stated.reset_time,
+            reset_reason=counters.stated.reset_reason,
+            serial=counters.stated.serial,
+            note=counters.note,
         )
 
     def reset(self, reason: str) -> None:
@@ -400,20 +370,15 @@ class LiveEstimator:
             if self._last is not None:
                 power = np.zeros((len(self._last.power), len(channels)))
                 self._last = replace(self._last, power=power)
-        self.residual = ResidualMonitor(self.options.drift_alarm, self.options.drift_time)
+        self._residual = RunningMean(self.options.drift_time)
 
     def set_options(self, options: LiveOptions) -> None:
         """Change options other than the files, the cycle trigger and the method."""
         power = replace(options.power, method=self.options.power.method)
-        self.options = replace(
-            self.options,
-            power=power,
-            drift_alarm=options.drift_alarm,
-            drift_time=options.drift_time,
-        )
+        alarm, time = options.drift_alarm, options.drift_time
+        self.options = replace(self.options, power=power, drift_alarm=alarm, drift_time=time)
         self.calculator.set_options(power)
-        self.residual.alarm = options.drift_alarm
-        self.residual.statistics.time_constant = options.drift_time
+        self._residual.time_constant = time
 
     def prepare_save(self) -> Callable[[], None]:
         """Take the counters to save; returns a function that writes them and needs no lock."""
@@ -442,27 +407,31 @@ class LiveEstimator:
         table = self.calculator(batch)
         if table is None:
             return []
-        self.residual.update(table, self.channels)
+        total, bus = self.channels.arm["total"], self.channels.arm["bus"]
+        time, power = table.samples.time, table.power
+        if table.bus_measured:
+            seconds = np.where(table.states >= ArmState.STANDSTILL, table.steps.bridged, 0.0)
+            if passed := float(seconds.sum()):
+                residual = float(seconds @ (power[:, total] - power[:, bus]))
+                self._residual.update(passed, residual / passed)
         self._controller_energy.update(table.samples)
         self.samples += len(table.samples)
         self._last, found = table, list[Snapshot]()
-        time, total = table.samples.time, self.channels.arm["total"]
         complete = len(table.samples) == len(batch)
         stops = {before + end for end in ends} if complete else set[int]()
-        marks = self._detector.find(table.samples)
+        marks, meter = self._detector.find(table.samples), self._counters.meter
         for part, correction in table.parts((*marks, *stops)):
-            if part.start in marks:
-                lifetime, mark = self._counters.lifetime, marks[part.start]
-                for done in self._cycle.mark(float(time[part.start]), lifetime, mark):
+            if (mark := marks.get(part.start)) is not None:
+                for done in self._cycle.mark(float(time[part.start]), meter.reading, mark):
                     self.cycles.append(done)
                     if self._log is not None:
                         self._log.append(done, self.channels, utc_now())
                     if self._on_cycle is not None:
                         self._on_cycle(done)
             if correction is not None:
-                self._counters.correct(correction)
-            self._counters.integrate(time[part], table.steps.cut(part), table.power[part])
-            self._cycle.observe(float(table.power[part, total].max()))
+                meter.correct(correction)
+            self._counters.integrate(time[part], table.steps.cut(part), power[part])
+            self._cycle.observe(float(power[part, total].max()))
             if part.stop in stops:
                 self._counters.note_highest()
                 found.append(self._snapshot(table, part.stop - 1, "live"))

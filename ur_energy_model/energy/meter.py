@@ -27,10 +27,8 @@ DEFAULT_GAP_LIMIT = 0.1
 """Longest step that is bridged at any sample rate [s]."""
 PERIODS = 2.5
 """Longest step that is bridged at low sample rates, in sample periods."""
-WINDOW = 15
-"""Steps whose median is the sample period."""
-FEWEST = 5
-"""Least number of steps that determines the period."""
+WINDOW, FEWEST = 15, 5
+"""Steps whose median is the sample period, and the least number of steps that determines it."""
 FIRST_LIMIT = 0.5
 """Longest step that is bridged before the period is known [s]: two periods of 4 Hz."""
 LONGEST_GAP = 1.0e8
@@ -60,12 +58,8 @@ class Steps:
     def without(self, refused: Mask, before: float = 0.0) -> tuple[Steps, float]:
         """Steps of the samples that are not refused; the time to the others is lost.
 
-        Args:
-            refused: [samples].
-            before: time to samples refused directly before these [s].
-
-        Returns:
-            the steps, and the time to samples refused after the last of them [s].
+        `before` is the time to samples refused directly before these [s]; returned with the steps
+        is the time to samples refused after the last of them [s].
         """
         passed = before + np.cumsum(np.where(refused, self.bridged + self.lost, 0.0))
         kept, until = self.cut(~refused), passed[~refused]
@@ -76,11 +70,7 @@ class Steps:
 class GapRule:
     """Distinguishes steps from gaps, batch by batch.
 
-    Args:
-        limit: longest step that is bridged at any sample rate [s].
-
-    Raises:
-        ValueError: the limit is not positive.
+    `limit` is the longest step that is bridged at any sample rate [s], positive (ValueError).
     """
 
     def __init__(self, limit: float = DEFAULT_GAP_LIMIT) -> None:
@@ -92,10 +82,7 @@ class GapRule:
         self._recent: Array = np.zeros(0)
 
     def __call__(
-        self,
-        time: Array,
-        stamp: NDArray[np.int64] | None = None,
-        gaps: Sequence[Gap] = (),
+        self, time: Array, stamp: NDArray[np.int64] | None = None, gaps: Sequence[Gap] = ()
     ) -> Steps:
         """Steps to samples that follow those of the last call.
 
@@ -104,15 +91,15 @@ class GapRule:
             stamp: host time [samples], ns, None if unknown.
             gaps: recorded ones; those with `away` count for that time.
         """
-        first = self._last is None
-        if not len(time):
+        first, n = self._last is None, len(time)
+        if not n:
             return Steps(np.zeros(0), np.zeros(0), np.zeros(0, dtype=bool))
         steps = changes(time, float(time[0]) if self._last is None else self._last)
         self._last, last_stamp = float(time[-1]), self._last_stamp
         self._last_stamp = None if stamp is None else int(stamp[-1])
         if not gaps and steps.min() > 0.0 and steps.max() <= self.limit:  # the usual case
             self._recent = np.concatenate([self._recent, steps[-WINDOW:]])[-WINDOW:]
-            return Steps(steps, np.zeros(len(steps)), np.zeros(len(steps), dtype=bool))
+            return Steps(steps, np.zeros(n), np.zeros(n, dtype=bool))
         forward = (steps > 0.0) & (steps < LONGEST_GAP)
         gap = forward & (steps > self.limit)
         recent = np.concatenate([self._recent, steps[forward]])
@@ -131,7 +118,7 @@ class GapRule:
             away = each.away
             if away is None or (first and each.index == 0) or not 0.0 <= away < LONGEST_GAP:
                 continue
-            if each.index < len(time):
+            if each.index < n:
                 bridged[each.index], lost[each.index] = 0.0, away
             else:  # behind the last sample
                 lost[-1] += away
@@ -258,8 +245,7 @@ class EnergyMeter:
             return
         columns = list(pending.deducted_from)
         least = np.maximum(rows[:, columns], 0.0).min(axis=1)
-        available = 0.5 * float(weights @ least)
-        share = min(1.0, available / -pending.energy[columns[0]])
+        share = min(1.0, 0.5 * float(weights @ least) / -pending.energy[columns[0]])
         # The error columns change in the same share as the energy: they are integrated like
         # powers, so a counter and its interval belong together at any moment and over a restart.
         self._apply(share * (pending.energy + pending.deviation))

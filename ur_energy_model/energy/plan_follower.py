@@ -1,7 +1,7 @@
 """Measured energy of planned motions that the arm has carried out.
 
 A motion is that of a plan if it starts from rest at the plan's first position, within EXPECTED of
-the plan, and is at the plan's positions at the plan's times: at every moment within `tolerance_of`,
+the plan, and is at the plan's positions at the plan's times: at every moment within TOLERANCE,
 with one shift of time of at most TIME_TOLERANCE for all of it. Times are those of the prediction,
 with the speed scaling when the plan came: a motion at another speed is not that of the plan.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,125 +40,6 @@ PERIOD = 0.02
 Point = tuple[float, MeterReading]
 Verdict = tuple[object, MeterReading | str]
 """A plan's key, and the measured energy of its motion or why there is none."""
-
-
-def tolerance_of(q: Array) -> Array:
-    """Largest distance of each joint from its planned positions q [k, n], rad: [n], rad."""
-    least, share, largest = TOLERANCE
-    return np.asarray(np.clip(share * np.ptp(q, axis=0), least, largest))
-
-
-@dataclass(eq=False)
-class _Motion:
-    """A motion from rest that may be that of one plan.
-
-    Attributes:
-        rest: beginning and end of the standstill before it, and its first moments, with energies.
-        time: of the positions so far [s], the first one at rest.
-        q: these positions [n], rad.
-        start: when the plan began, as found from the first way [s]; None before that.
-        refused: whether it was found not to be the plan's; its path may still be.
-    """
-
-    rest: list[Point]
-    time: list[float]
-    q: list[Array]
-    start: float | None = None
-    refused: bool = False
-
-
-class _Expected:
-    """A plan with the times of its prediction, whose motion is expected.
-
-    It came at the controller time `since` [s]; None for that of the next snapshot.
-    """
-
-    def __init__(self, key: object, plan: Plan, since: float | None) -> None:
-        self.key, self.since = key, since
-        parts = list(plan.motion(PERIOD))
-        self.time = np.concatenate([part.time for part in parts])
-        self.q = np.concatenate([part.q for part in parts])
-        self.duration = float(self.time[-1])
-        self.tolerance = tolerance_of(self.q)
-        speed = np.max([np.abs(part.qd).max(axis=0) for part in parts], axis=0)
-        self.margin = self.tolerance + TIME_TOLERANCE * speed
-        self.begins = _departure(self.time, self.q)
-        self.motions: list[_Motion] = []
-        self.reported = False
-
-    def at(self, time: Array) -> Array:
-        """Planned positions at times [k] from the start, s: [k, n], rad."""
-        return np.column_stack([np.interp(time, self.time, q) for q in self.q.T])
-
-    def follow(self, now: float, q: Array, recent: Sequence[Point]) -> MeterReading | str | None:
-        """Take the present position; returns the energy of the motion once it has ended."""
-        assert self.since is not None
-        for motion in list(self.motions):
-            if motion.time[-1] - motion.time[0] < 4.0 * TIME_TOLERANCE:
-                motion.rest.append(recent[-1])
-            if now - motion.time[0] > 4.0 * self.duration + EXPECTED[1]:
-                self.motions.remove(motion)
-                continue
-            if now - motion.time[-1] >= 0.9 * PERIOD:
-                motion.time.append(now)
-                motion.q.append(q)
-            if motion.start is None:
-                left = _departure(np.array(motion.time), np.array(motion.q))
-                if left is not None and self.begins is not None:
-                    # After the plan came, and after the arm was at rest.
-                    motion.start = left - self.begins
-                    earliest, latest = (self.since + each for each in EXPECTED)
-                    rested = motion.rest[0][0] - TIME_TOLERANCE <= motion.start
-                    motion.refused = not (rested and earliest <= motion.start <= latest)
-            elif not motion.refused and now >= motion.start + self.duration + TIME_TOLERANCE:
-                found = self._energy(motion, motion.start, recent)
-                if found is not None:
-                    self.motions.remove(motion)
-                    return found
-                motion.refused = True
-        return None
-
-    def at_rest(self, since: float, q: Array) -> str | None:
-        """What the standstill at q [n], rad, shows: the plan's path at another speed, or None."""
-        if not (np.abs(q - self.q[-1]) <= self.tolerance).all():
-            return None
-        for motion in self.motions:
-            if motion.start is None:
-                continue
-            time, path = np.array(motion.time), np.array(motion.q)
-            way = np.abs(path - self.at(time - motion.start))[time >= motion.start]
-            if not motion.refused and (way <= self.margin).all():
-                continue  # the plan has not ended yet
-            apart = np.abs(_by_way(self.q) - _by_way(path[time <= since])).max(axis=0)
-            if (apart <= 2.0 * self.tolerance).all():
-                self.motions.remove(motion)
-                took = since - motion.time[0]
-                return f"its path was followed in {took:.1f} s instead of {self.duration:.1f} s"
-        return None
-
-    def _energy(
-        self, motion: _Motion, start: float, recent: Sequence[Point]
-    ) -> MeterReading | str | None:
-        """The energy of a motion that has ended; None if it was not the plan's."""
-        known, q = np.array(motion.time), np.array(motion.q)
-        rows = (known >= start) & (known <= start + self.duration)
-        if np.count_nonzero(rows) < 2:
-            return None
-        time, q, shift = known[rows] - start, q[rows], 0.0
-        for _ in range(5):  # Gauss-Newton for the shift of time
-            error = q - self.at(time - shift)
-            ahead, behind = (self.at(time - shift + part * PERIOD) for part in (0.5, -0.5))
-            speed = (ahead - behind) / PERIOD
-            shift -= float((error * speed).sum() / max((speed**2).sum(), 1e-12))
-        error = q - self.at(time - shift)
-        if abs(shift) > TIME_TOLERANCE or not (np.abs(error) <= self.tolerance).all():
-            return None
-        first, last, steps = start + shift, start + shift + self.duration, np.diff(known)
-        ends = np.clip(np.searchsorted(known, [first, last]) - 1, 0, len(steps) - 1)
-        if steps[ends].max() > TIME_TOLERANCE or steps.max() > LONGEST_STEP:
-            return f"its motion has a gap of {steps.max():.2g} s between two snapshots"
-        # A wait of the plan before its motion is part of the standstill before it.
-        return _at(recent, last) - _at(motion.rest, first)
 
 
 class PlanFollower:
@@ -210,11 +90,8 @@ class PlanFollower:
             measured: MeterReading | str | None = None
             if q is not None:
                 if moving and rest is not None and last is not None and last.q is not None:
-                    begin, near = last.q, np.abs(last.q - plan.q[0]) <= plan.tolerance
-                    if plan.begins is not None and near.all():
-                        points = [rest, (last.time, last.lifetime)]
-                        plan.motions.append(_Motion(points, [last.time], [begin]))
-                measured = plan.follow(now, q, self._recent)
+                    plan.begin([rest, (last.time, last.lifetime)], last.time, last.q)
+                measured = plan.follow(plan.since, now, q, self._recent)
                 if measured is None and rest is not None and now - rest[0] >= AT_REST:
                     measured = plan.at_rest(rest[0], q)
             latest = plan.since + EXPECTED[1] + (plan.begins or 0.0) + TIME_TOLERANCE
@@ -229,26 +106,133 @@ class PlanFollower:
         return verdicts
 
 
-def _departure(time: Array, q: Array) -> float | None:
-    """When a joint of q [k, n], rad, has left its first position; None if none has."""
-    way = np.abs(q - q[0]).max(axis=1)
+class _Motion:
+    """A motion from rest that may be that of one plan, from its last position at rest on."""
+
+    def __init__(self, rest: list[Point], time: float, q: Array) -> None:
+        self.rest = rest  # beginning and end of the standstill, and the first moments of motion
+        self.time, self.q = [time], [q]
+        self.way = [(time, q)]  # without pauses
+        self.start: float | None = None  # when the plan began, once the arm has left its place
+        self.refused = self.off = False  # as the plan's motion; it is not where the plan is
+
+    def append(self, now: float, q: Array) -> None:
+        self.time.append(now)
+        self.q.append(q)
+        if np.abs(q - self.way[-1][1]).max() > 0.2 * AWAY:  # noise at standstill is no way
+            self.way.append((now, q))
+
+
+class _Expected:
+    """A plan with the times of its prediction, whose motion is expected since a time [s]."""
+
+    def __init__(self, key: object, plan: Plan, since: float | None) -> None:
+        self.key, self.since = key, since
+        self.time, self.q, qd, _ = plan.sampled(PERIOD)
+        self.duration = float(self.time[-1])
+        least, share, largest = TOLERANCE
+        self.tolerance = np.clip(share * np.ptp(self.q, axis=0), least, largest)
+        self.margin = self.tolerance + TIME_TOLERANCE * np.abs(qd).max(axis=0)
+        self.begins = _departure(self.time, self.q, self.q[0])
+        self.motions: list[_Motion] = []
+        self.reported = False
+
+    def at(self, time: Array) -> Array:
+        """Planned positions at times [k] from the start, s: [k, n], rad."""
+        return np.column_stack([np.interp(time, self.time, q) for q in self.q.T])
+
+    def begin(self, rest: list[Point], time: float, q: Array) -> None:
+        """The arm leaves its rest at q [n], rad."""
+        if self.begins is not None and (np.abs(q - self.q[0]) <= self.tolerance).all():
+            self.motions.append(_Motion(rest, time, q))
+
+    def follow(
+        self, since: float, now: float, q: Array, recent: Sequence[Point]
+    ) -> MeterReading | str | None:
+        """Take the present position; returns the energy of the motion once it has ended."""
+        for motion in list(self.motions):
+            if motion.time[-1] - motion.time[0] < 4.0 * TIME_TOLERANCE:
+                motion.rest.append(recent[-1])
+            if now - motion.time[0] > 4.0 * self.duration + EXPECTED[1]:
+                self.motions.remove(motion)
+                continue
+            if now - motion.time[-1] >= 0.9 * PERIOD:
+                motion.append(now, q)
+            if motion.start is None:
+                left = _departure(np.array(motion.time[-2:]), np.array(motion.q[-2:]), motion.q[0])
+                if left is not None and self.begins is not None:
+                    # After the plan came, and after the arm was at rest.
+                    motion.start = left - self.begins
+                    earliest, latest = (since + each for each in EXPECTED)
+                    rested = motion.rest[0][0] - TIME_TOLERANCE <= motion.start
+                    motion.refused = not (rested and earliest <= motion.start <= latest)
+                continue
+            motion.off |= bool(
+                (np.abs(q - self.at(np.array([now - motion.start]))) > self.margin).any()
+            )
+            if not motion.refused and now >= motion.start + self.duration + TIME_TOLERANCE:
+                found = self._energy(motion, motion.start, recent)
+                if found is not None:
+                    self.motions.remove(motion)
+                    return found
+                motion.refused = True
+        return None
+
+    def at_rest(self, since: float, q: Array) -> str | None:
+        """What the standstill at q [n], rad, shows: the plan's path at another speed, or None."""
+        if not (np.abs(q - self.q[-1]) <= self.tolerance).all():
+            return None
+        for motion in self.motions:
+            if motion.start is None or not (motion.refused or motion.off):
+                continue  # the plan has not ended yet
+            path = np.array([each for time, each in motion.way if time <= since])
+            apart = np.abs(_by_way(self.q) - _by_way(path)).max(axis=0)
+            if (apart <= 2.0 * self.tolerance).all():
+                self.motions.remove(motion)
+                took = since - motion.time[0]
+                return f"its path was followed in {took:.1f} s instead of {self.duration:.1f} s"
+        return None
+
+    def _energy(
+        self, motion: _Motion, start: float, recent: Sequence[Point]
+    ) -> MeterReading | str | None:
+        """The energy of a motion that has ended; None if it was not the plan's."""
+        known, q = np.array(motion.time), np.array(motion.q)
+        rows = (known >= start) & (known <= start + self.duration)
+        if np.count_nonzero(rows) < 2:
+            return None
+        time, q, shift = known[rows] - start, q[rows], 0.0
+        for _ in range(5):  # Gauss-Newton for the shift of time
+            error = q - self.at(time - shift)
+            ahead, behind = (self.at(time - shift + part * PERIOD) for part in (0.5, -0.5))
+            speed = (ahead - behind) / PERIOD
+            shift -= float((error * speed).sum() / max((speed**2).sum(), 1e-12))
+        error = q - self.at(time - shift)
+        if abs(shift) > TIME_TOLERANCE or not (np.abs(error) <= self.tolerance).all():
+            return None
+        first, last, steps = start + shift, start + shift + self.duration, np.diff(known)
+        ends = np.clip(np.searchsorted(known, [first, last]) - 1, 0, len(steps) - 1)
+        if steps[ends].max() > TIME_TOLERANCE or steps.max() > LONGEST_STEP:
+            return f"its motion has a gap of {steps.max():.2g} s between two snapshots"
+        # A wait of the plan before its motion is part of the standstill before it.
+        return _at(recent, last) - _at(motion.rest, first)
+
+
+def _departure(time: Array, q: Array, first: Array) -> float | None:
+    """When a joint of q [k, n], rad, has left the position `first`; None if none has."""
+    way = np.abs(q - first).max(axis=1)
     away = int(np.argmax(way > AWAY))
-    if not way[away] > AWAY:
+    if not way[away] > AWAY or not away:
         return None
     share = (AWAY - way[away - 1]) / (way[away] - way[away - 1])
     return float(time[away - 1] + share * (time[away] - time[away - 1]))
 
 
 def _by_way(q: Array) -> Array:
-    """Positions [k, n], rad, at even shares of their way [200, n]; pauses do not count."""
-    rows = [0]
-    for k in range(1, len(q)):  # noise at standstill is no way
-        if np.abs(q[k] - q[rows[-1]]).max() > 0.2 * AWAY:
-            rows.append(k)
-    kept = q[rows]
-    way = np.concatenate([[0.0], np.linalg.norm(np.diff(kept, axis=0), axis=1).cumsum()])
+    """Positions [k, n], rad, at even shares of their way [200, n]."""
+    way = np.append(0.0, np.linalg.norm(np.diff(q, axis=0), axis=1).cumsum())
     even = np.linspace(0.0, way[-1], 200)
-    return np.column_stack([np.interp(even, way, each) for each in kept.T])
+    return np.column_stack([np.interp(even, way, each) for each in q.T])
 
 
 def _at(points: Sequence[Point], time: float) -> MeterReading:

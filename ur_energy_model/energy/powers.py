@@ -83,11 +83,15 @@ class Channels:
 
     In this order: every quantity of every joint; those of the arm; the total power by state; the
     number 1 by state, whose integral is the time in that state; the sensitivities of the powers to
-    the model's parameter errors, whose integrals give the standard deviations of the energies.
+    the model's parameter errors, whose integrals give the standard deviations of the energies:
+    `errors` of each joint, and of the total.
 
-    Args:
-        joints: n joint names.
-        errors: number of independent parameter errors of a joint's power, and of the total.
+    Attributes:
+        per_joint: columns of each joint quantity.
+        arm: column of each quantity of the whole arm.
+        state_energy, state_time, sensitivity: first columns of total power and of time by state,
+            and of the sensitivities.
+        shared_errors: columns of the total's sensitivities to the model's errors, not standby's.
     """
 
     def __init__(self, joints: Sequence[str], errors: tuple[int, int] = (0, 0)) -> None:
@@ -103,27 +107,17 @@ class Channels:
         )
         self.errors = errors
         self.per_joint = {name: slice(i * n, (i + 1) * n) for i, name in enumerate(QUANTITIES)}
-        """Columns of each joint quantity."""
         arm = n * len(QUANTITIES)
         self.arm = {name: arm + i for i, name in enumerate(ARM)}
-        """Column of each quantity of the whole arm."""
         self.state_energy = arm + len(ARM)
-        """First of the columns of total power by state."""
         self.state_time = self.state_energy + len(ArmState)
-        """First of the columns of time by state."""
         self.sensitivity = self.state_time + len(ArmState)
-        """First of the columns of sensitivities: those of the joints, then those of the total."""
-
-    @property
-    def shared_errors(self) -> slice:
-        """Columns of the sensitivities of the total to the model's errors, without standby's."""
-        return slice(len(self) - self.errors[1], len(self) - 1)
+        self.shared_errors = slice(len(self) - errors[1], len(self) - 1)
 
     def deviations(self, net: Array) -> tuple[Array, float]:
-        """Standard deviations from integrals (or means) of the channels [channels].
+        """Standard deviations of the joints' electrical energies [n] and of the total, J (or W).
 
-        Returns:
-            those of the joints' electrical energies [n] and of the total energy, J (or W).
+        They follow from integrals (or means) of the channels [channels].
         """
         joints = np.linalg.norm(self._joint_errors(net), axis=1)
         return joints, float(self.deviations_of_total(net))
@@ -138,10 +132,7 @@ class Channels:
         return abs(float(net[-1])) if self.errors[1] else float("nan")
 
     def deviation_of_joints(self, net: Array) -> float:
-        """Standard deviation of the sum of all joints' electrical energies, J (or W).
-
-        Errors of the drives are common to the joints and add up.
-        """
+        """That of the sum of all joints' energies: errors of the drives are common and add up."""
         return float(np.linalg.norm(self._joint_errors(net).sum(axis=0)))
 
     def _joint_errors(self, net: Array) -> Array:
@@ -170,14 +161,10 @@ class Channels:
         old = dict(zip(names, values.tolist(), strict=True))
         new = np.array([old.get(name, 0.0) for name in self.names])
         if "regeneration" not in old:
-            new[self.arm["regeneration"]] = new[self.arm["total"]] - self.sum_of_parts(new)
+            parts = [self.arm[name] for name in ("standby", "driver")]
+            motors = new[self.per_joint["electrical_power"]].sum()
+            new[self.arm["regeneration"]] = new[self.arm["total"]] - motors - new[parts].sum()
         return new
-
-    def sum_of_parts(self, values: Array) -> Array:
-        """Sum of joints, standby, driver and regeneration [...] of values [..., channels]."""
-        parts = [self.arm[name] for name in ("standby", "driver", "regeneration")]
-        joints = values[..., self.per_joint["electrical_power"]].sum(axis=-1)
-        return np.asarray(joints + values[..., parts].sum(axis=-1))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -268,63 +255,30 @@ class PowerTable:
                 meter.correct(correction)
             meter.integrate_steps(self.steps.cut(rows), self.power[rows])
 
-    @property
-    def seconds(self) -> float:
-        """Time that the samples account for [s]."""
-        return float(self.steps.bridged.sum())
+
+# Energies of recordings and planned trajectories in JSON.
 
 
-# Energies of an arm's joints, common to recordings and planned trajectories, and their JSON.
+def energy_json(
+    names: Sequence[str],
+    joints: Mapping[str, Array],
+    total: Mapping[str, float | Array],
+) -> dict[str, Any]:
+    """The entries `joints` and `total` of `ur_energy estimate --json` and `predict --json`.
 
-
-@dataclass(frozen=True)
-class JointEnergies:
-    """Energies per joint.
-
-    Attributes:
+    Args:
         names: of the joints, n.
-        mechanical, electrical: [n], J.
-        electrical_std: standard deviations of `electrical` from the model's parameters [n], J.
+        joints: quantities per joint by their JSON keys [n], J; mechanical and electrical first.
+        total: further quantities of the whole arm by their JSON keys [J].
     """
-
-    names: tuple[str, ...]
-    mechanical: Array
-    electrical: Array
-    electrical_std: Array
-
-    @property
-    def efficiency(self) -> Array:
-        """Mechanical over electrical energy [n], NaN where no electrical energy is taken."""
-        return efficiency(self.mechanical, self.electrical)
-
-    def energy_json(
-        self, joints: Mapping[str, Array], total: Mapping[str, float | Array]
-    ) -> dict[str, Any]:
-        """The entries `joints` and `total` of `ur_energy estimate --json` and `predict --json`.
-
-        Args:
-            joints: further quantities per joint by their JSON keys [n], J.
-            total: further quantities of the whole arm by their JSON keys [J].
-        """
-        mechanical, electrical = (
-            each.sum(keepdims=True) for each in (self.mechanical, self.electrical)
-        )
-        columns = {
-            "mechanical_energy": self.mechanical,
-            "electrical_energy": self.electrical,
-            "electrical_energy_std": self.electrical_std,
-            "efficiency": self.efficiency,
-            **joints,
-        }
-        return {
-            "joints": [
-                {"name": name, **{key: values[j] for key, values in columns.items()}}
-                for j, name in enumerate(self.names)
-            ],
-            "total": {
-                "mechanical_energy": mechanical[0],
-                "electrical_energy": electrical[0],
-                "efficiency": efficiency(mechanical, electrical)[0],
-                **total,
-            },
-        }
+    kinds = ("mechanical_energy", "electrical_energy")
+    each = {**joints, "efficiency": efficiency(*(joints[kind] for kind in kinds))}
+    whole = {kind: joints[kind].sum() for kind in kinds}
+    ratio = efficiency(*(whole[kind][None] for kind in kinds))[0]
+    return {
+        "joints": [
+            {"name": name, **{key: values[j] for key, values in each.items()}}
+            for j, name in enumerate(names)
+        ],
+        "total": {**whole, "efficiency": ratio, **total},
+    }

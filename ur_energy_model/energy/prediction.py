@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.calculator import BusCapacitor
-from ur_energy_model.energy.meter import EnergyMeter, interval
-from ur_energy_model.energy.powers import JointEnergies
+from ur_energy_model.energy.meter import EnergyMeter, efficiency, interval
+from ur_energy_model.energy.powers import energy_json
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.drives import DrivePowers
@@ -24,10 +24,8 @@ from ur_energy_model.typing import Array
 class PlanPowers:
     """Powers of consecutive motions of one arm: friction and bus capacitor keep their state.
 
-    Args:
-        model: of the arm, n joints.
-        temperature: of the joints [n], degC; None if unknown.
-        std: compute the sensitivities, which standard deviations need.
+    At these temperatures of the joints [n], degC, None if unknown; `std` computes the
+    sensitivities, which standard deviations need.
     """
 
     def __init__(
@@ -47,9 +45,7 @@ class PlanPowers:
     def __call__(self, motion: MotionSamples, dynamics: ArmDynamics) -> tuple[DrivePowers, Array]:
         """Powers of the motors, and power at the supply [samples], W.
 
-        Args:
-            motion: follows that of the last call; its time counts on.
-            dynamics: of the arm with its payload.
+        The motion follows that of the last call; its time counts on.
         """
         split = self.model.from_link_torque(
             dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd),
@@ -65,33 +61,47 @@ class PlanPowers:
 
 
 @dataclass(frozen=True)
-class PlanEnergy(JointEnergies):
+class PlanEnergy:
     """Predicted energy of a planned trajectory.
 
     Attributes:
+        names: of the joints, n.
         duration: of the motion [s].
+        mechanical, electrical: of each joint [n], J.
+        electrical_std: standard deviations of `electrical` from the model's parameters [n], J.
         total, total_std: whole arm, standby and drivers included [J].
         peak_power: largest total power [W].
     """
 
+    names: tuple[str, ...]
     duration: float
+    mechanical: Array
+    electrical: Array
+    electrical_std: Array
     total: float
     total_std: float
     peak_power: float
 
+    @property
+    def efficiency(self) -> Array:
+        """Mechanical over electrical energy [n], NaN where no electrical energy is taken."""
+        return efficiency(self.mechanical, self.electrical)
+
     def as_json(self) -> dict[str, Any]:
         """`ur_energy predict --json`: the keys of `EnergySummary.as_json`, as far as they apply."""
-        each = interval(self.electrical, self.electrical_std)
+        joints = {
+            "mechanical_energy": self.mechanical,
+            "electrical_energy": self.electrical,
+            "electrical_energy_std": self.electrical_std,
+            "electrical_energy_interval": interval(self.electrical, self.electrical_std),
+        }
         total: dict[str, float | Array] = {
             "supply_energy": self.total,
             "supply_energy_std": self.total_std,
             "supply_energy_interval": interval(self.total, self.total_std),
         }
-        return {
-            "duration": self.duration,
-            **self.energy_json({"electrical_energy_interval": each}, total),
-            "peak_power": self.peak_power,
-        }
+        content = energy_json(self.names, joints, total)
+        return {"duration": self.duration, **content, "peak_power": self.peak_power}
 
 
 def predict_energy(
@@ -133,17 +143,11 @@ def predict_energy(
         time, qd = motion.time / speed_scaling, motion.qd * speed_scaling
         scaled = MotionSamples(time, motion.q, qd, motion.qdd * speed_scaling**2)
         split, total = powers_of(scaled, dynamics)
+        each = split.sensitivity.reshape(len(time), -1)
         powers = np.column_stack(
-            [
-                split.mechanical_power,
-                split.electrical_power,
-                total,
-                split.sensitivity.reshape(len(time), -1),
-                split.total_sensitivity,
-            ]
+            [split.mechanical_power, split.electrical_power, total, each, split.total_sensitivity]
         )
-        if meter is None:
-            meter = EnergyMeter(powers.shape[1], gap_limit=np.inf)
+        meter = EnergyMeter(powers.shape[1], gap_limit=np.inf) if meter is None else meter
         meter.integrate(time, powers)
         errors, last = split.sensitivity.shape[-1], float(time[-1])
         peak = max(peak, float(total.max()))
@@ -168,27 +172,16 @@ SPEED_TOLERANCE = 1.05
 
 def _check_limits(source: str, robot: RobotDescription, q: Array, qd: Array, qdd: Array) -> None:
     """Refuse motions [samples, n], rad, rad/s, rad/s^2, beyond the limits, such as in degrees."""
-    speed = SPEED_TOLERANCE * robot.max_velocity
+    most_qdd = rated_limits(robot)["target_qdd"][1]
     checks = (
         (q, robot.max_position, 1.0, "rad", "beyond", "give positions in radians"),
-        (qd, speed, SPEED_TOLERANCE, "rad/s", "above", "make the motion slower"),
-        (
-            qdd,
-            rated_limits(robot)["target_qdd"][1],
-            1.0,
-            "rad/s^2",
-            "above",
-            "give fewer points, or a smoother motion",
-        ),
+        (qd, robot.max_velocity, SPEED_TOLERANCE, "rad/s", "above", "make the motion slower"),
+        (qdd, most_qdd, 1.0, "rad/s^2", "above", "give fewer points, or a smoother motion"),
     )
     reached = [np.abs(values).max(axis=0) for values, *_ in checks]
     for j, name in enumerate(robot.joint_names):
         for reach, (_, most, margin, unit, where, remedy) in zip(reached, checks, strict=True):
-            if not reach[j] <= most[j]:
-                raise InputError(
-                    source,
-                    f"reaches {reach[j]:.4g} {unit}, {where} the joint's limit of "
-                    f"{most[j] / margin:.4g} {unit}",
-                    remedy,
-                    field=name,
-                )
+            if not reach[j] <= margin * most[j]:
+                limit = f"{where} the joint's limit of {most[j]:.4g} {unit}"
+                problem = f"reaches {reach[j]:.4g} {unit}, {limit}"
+                raise InputError(source, problem, remedy, field=name)

@@ -8,7 +8,6 @@ efficiency their ratio. Integrals are trapezoidal on the controller's clock; gap
 from __future__ import annotations
 
 import csv
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,16 +16,17 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from ur_energy_model.codec import plain
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, interval
+from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, efficiency, interval
 from ur_energy_model.energy.powers import (
     FIELDS,
     QUANTITIES,
     ArmState,
     Channels,
-    JointEnergies,
     PowerOptions,
     PowerTable,
+    energy_json,
 )
 from ur_energy_model.energy.telemetry_checks import (
     check_robot,
@@ -45,8 +45,6 @@ from ur_energy_model.telemetry.plausibility import REASON, REMEDY, OfflineSimula
 from ur_energy_model.telemetry.samples import repetition
 from ur_energy_model.typing import Array, Progress
 
-# Energies of a recording: per joint, whole arm, by state, beside the measured bus energy.
-
 
 class SessionStandby(NamedTuple):
     """Standby power of a session [W], and the settled standstill in its average [s].
@@ -55,23 +53,24 @@ class SessionStandby(NamedTuple):
     """
 
     anchored: bool
-    power: float
-    std: float
+    standby: float
+    standby_std: float
     still_seconds: float
 
 
 @dataclass(frozen=True)
-class EnergySummary(JointEnergies):
-    """Energies of a recording.
+class EnergySummary:
+    """Energies of a recording: per joint, whole arm, by state, beside the measured bus energy.
 
     Attributes:
-        duration: time integrated over, gaps left out [s].
-        unaccounted: time in gaps [s].
-        refused: number of samples left out because of values that are not finite or impossible.
-        repeated: number of samples left out because the recording has them twice.
-        electrical_total_std: of the sum of the joints' electrical energies [J].
-        copper, friction: losses per joint [n], J.
-        regenerated: electrical energy returned by each joint [n], J.
+        names: of the joints, n.
+        duration, unaccounted: time integrated over, and time in gaps [s].
+        refused, repeated: number of samples left out because of values that are not finite or
+            impossible, and because the recording has them twice.
+        mechanical, electrical, copper, friction, regenerated: of each joint [n], J; regenerated is
+            the electrical energy returned.
+        electrical_std, electrical_total_std: standard deviations of `electrical` [n] and of its
+            sum, from the model's parameters [J].
         driver, standby: of the whole arm [J].
         regeneration: what the supply cannot take back, stored or burnt [J].
         supply, supply_std: modelled energy at the supply, the sum of all these parts [J].
@@ -79,13 +78,17 @@ class EnergySummary(JointEnergies):
         state_time, state_energy: of the whole arm by state [s], [J].
         session: the session's standby power.
         warnings: for the user, one line each.
-        serials: of the arms of model and recording, see `recording_checks.serials`.
+        serials: of the arms of model and recording, see `telemetry_checks.serials`.
     """
 
+    names: tuple[str, ...]
     duration: float
     unaccounted: float
     refused: int
     repeated: int
+    mechanical: Array
+    electrical: Array
+    electrical_std: Array
     electrical_total_std: float
     copper: Array
     friction: Array
@@ -102,9 +105,17 @@ class EnergySummary(JointEnergies):
     warnings: tuple[str, ...] = ()
     serials: Mapping[str, str | None] = field(default_factory=dict)
 
+    @property
+    def efficiency(self) -> Array:
+        """Mechanical over electrical energy [n], NaN where no electrical energy is taken."""
+        return efficiency(self.mechanical, self.electrical)
+
     def as_json(self) -> dict[str, Any]:
         """The content of `ur_energy estimate --json`."""
         joints = {
+            "mechanical_energy": self.mechanical,
+            "electrical_energy": self.electrical,
+            "electrical_energy_std": self.electrical_std,
             "electrical_energy_interval": interval(self.electrical, self.electrical_std),
             "copper_energy": self.copper,
             "friction_energy": self.friction,
@@ -124,19 +135,13 @@ class EnergySummary(JointEnergies):
             "unaccounted_time": self.unaccounted,
             "refused_samples": self.refused,
             "repeated_samples": self.repeated,
-            **self.energy_json(joints, total),
+            **energy_json(self.names, joints, total),
             "bus_energy": self.bus,
             "states": {
                 state.name.lower(): {"time": time, "energy": self.state_energy[state]}
                 for state, time in self.state_time.items()
             },
-            "session": dict(
-                zip(
-                    ("anchored", "standby", "standby_std", "still_seconds"),
-                    self.session,
-                    strict=True,
-                )
-            ),
+            "session": self.session._asdict(),
             "warnings": self.warnings,
             "serials": dict(self.serials),
         }
@@ -145,23 +150,19 @@ class EnergySummary(JointEnergies):
 def summarise(
     calculator: EnergyCalculator, meter: EnergyMeter, bus_complete: bool
 ) -> EnergySummary:
-    """Energies that a meter has counted.
+    """Energies that a meter has counted of a calculator's powers.
 
-    Args:
-        calculator: whose powers were integrated.
-        meter: with all of them.
-        bus_complete: whether the bus power was measured throughout.
+    `bus_complete` is whether the bus power was measured throughout.
     """
-    channels, reading = calculator.channels, meter.reading
+    channels, reading, standby = calculator.channels, meter.reading, calculator.standby
     net, joint, arm = reading.net, channels.per_joint, channels.arm
     joint_std, supply_std = channels.deviations(net)
-    standby = calculator.standby
     return EnergySummary(
+        names=channels.joints,
         duration=reading.accounted,
         unaccounted=reading.unaccounted,
         refused=calculator.refused,
         repeated=calculator.repeated,
-        names=channels.joints,
         mechanical=net[joint["mechanical_power"]],
         electrical=net[joint["electrical_power"]],
         electrical_std=joint_std,
@@ -181,34 +182,36 @@ def summarise(
     )
 
 
-# Energies of several recordings together.
-
-
 def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
     """Sums over recordings of one model, in the form of `EnergySummary.as_json`.
 
     Standard deviations are summed too: the model's errors are the same in all recordings. The
     measured energy is None where any recording lacks it. There is no entry "session". A serial
     number that differs between the recordings is None.
-
-    Args:
-        summaries: of one recording or more.
     """
-    total: dict[str, Any] = {
+
+    def summed(name: str, values: Sequence[Any]) -> Any:
+        first = values[0]
+        if isinstance(first, dict):
+            out = {key: summed(key, [each[key] for each in values]) for key in first}
+            if "efficiency" in out:
+                energies = (out["mechanical_energy"], out["electrical_energy"])
+                out["efficiency"] = float(efficiency(*map(np.atleast_1d, energies))[0])
+            return out
+        if isinstance(first, list):
+            return [summed(name, each) for each in zip(*values, strict=True)]
+        if name in ("name", "efficiency"):
+            return first
+        return None if None in values else sum(values)
+
+    contents = [plain(each.as_json()) for each in summaries]
+    for each in contents:
+        del each["session"], each["warnings"], each["serials"]
+    return {
+        **summed("", contents),
         "warnings": tuple(dict.fromkeys(line for each in summaries for line in each.warnings)),
         "serials": common_serials([each.serials for each in summaries]),
     }
-    for name in (each.name for each in dataclasses.fields(EnergySummary)):
-        values = [getattr(each, name) for each in summaries]
-        if name in ("state_time", "state_energy"):
-            total[name] = {state: sum(each[state] for each in values) for state in ArmState}
-        elif name == "bus" and None in values:
-            total[name] = None
-        elif name not in ("names", "session", *total):
-            total[name] = sum(values[1:], start=values[0])
-    content = replace(summaries[0], **total).as_json()
-    del content["session"]
-    return content
 
 
 def common_serials(serials: Sequence[Mapping[str, str | None]]) -> dict[str, str | None]:
@@ -223,23 +226,14 @@ def common_serials(serials: Sequence[Mapping[str, str | None]]) -> dict[str, str
 # Powers of a recording over time as a CSV file.
 
 ARM_COLUMNS = (
-    "driver_power",
-    "standby_power",
-    "regeneration_power",
-    "total_power",
-    "total_power_std",
-    "electrical_energy",
-    "bus_power",
-)
+    "driver_power", "standby_power", "regeneration_power", "total_power", "total_power_std",
+    "electrical_energy", "bus_power",
+)  # fmt: skip
 
 
 @contextmanager
 def new_power_csv(path: str | Path, channels: Channels) -> Iterator[PowerCsv]:
-    """A CSV file of powers that appears only once it is complete.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """A CSV file of powers that appears only once it is complete; InputError if it cannot be."""
     try:
         with new_file(path) as file:
             yield PowerCsv(file, channels)
@@ -250,12 +244,7 @@ def new_power_csv(path: str | Path, channels: Channels) -> Iterator[PowerCsv]:
 
 
 class PowerCsv:
-    """Writes powers row by row, in order of time.
-
-    Args:
-        file: open for writing.
-        channels: layout of the powers.
-    """
+    """Writes powers in this layout to an open file, row by row, in order of time."""
 
     def __init__(self, file: IO[str], channels: Channels) -> None:
         self._writer = csv.writer(file, lineterminator="\n")
@@ -264,12 +253,7 @@ class PowerCsv:
         self._writer.writerow(["timestamp", *joints, *ARM_COLUMNS])
 
     def append(self, table: PowerTable, meter: EnergyMeter) -> None:
-        """Append the rows of a batch.
-
-        Args:
-            table: powers of its samples.
-            meter: that has integrated it last.
-        """
+        """Append the powers of a batch, which the meter has integrated last."""
         channels, power = self._channels, table.power
         arm, total = channels.arm, power[:, channels.arm["total"]]
         columns = np.column_stack(
@@ -291,10 +275,7 @@ class PowerCsv:
 def energy_at(steps: Array, power: Array, end: float) -> Array:
     """Energy up to every sample [samples], J, where it is `end` at the last one.
 
-    Args:
-        steps: bridged steps to the samples [samples], s.
-        power: [samples], W.
-        end: energy counted up to the last sample [J].
+    `steps` are the bridged steps to the samples [samples], s, `power` theirs [samples], W.
     """
     gains = 0.5 * (power[1:] + power[:-1]) * steps[1:]
     return np.asarray(end - np.append(np.cumsum(gains[::-1])[::-1], 0.0))
@@ -350,13 +331,7 @@ def measured_powers(
     fields: tuple[str, ...] = (),
     progress: Progress | None = None,
 ) -> Iterator[PowerTable]:
-    """Powers of a recording whose currents were measured, as `recording_powers` returns them.
-
-    Args:
-        calculator: of the arm.
-        bag: recording.
-        fields: RTDE fields to read besides those of the calculator.
-        progress: called with fraction (NaN if unknown) and text.
+    """`recording_powers` of a recording whose currents were measured, with further `fields`.
 
     Raises:
         UrEnergyError: input that cannot be used; at its end, a recording without a usable sample,
@@ -399,8 +374,7 @@ def estimate_energy(
     info = read_info(bag)
     matched, warning = model_of_arm(model, info, same_arm=same_arm)
     calculator = EnergyCalculator(matched, load_robot(model.robot), options)
-    meter = EnergyMeter(len(calculator.channels))
-    bus_complete = True
+    meter, bus_complete = EnergyMeter(len(calculator.channels)), True
     with ExitStack() as files:
         rows = None
         if series is not None:

@@ -80,8 +80,8 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
         ),
         "Over the whole recording, ± 95 %. Mechanical energy is that at the motor shaft, "
         "friction included. Regeneration is what the supply cannot take back; with motors, drivers "
-        f"and standby it is the whole arm. Standby: {session.power:.1f} ± "
-        f"{CONFIDENCE * session.std:.1f} W, {source}",
+        f"and standby it is the whole arm. Standby: {session.standby:.1f} ± "
+        f"{CONFIDENCE * session.standby_std:.1f} W, {source}",
     )  # fmt: skip
 
 
