@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from ur_energy_model.codec import plain
+from ur_energy_model.errors import InputError
 from ur_energy_model.identification.assembly import EVIDENCE, ArmPrior, Evidence
 from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.identification.torque_constants import FLEET, FLEET_POWER, TorqueConstantPrior
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.fleet import Fleet, FleetArm, Prediction, SizeHierarchy
-from ur_energy_model.plant.identify_arms import evidence_of
+from ur_energy_model.plant.identify_arms import fleet_arm
 from ur_energy_model.typing import Array
 
 NOMINAL_STD, JOINTS = 0.12, 3
@@ -169,22 +170,8 @@ def test_evidence_is_read_back_from_a_model() -> None:
     model, stated = generic_model("ur5e"), arm("a", 1.02).evidence
     known = replace(model, provenance={**model.provenance, EVIDENCE: plain(stated)})
     for name, values in vars(stated).items():
-        np.testing.assert_allclose(getattr(evidence_of(known, UR5E), name), values)
-
-
-@pytest.mark.parametrize("stated", [None, "text", {}, {"torque_constant": [1.0]}])
-def test_models_without_evidence_are_taken_less_the_prior(stated: object) -> None:
-    model, nominal = generic_model("ur5e"), UR5E.torque_constant[0]
-    joint = model.joints[0]
-    joint = replace(
-        joint,
-        torque_constant=1.05 * nominal,
-        std={**joint.std, "torque_constant": 0.01 * nominal},
-        source={**joint.source, "torque_constant": "current and bus_power"},
-    )
-    provenance = {} if stated is None else {EVIDENCE: stated}
-    known = replace(model, joints=(joint, *model.joints[1:]), provenance=provenance)
-    found = evidence_of(known, UR5E)
-    assert found.torque_constant[0] == pytest.approx(1.05 * nominal, rel=2e-3)
-    assert found.torque_constant_std[0] == pytest.approx(0.01 * nominal, rel=0.01)
-    assert found.from_links[0] == 0.0
+        np.testing.assert_allclose(getattr(fleet_arm("a", known).evidence, name), values)
+    for wrong in (None, "text", {}, {"torque_constant": [1.0]}):
+        provenance = {} if wrong is None else {EVIDENCE: wrong}
+        with pytest.raises(InputError, match="identify the arm again"):
+            fleet_arm("a", replace(model, provenance=provenance))

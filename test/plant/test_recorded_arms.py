@@ -21,7 +21,6 @@ from ur_energy_model.telemetry.samples import Telemetry
     [
         ("ur10e_other_days_2019_10_01", 1),  # irregular steps
         ("ur5e_pick_place_50hz_24s", 10),  # 5 Hz
-        ("ur5e_other_day_10hz_21s", 1),
         ("ur5e_other_arm_125hz_11s", 1),
         ("ur5e_streamed_move_500hz_6s", 1),
     ],

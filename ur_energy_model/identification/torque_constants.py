@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
@@ -123,17 +122,6 @@ def stated_deviation(fit: JointEstimate) -> float:
 def is_from_links(source: str) -> bool:
     """Whether a torque constant of this source has the error of the links' weight."""
     return source in _FROM_LINKS
-
-
-def own_part(joint: JointModel) -> float:
-    """Standard deviation of a model's torque constant without the error of the links' weight.
-
-    The opposite of `stated_deviation`, N m/A.
-    """
-    std = joint.std.get("torque_constant", float("nan"))
-    if not is_from_links(joint.source.get("torque_constant", "prior")):
-        return std
-    return float(np.sqrt(max(std**2 - (LINK_WEIGHT_ERROR * joint.torque_constant) ** 2, 0.0)))
 
 
 def with_shared_sizes(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,10 @@ import numpy as np
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.assembly import EVIDENCE, OF_TYPE, ArmPrior, Evidence
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.identification.reflected_inertia import expected_inertia
-from ur_energy_model.identification.torque_constants import (
-    TorqueConstantPrior,
-    is_from_links,
-    own_part,
-)
 from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model, save_model
-from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.fleet import Fleet, FleetArm
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import RecordingInfo, arm_name
@@ -109,7 +102,7 @@ def _bags_of_arms(
     """Type and bags of each arm, in order of the arms' names; other bags are added to `failed`."""
     groups: dict[str, tuple[str, tuple[Path, ...]]] = {}
     for result in each(_info, bags):
-        info, bag = result.value, result.bag
+        info, bag, problem = result.value, result.bag, None
         if info is None:
             failed.append(result)
             continue
@@ -117,16 +110,12 @@ def _bags_of_arms(
         known, own = groups.get(name, (type_, ()))
         if type_ is None or known is None:
             problem = InputError(bag, "does not name the type of the arm", "give --robot")
-            failed.append(BagResult(bag, None, str(problem)))
         elif known != type_:
-            problem = InputError(
-                bag,
-                f"is of the arm {name}, a {type_}, which is a {known} in bags before",
-                "identify one of them on its own",
-            )
-            failed.append(BagResult(bag, None, str(problem)))
+            words = f"is of the arm {name}, a {type_}, which is a {known} in bags before"
+            problem = InputError(bag, words, "identify one of them on its own")
         else:
             groups[name] = type_, (*own, bag.absolute())
+        failed += [] if problem is None else [BagResult(bag, None, str(problem))]
     return dict(sorted(groups.items()))
 
 
@@ -154,54 +143,27 @@ def _share(progress: Progress | None, begin: float) -> Progress | None:
 
 # What the recordings of an identified arm show, read from its model.
 
-_PRIOR = "prior"
-
 
 def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
     """An identified arm of a fleet.
 
     Raises:
+        InputError: the model does not state what its recordings show.
         RobotFileError: the model's robot file is missing or damaged.
     """
     robot = load_robot(model.robot)
-    return FleetArm(name, robot, evidence_of(model, robot))
-
-
-def evidence_of(model: EnergyModel, robot: RobotDescription) -> Evidence:
-    """What the recordings of a model show without any prior.
-
-    Models of versions that did not state it are taken as they are, less the prior of their type.
-    """
-    stated = model.provenance.get(EVIDENCE)
-    if isinstance(stated, Mapping):
-        with suppress(KeyError, TypeError, ValueError):
-            columns = [np.array(stated[each.name], dtype=float) for each in fields(Evidence)]
-            if all(column.shape == (model.dof,) for column in columns):  # NaN stood for None
-                for std in (columns[1], columns[3]):
-                    std[~(std > 0)] = np.nan
-                return Evidence(*columns)
-    prior, expected = TorqueConstantPrior.of_type(robot), expected_inertia(robot)
-    joints, nominal = model.joints, robot.torque_constant
-
-    def without(name: str, std: list[float], mean: Array, mean_std: Array) -> tuple[Array, Array]:
-        """A constant less its normal prior, and its deviation [n] each; NaN without data."""
-        value = np.array([joint.constants[name] for joint in joints])
-        precision = np.array(std) ** -2.0
-        shown = np.array([joint.source.get(name, _PRIOR) != _PRIOR for joint in joints])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            assumed = np.where(np.isfinite(mean_std), mean_std**-2.0, 0.0)
-            left = precision - assumed
-            known = shown & (left > 0.0)
-            pull = np.where(np.isfinite(mean_std), mean * assumed, 0.0)
-            own = (value * precision - pull) / np.where(known, left, 1.0)
-            return np.where(known, own, np.nan), np.where(known, left, np.nan) ** -0.5
-
-    spread = np.sqrt(np.diag(prior.covariance)) * nominal
-    constant = without("torque_constant", [own_part(joint) for joint in joints], nominal, spread)
-    deviations = [joint.std.get("reflected_inertia", np.nan) for joint in joints]
-    inertia = without("reflected_inertia", deviations, expected.value, expected.std)
-    links = [float(is_from_links(joint.source.get("torque_constant", ""))) for joint in joints]
-    return Evidence(*constant, *inertia, np.array(links))
+    stated: Any = model.provenance.get(EVIDENCE)
+    columns: list[Array]
+    try:
+        columns = [np.array(stated[each.name], dtype=float) for each in fields(Evidence)]
+    except (KeyError, TypeError, ValueError):
+        columns = []
+    if not columns or any(column.shape != (model.dof,) for column in columns):
+        remedy = "identify the arm again with this version"
+        raise InputError(f"model of {name}", "does not state what its recordings show", remedy)
+    for std in (columns[1], columns[3]):  # NaN stood for None
+        std[~(std > 0)] = np.nan
+    return FleetArm(name, robot, Evidence(*columns))
 
 
 # A folder with one model file per arm, named <arm>.yaml.
