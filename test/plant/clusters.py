@@ -22,13 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass
 class Cluster:
-    """A scheduler and its workers.
-
-    Attributes:
-        address: of the scheduler.
-        scheduler: its process.
-        workers: their processes.
-    """
+    """Processes of a scheduler and its workers."""
 
     address: str
     scheduler: subprocess.Popen[bytes]

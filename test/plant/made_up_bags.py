@@ -25,14 +25,10 @@ MODEL = known_model()
 
 @dataclass(frozen=True)
 class Session:
-    """One recording: the arm moves, then stands still.
+    """One recording: the arm moves, then stands still [s], from a host time [ns] or None on.
 
-    Attributes:
-        at: host time of the first sample [ns]; None: only the controller's clock is known.
-        serial: of the arm.
-        moving, still: s.
-        shift: of the standby power from the model's [W].
-        cycle: time between program starts [s]; 0: one program runs throughout.
+    `shift` is that of the standby power from the model's [W], `cycle` the time between program
+    starts [s], 0 for one program.
     """
 
     at: int | None = NOON

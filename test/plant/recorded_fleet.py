@@ -27,16 +27,11 @@ EXCITATION, SHORT = 15.0, 8.0
 def record(
     folder: Path, serial: str, seed: int, session: int, *, short: bool = False, moment: bool = True
 ) -> Path:
-    """A bag of a simulated arm.
+    """A bag of a simulated arm, named after its serial number, of a session by number.
 
-    Args:
-        folder: for the bag, which is named after the serial number.
-        serial: of the arm.
-        seed: arms of one seed have the same constants, but for friction and standby power of the
-            session.
-        session: number.
-        short: a few motions of ordinary work instead of an excitation.
-        moment: with target_moment, from which inertias are identified.
+    Arms of one seed have the same constants, but for friction and standby power of the session;
+    `short` is ordinary work instead of an excitation, `moment` adds target_moment, from which
+    inertias are identified.
     """
     robot = replace(load_robot(ARM), rate=RATE)
     motion: Motion = load_trajectory(config_file("excitation", f"{ARM}.yaml"))

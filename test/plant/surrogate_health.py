@@ -42,16 +42,10 @@ def health_table(
     standby: Callable[[float], float] | None = None,
     model: Callable[[float], tuple[str, float]] | None = None,
 ) -> pa.Table:
-    """One session on every working day.
+    """One session on every working day from BEGIN on, with injected changes by day.
 
-    Args:
-        seed: of the arm.
-        days: from BEGIN on.
-        minutes: per session.
-        friction: injected change by day.
-        constant: injected change of the logarithm of the torque constants by day.
-        standby: injected change by day [W].
-        model: name of the model by day, and the logarithm of its friction over that of the first.
+    They are of the logarithms of friction and torque constants, and of standby power [W]; `model`
+    is the name of the model by day, and the logarithm of its friction over that of the first.
     """
     work, random = SurrogateWork(seed), np.random.default_rng([seed, 5])
     n, columns = work.n, {name: [] for name in arrow_schema("health").names}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
@@ -26,15 +26,9 @@ STANDBY, DRIVER = 70.0, 12.0
 
 @dataclass(frozen=True)
 class Arm:
-    """One arm and how it works.
+    """One arm: power of all joints in motion [W]; cycles [s], of which two thirds are motion.
 
-    Attributes:
-        name: of the partition.
-        joints: names.
-        motion_power: mean electrical power of all joints while moving [W].
-        bus: whether its bus power is measured.
-        programs: names, one after the other; "" for an unknown name.
-        cycle: duration of a cycle [s], of which two thirds are motion.
+    `bus`: whether its power is measured; program names follow each other, "" for an unknown one.
     """
 
     name: str
@@ -47,16 +41,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Work:
-    """When the arms work: from `hour` (UTC) on for `seconds`, every day.
-
-    Attributes:
-        first: first day.
-        days: number of days.
-        hour: begin of the work (UTC).
-        seconds: per day.
-        seed: of the random powers.
-        weekend: whether the arms work on Saturday and Sunday too.
-    """
+    """When the arms work: from `hour` (UTC) on for `seconds`, every day; with random powers."""
 
     first: date = date(2026, 5, 4)
     days: int = 2
@@ -67,13 +52,9 @@ class Work:
 
     def starts(self) -> list[datetime]:
         """Begin of each day's work."""
-        days = (self.first + timedelta(days=k) for k in range(self.days))
-        midnight = datetime.min.time()
-        return [
-            datetime.combine(day, midnight, timezone.utc) + timedelta(hours=self.hour)
-            for day in days
-            if self.weekend or day.weekday() < 5
-        ]
+        first = datetime.combine(self.first, time(self.hour), timezone.utc)
+        days = (first + timedelta(days=k) for k in range(self.days))
+        return [day for day in days if self.weekend or day.weekday() < 5]
 
 
 def write_plant(

@@ -35,13 +35,10 @@ def test_periods_are_those_of_the_time_zone(
     assert period.start == datetime(2026, 5, *start, tzinfo=timezone.utc)
     assert period.end == datetime(2026, 5, *end, tzinfo=timezone.utc)
     assert period.days == tuple(f"2026-05-0{day}" for day in days)
-
-
-def test_a_day_of_a_clock_change_has_25_hours() -> None:
-    period = Period.from_text("2026-10-25", "2026-10-25", "Europe/Berlin")
-    assert period.start is not None
-    assert period.end is not None
-    assert (period.end.timestamp() - period.start.timestamp()) / 3600 == 25
+    long = Period.from_text("2026-10-25", "2026-10-25", "Europe/Berlin")  # clocks change
+    assert long.start is not None
+    assert long.end is not None
+    assert long.end.timestamp() - long.start.timestamp() == 25 * 3600
 
 
 @pytest.mark.parametrize(

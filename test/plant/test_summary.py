@@ -175,38 +175,31 @@ def fleet_of(store: Path, zone: str = "UTC") -> FleetDays:
 
 def test_days_and_hours_are_those_of_the_files(plant: Path) -> None:
     fleet = fleet_of(plant, "Europe/Berlin")
-    rows = pl.read_parquet(str(plant / "seconds" / "**" / "*.parquet"), hive_partitioning=True)
     local = pl.col("second").dt.convert_time_zone("Europe/Berlin")
-    rows = rows.with_columns(local.dt.date().alias("local"), local.dt.hour().alias("hour"))
+    rows = rows_of(plant).with_columns(
+        local.dt.date().alias("local"), local.dt.hour().alias("hour")
+    )
     assert fleet.first == (date(2026, 5, 4) - date(1970, 1, 1)).days
-    for number, arm in enumerate(fleet.arms):
-        of = rows.filter(pl.col("arm") == arm).group_by("local").agg(
-            pl.col("total_energy", "accounted", "moving_energy").sum()
-        ).sort("local")  # fmt: skip
-        for name, column in (
-            ("energy", "total_energy"), ("duration", "accounted"), ("motion", "moving_energy")
-        ):  # fmt: skip
-            np.testing.assert_allclose(fleet.daily[name][number], of[column], rtol=1e-12)
+    columns = {"energy": "total_energy", "duration": "accounted", "motion": "moving_energy"}
+    daily = rows.group_by("arm", "local").agg(pl.col(*columns.values()).sum()).sort("arm", "local")
+    for name, column in columns.items():
+        np.testing.assert_allclose(fleet.daily[name].ravel(), daily[column], rtol=1e-12)
     hourly = rows.group_by("local", "hour").agg(pl.col("total_energy").sum()).sort("local", "hour")
     known = fleet.hourly[np.isfinite(fleet.hourly)]
     np.testing.assert_allclose(known, hourly["total_energy"], rtol=1e-12)
-    assert np.isnan(fleet.daily["energy"]).sum() == 0
 
 
-def test_hours_without_motion_are_left_on(tmp_path: Path) -> None:
+def test_hours_without_motion_are_left_on_and_days_without_rows_blank(tmp_path: Path) -> None:
     write_plant(tmp_path, ARMS[:1], Work(days=1, hour=6, seconds=3600))
     still = Arm("A0", cycle=1)  # two thirds of a second: it never moves
     write_plant(tmp_path, [still], Work(days=1, hour=22, seconds=3600, seed=1))
+    write_plant(tmp_path, ARMS[1:2], Work(first=date(2026, 5, 8), days=1))
     fleet = fleet_of(tmp_path)
     assert fleet.total("left_on_time") == 3600.0
     assert 0 < fleet.total("left_on") < fleet.total("energy") - fleet.total("motion")
-
-
-def test_days_without_rows_are_blank(tmp_path: Path) -> None:
-    write_plant(tmp_path, ARMS[:1], Work(days=1))
-    write_plant(tmp_path, ARMS[1:2], Work(first=date(2026, 5, 8), days=1))
-    fleet = fleet_of(tmp_path)
     assert np.isfinite(fleet.daily["energy"]).tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 1]]
+    write_plant(tmp_path, [Arm("A0", motion_power=400.0)], Work(days=6, hour=12, seconds=700))
+    assert find_anomalies(fleet_of(tmp_path)) == ()  # few days are no basis
 
 
 @pytest.fixture(scope="module")
@@ -237,10 +230,3 @@ def test_heavier_cycles_are_found(month: Path, tmp_path: Path) -> None:
     assert ", above the usual " in found[0].text
     one = Anomaly("A1", 20577, 20577, "standby power", "W", -2.5, 71.234, 12.0)
     assert one.text == "A1, 2026-05-04: standby power −2.5 W, below the usual 71.23 W."
-
-
-@pytest.mark.parametrize("days", [1, 6])
-def test_few_days_are_no_basis(tmp_path: Path, days: int) -> None:
-    write_plant(tmp_path, ARMS[:1], Work(days=days))
-    write_plant(tmp_path, [Arm("A0", motion_power=400.0)], Work(days=1, hour=12, seconds=3000))
-    assert find_anomalies(fleet_of(tmp_path)) == ()

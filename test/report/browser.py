@@ -110,11 +110,6 @@ class Browser:
                 {"type": kind, "x": x, "y": y, "buttons": buttons, **pressed},
             )
 
-    def screenshot(self, file: Path) -> None:
-        """PNG of the whole page."""
-        data = self.call("Page.captureScreenshot", {"captureBeyondViewport": True})["data"]
-        file.write_bytes(base64.b64decode(data))
-
     def print_pdf(self) -> bytes:
         """The page as printed."""
         options = {"printBackground": True, "preferCSSPageSize": True}

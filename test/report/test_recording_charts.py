@@ -161,20 +161,18 @@ def test_pictures_have_the_gaps_of_the_data_and_no_others(
 
 
 def test_every_figure_is_drawn_and_named_after_its_chart(
-    model: EnergyModel, make_bag: MakeBag, tmp_path: Path
+    model: EnergyModel, make_bag: MakeBag, analysis: Analysis, tmp_path: Path
 ) -> None:
     bag = make_bag(explained_recording(model, seconds=12.0))
     paths = save_figures(model, bag, tmp_path / "figures")
     assert {path.stem for path in paths} == PAPER_FIGURES
     assert all(path.stat().st_size > 5000 for path in paths)
-
-
-def test_same_chart_same_bytes_in_either_format(analysis: Analysis, tmp_path: Path) -> None:
-    chart = energy_split_chart(analysis)
-    once, again = (
-        save_chart(chart, tmp_path / name, formats=("png", "svg")) for name in ("once", "again")
-    )
-    assert [a.read_bytes() for a in once] == [b.read_bytes() for b in again]
+    chart = energy_split_chart(analysis)  # the same chart has the same bytes
+    for name in ("once", "again"):
+        save_chart(chart, tmp_path / name, formats=("png", "svg"))
+    for kind in ("png", "svg"):
+        one, other = (tmp_path / name / f"energy_split.{kind}" for name in ("once", "again"))
+        assert one.read_bytes() == other.read_bytes()
 
 
 def test_a_recording_without_a_channel_lacks_its_figures_only(
@@ -188,19 +186,16 @@ def test_a_recording_without_a_channel_lacks_its_figures_only(
         analyse(model, make_bag(without(telemetry, "actual_current"), "tuesday"))
 
 
-def test_layers_of_the_power_stack_add_up_to_the_total_power(analysis: Analysis) -> None:
+def test_layers_and_bars_add_up_to_the_total(analysis: Analysis) -> None:
     layers = [line for line in stack_chart(analysis).panels[0].lines if line.base is not None]
     powers = analysis.powers
     taken = powers.standby + powers.driver + np.maximum(powers.electrical, 0).sum(axis=1)
     assert np.allclose(layers[-1].y, taken)
     assert all(np.allclose(np.asarray(upper.base), lower.y) for lower, upper in pairwise(layers))
-
-
-def test_truth_is_shown_beside_the_estimate(analysis: Analysis) -> None:
-    truth = analysis.powers.electrical_energy * 1.01
+    truth = powers.electrical_energy * 1.01  # shown beside the estimate
     bars = {bar.label: bar.values for bar in energy_split_chart(analysis, truth).bars}
     assert np.allclose(bars["true electrical"][:6], truth)
-    assert bars["electrical"].sum() == pytest.approx(analysis.powers.total_energy[-1], rel=0.02)
+    assert bars["electrical"].sum() == pytest.approx(powers.total_energy[-1], rel=0.02)
 
 
 def test_names_are_not_parsed_as_mathematics(analysis: Analysis, tmp_path: Path) -> None:
