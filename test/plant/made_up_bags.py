@@ -84,7 +84,7 @@ def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str,
 
     if not (store / table / "_delta_log").exists():
         return []
-    time = {"seconds": "second", "cycles": "start", "health": "minute"}[table]
+    time = {"cycles": "start", "health": "minute"}.get(table, "second")
     query = f"SELECT {what} FROM log ORDER BY arm, {time}, source"
     with duckdb.connect() as connection:
         connection.register("log", DeltaTable(store / table).to_pyarrow_dataset())

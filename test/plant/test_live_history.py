@@ -30,6 +30,7 @@ from test.plant.made_up_bags import (
 from test.small_disk import small_disk
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.plant import live_history as live_hours
+from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
 from ur_energy_model.plant.live_history import LiveHistory
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.telemetry.samples import Telemetry
@@ -170,6 +171,25 @@ def test_time_of_a_bag_and_of_a_live_writer_counts_once(tmp_path: Path) -> None:
     accounted = total(tmp_path / "other", "accounted")
     lived(tmp_path / "other", session.telemetry())
     assert total(tmp_path / "other", "accounted") == accounted
+
+
+def test_time_that_another_process_adds_meanwhile_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one commits between the question what is covered and the writing."""
+    store, session = tmp_path / "store", Session(moving=6.0, still=4.0)
+    add(store, Session(at=NOON + 2 * 10**9, moving=2.0, still=1.0).bag(tmp_path / "bag"))
+    covered = HistoryStore.covered
+    answers = [NOTHING]
+
+    def late(self: HistoryStore, arm: str, start: int, *, besides: str) -> TimeRanges:
+        return answers.pop() if answers else covered(self, arm, start, besides=besides)
+
+    monkeypatch.setattr(HistoryStore, "covered", late)
+    lived(store, session.telemetry())
+    assert 9.0 < total(store, "accounted") < 10.01
+    joints = rows(store, "joint_seconds", "arm, second, source, joint")
+    assert len(joints) == 6 * len(rows(store))
 
 
 def test_another_arm_and_another_model_get_rows_of_their_own(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from ur_energy_model.learning.minute import MINUTE, Minute, MinuteMeter, Windows
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.plant.energy_parts import SECOND, PartTable, host_times
 from ur_energy_model.plant.schema import SourceKeys, arrow_schema, arrow_table
-from ur_energy_model.telemetry.samples import Telemetry, run_starts, slices_between
+from ur_energy_model.telemetry.samples import Telemetry, equal_runs, run_starts, slices_between
 from ur_energy_model.typing import Array
 
 
@@ -244,12 +244,8 @@ class HealthRows:
         self._time = -np.inf
         self._shift: float | None = None
         """Added to the controller's time, so that its minutes begin with those of the host [s]."""
-        self._begin: dict[float, float] = {}
-        """Host time at which each minute in progress began [s], by its number."""
-        self._still: dict[float, float] = {}
-        """Standstill in it [s]."""
-        self._known: dict[float, dict[str, Any]] = {}
-        """What it has shown, by column."""
+        self._minutes: dict[float, dict[str, Any]] = {}
+        """Minutes in progress by number: standstill [s], begin by the host [s], columns so far."""
         self._rows: list[dict[str, Any]] = []
         """Minutes that are over."""
 
@@ -311,7 +307,7 @@ class HealthRows:
     def _keep(self, minutes: list[Minute]) -> None:
         for minute in minutes:
             scale = np.exp(minute.level)
-            self._known.setdefault(round(minute.time / MINUTE) - 1.0, {}).update(
+            self._minute(round(minute.time / MINUTE) - 1.0).update(
                 joint_moving=minute.moving_seconds,
                 joint_temperature=minute.temperature,
                 joint_friction=scale,
@@ -325,25 +321,24 @@ class HealthRows:
         number, tracker = np.floor(time / MINUTE), self._calculator.standby
         standby = table.power[run, self._calculator.channels.arm["standby"]]
         still = np.where(table.states[run] == ArmState.STANDSTILL, table.steps.bridged[run], 0.0)
-        for part in slices_between((np.flatnonzero(np.diff(number)) + 1).tolist(), len(time)):
-            own = float(number[part.start])
+        for part in equal_runs(number):
+            minute = self._minute(float(number[part.start]))
             # The clocks drift apart; whole minutes all the same.
             offset = round(float(host[part.start] - time[part.start]) / MINUTE)
-            self._begin.setdefault(own, MINUTE * (offset + own))
-            self._still[own] = self._still.get(own, 0.0) + float(still[part].sum())
-            if tracker.anchored and self._still[own] >= LEAST_STILL:
-                power = {"standby": float(standby[part.stop - 1]), "standby_std": tracker.std}
-                self._known.setdefault(own, {}).update(power)
+            minute.setdefault("begin", MINUTE * (offset + float(number[part.start])))
+            minute["still"] += float(still[part].sum())
+            if tracker.anchored and minute["still"] >= LEAST_STILL:
+                minute |= {"standby": float(standby[part.stop - 1]), "standby_std": tracker.std}
+
+    def _minute(self, number: float) -> dict[str, Any]:
+        return self._minutes.setdefault(number, {"still": 0.0})
 
     def _close(self, until: float) -> None:
-        """Take the rows of the minutes before a number, which are forgotten."""
-        for number in sorted(each for each in self._known if each < until):
-            row = self._known.pop(number)
-            if number in self._begin:
-                self._rows.append({**row, "begin": self._begin[number]})
-        for minutes in (self._begin, self._still):
-            for number in [each for each in minutes if each < until]:
-                del minutes[number]
+        """Take the rows of the minutes before a number that have shown anything."""
+        for number in sorted(each for each in self._minutes if each < until):
+            minute = self._minutes.pop(number)
+            if "begin" in minute and len(minute) > 2:
+                self._rows.append(minute)
 
 
 _OF_JOINTS = (

@@ -379,7 +379,8 @@ class HistoryStore:
             known, stamp = self._logs.pop(table, (None, None))
             if known is not None and stamp is not None and stamp == _stamp(log, known):
                 with suppress(DeltaError):  # commits since then may be in a checkpoint alone
-                    known.update_incremental()
+                    if (log / f"{known.version() + 1:020}.json").exists():
+                        known.update_incremental()
                     self._logs[table] = known, _stamp(log, known)
                     return known
         with suppress(TableNotFoundError):
