@@ -141,8 +141,9 @@ def test_power_is_the_slope_of_energy(running: Cell) -> None:
 def test_diagnostics_report_rates(running: Cell) -> None:
     observer = running.observer
     for name in ("estimator: source", "logger: connection"):
-        status = observer.status_that(name, lambda s: s["level"] == "0", name)
-        assert 300 < float(status["rate_Hz"]) < 700
+        status = observer.status_that(
+            name, lambda s: s["level"] == "0" and 300 < float(s["rate_Hz"]) < 700, name
+        )
         assert status["identity"].startswith("serial ")
 
 

@@ -24,9 +24,6 @@ def nodes(**options: Any) -> list[ManagedNode]:
     The robot is that of the logger's robot_model, else of the estimator's model, else the one
     that the controller names.
 
-    Args:
-        options: further arguments of rclpy's nodes.
-
     Raises:
         InputError: the estimator has another source than rtde.
     """

@@ -22,7 +22,6 @@ from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.topics import (
-    FULL_SCALE,
     color,
     cycle_status,
     diameter,
@@ -49,11 +48,9 @@ from ur_energy_model.nodes.ros import (
 from ur_energy_model.telemetry.source import Decimator
 from ur_energy_model.typing import Array
 
-# control_msgs/DynamicJointState, which is published only if that package is installed.
-
 
 class DynamicJointStates:
-    """Makes DynamicJointState messages.
+    """Makes control_msgs/DynamicJointState messages.
 
     Attributes:
         message_type: the message class, None where control_msgs is not installed.
@@ -78,56 +75,37 @@ class DynamicJointStates:
         )
 
 
-# Markers for rviz: power as coloured spheres at the joints, total power as text.
-
-LIFETIME = Duration(sec=2)
-"""Markers vanish this long after the estimator has ended."""
-
-
 class PowerMarkers:
     """One sphere per joint, coloured by its power, and the total power as text above the arm.
 
     The message is made once and updated, since making Marker messages takes most of the time.
-
-    Args:
-        frame: base frame of the arm.
-        joints: number of joints.
-        full_scale: power at which a sphere is red [W].
     """
 
-    def __init__(self, frame: str, joints: int, full_scale: float = FULL_SCALE) -> None:
-        self._full_scale = full_scale
+    def __init__(self, frame: str, joints: int) -> None:
+        common: dict[str, Any] = {"action": Marker.ADD, "lifetime": Duration(sec=2)}
         self._spheres = [
-            Marker(ns="joint_power", id=i, type=Marker.SPHERE, action=Marker.ADD, lifetime=LIFETIME)
-            for i in range(joints)
+            Marker(ns="joint_power", id=i, type=Marker.SPHERE, **common) for i in range(joints)
         ]
-        self._text = Marker(
-            ns="total_power",
-            type=Marker.TEXT_VIEW_FACING,
-            action=Marker.ADD,
-            lifetime=LIFETIME,
-            color=ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0),
-        )
+        white = ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)
+        kind = Marker.TEXT_VIEW_FACING
+        self._text = Marker(ns="total_power", type=kind, color=white, **common)
         self._text.scale.z = 0.12
         self._array = MarkerArray(markers=[*self._spheres, self._text])
         for marker in self._array.markers:
             marker.header.frame_id = frame
 
     def message(self, stamp: Time, positions: Array, power: Array, total: float) -> MarkerArray:
-        """The updated message; the next call updates the same object.
+        """The updated message, which the next call updates again.
 
-        Args:
-            stamp: time of the sample.
-            positions: joint origins in the base frame [n, 3], m.
-            power: electrical power of each joint [n], W.
-            total: power of the whole arm [W].
+        Positions of the joints in the base frame [n, 3], m; their electrical powers [n], and that
+        of the whole arm, W.
         """
-        for sphere, (x, y, z), watt in zip(
+        for sphere, place, watt in zip(
             self._spheres, positions.tolist(), power.tolist(), strict=True
         ):
-            level = level_of(watt, self._full_scale)
+            level = level_of(watt)
             position, scale = sphere.pose.position, sphere.scale
-            position.x, position.y, position.z = x, y, z
+            position.x, position.y, position.z = place
             scale.x = scale.y = scale.z = diameter(level)
             sphere.color.r, sphere.color.g, sphere.color.b, sphere.color.a = color(level)
         self._text.text = f"{total:.0f} W"
@@ -147,13 +125,7 @@ AddPublisher: TypeAlias = Callable[[type, topics.Topic], LifecyclePublisher]
 
 
 class EnergyPublishers:
-    """Publishes the topics below energy/.
-
-    Args:
-        add_publisher: makes the publisher of a message type and a topic.
-        joints: joint names, prefix included.
-        frame: base frame of the arm.
-    """
+    """Publishes the topics below energy/; joints have their prefix, as the base frame has."""
 
     def __init__(self, add_publisher: AddPublisher, joints: tuple[str, ...], frame: str) -> None:
         self._joints = joints
@@ -162,7 +134,6 @@ class EnergyPublishers:
             topic.name: add_publisher(Float64, topic) for topic in number_topics(joints)
         }
         names = energy_names(joints)
-        earlier = stamped_order(len(joints))
         self._energies = [
             (
                 add_publisher(JointState, topic),
@@ -171,13 +142,13 @@ class EnergyPublishers:
             )
             for topic, order in (
                 (topics.ENERGY, list(range(len(names)))),
-                (topics.ENERGY_STAMPED, earlier),
+                (topics.ENERGY_STAMPED, stamped_order(len(joints))),
             )
         ]
         self._summary = add_publisher(DiagnosticArray, topics.ENERGY_SUMMARY)
         self._cycle = add_publisher(DiagnosticArray, topics.ENERGY_CYCLE)
         self._prediction = add_publisher(DiagnosticArray, topics.ENERGY_PREDICTION)
-        self._optimized = add_publisher(JointTrajectory, topics.OPTIMIZED_TRAJECTORY)
+        self.publish_optimized = add_publisher(JointTrajectory, topics.OPTIMIZED_TRAJECTORY).publish
         self._markers = add_publisher(MarkerArray, topics.ENERGY_MARKERS)
         self._dynamic = DynamicJointStates()
         self._all_joints: LifecyclePublisher | None = None
@@ -198,23 +169,16 @@ class EnergyPublishers:
             of_arm += [] if self._all_joints is None else [self._all_joints]
             self._subscribed = {each for each in of_arm if has_subscribers(each)}
             subscribed = {name for name, each in self._numbers.items() if has_subscribers(each)}
-            self._subscribed_total = subscribed & {
-                topics.TOTAL_POWER.name,
-                topics.TOTAL_ENERGY.name,
-            }
-            self._subscribed_others = subscribed - self._subscribed_total
+            total = {topics.TOTAL_POWER.name, topics.TOTAL_ENERGY.name}
+            self._subscribed_total = subscribed & total
+            self._subscribed_others = subscribed - total
         if self._subscribed_total:
             self._publish_numbers(self._subscribed_total, total_numbers(snapshot))
 
     def publish_live(
-        self,
-        snapshot: Snapshot,
-        now: Callable[[], Time],
-        joint_positions: Callable[[Array], Array],
+        self, snapshot: Snapshot, now: Callable[[], Time], joint_positions: Callable[[Array], Array]
     ) -> None:
-        """Publish the other topics at publish_rate (markers at MARKER_RATE).
-
-        Topics without subscribers are skipped.
+        """Publish the other topics at publish_rate (markers at MARKER_RATE), where subscribed.
 
         Args:
             snapshot: present state of the estimator.
@@ -273,10 +237,6 @@ class EnergyPublishers:
                 {"not_optimized": answer.not_optimized, "not_measured": answer.not_measured},
             )
         self._prediction.publish(diagnostic_array(stamp, ros_statuses(statuses)))
-
-    def publish_optimized(self, trajectory: JointTrajectory) -> None:
-        """Publish energy/optimized_trajectory."""
-        self._optimized.publish(trajectory)
 
     def _publish_numbers(self, subscribed: set[str], values: Mapping[str, float]) -> None:
         # Past the wrappers of rclpy, which take as long as the publication: only an active node

@@ -100,18 +100,8 @@ class EstimatedArm:
         lock: guards the estimator against the thread that reads the samples.
         on_cycle: called with each completed cycle.
 
-    Attributes:
-        path: of the model file, None for the generic model.
-        base: the model of the file, or the generic one, that learning begins with.
-        robot: description of the arm.
-        problem: why the present content of the file is not used; None if it is used.
-        learning: the process that learns; None with learn:=off.
-        history: None without one.
-        estimator: counts the energies.
-
     Raises:
-        UrEnergyError: the model file or the state file cannot be used, the robot has no generic
-            model, the model is of another arm, the history cannot be opened.
+        UrEnergyError: the model file, the state file, the robot or the history cannot be used.
     """
 
     def __init__(

@@ -32,18 +32,7 @@ MISSED_SHARE = 0.02
 
 
 class EstimatorHealth:
-    """Rates, latencies and problems between two reports.
-
-    Args:
-        parameters: of the node.
-        lines: for the operator.
-
-    Attributes:
-        details: returns further figures of the source.
-        hardware: serial number or type of the arm, or the source.
-        published: publications since the last report.
-        missed: publications that publish_rate asked for and that were left out, so far.
-    """
+    """Rates, latencies and problems of an estimator between two reports."""
 
     def __init__(self, parameters: EstimatorParameters, lines: OperatorLines) -> None:
         self._parameters, self._lines = parameters, lines
@@ -57,9 +46,10 @@ class EstimatorHealth:
         self._openings = 1
         self._end_reported = self._robot_reported = False
         self._working_sinks: set[str] = set()
-        self.hardware = ""
-        self.details: Callable[[], Mapping[str, object]] = dict
-        self.published = self.missed = self._missed = 0
+        self.hardware = ""  # serial number or type of the arm, or the source
+        self.details: Callable[[], Mapping[str, object]] = dict  # further figures of the source
+        self.published = 0  # publications since the last report
+        self.missed = self._missed = 0  # those left out so far
 
     def begin(self) -> None:
         """The source is read from now on."""
@@ -86,10 +76,7 @@ class EstimatorHealth:
     ) -> dict[str, Part]:
         """Starts a new interval; returns source, model, counters and history of the last one.
 
-        Args:
-            snapshot: present state, None before the first sample.
-            reader: of the samples, None before it is started.
-            arm: None while it is not known which arm it is.
+        There is no snapshot before the first sample, and no arm while it is not known which it is.
         """
         problem = arm and (arm.estimator.disk_problem or arm.estimator.log_problem)
         counters: dict[str, object] = {}
@@ -181,13 +168,7 @@ class EstimatorHealth:
     def end(
         self, reader: SourceReader | None, arm: EstimatedArm | None, last: Snapshot | None
     ) -> None:
-        """Write the lines at the end.
-
-        Args:
-            reader: that was stopped, None if there was none.
-            arm: whose counters were saved, None before it was known.
-            last: after the last sample, None before the first one.
-        """
+        """Write the lines at the end, once the reader was stopped and the counters saved."""
         if self._connection is not None:
             self._connection.end(None if reader is None else reader.link)
         if arm is None or last is None:

@@ -26,19 +26,12 @@ SWITCH = ("true", "false")
 
 
 class LaunchArgument(NamedTuple):
-    """One DeclareLaunchArgument of a launch file.
+    """One DeclareLaunchArgument of a launch file."""
 
-    Attributes:
-        name: as typed after `ros2 launch ... name:=value`.
-        default: text; None if the user must give a value.
-        help: one sentence without a full stop.
-        choices: allowed values; empty for any.
-    """
-
-    name: str
-    default: str | None
-    help: str
-    choices: tuple[str, ...] = ()
+    name: str  # as typed after `ros2 launch ... name:=value`
+    default: str | None  # text; None if the user must give a value
+    help: str  # one sentence without a full stop
+    choices: tuple[str, ...] = ()  # allowed values; empty for any
 
 
 def _of(node: str, *names: str) -> list[LaunchArgument]:
@@ -152,10 +145,7 @@ def changed_parameters(
     """Values of launch arguments that differ from the default of the parameter of that name.
 
     The others are left out, so that a parameter file given by the user can set them, and so are
-    those in `without`, which mean something else to this node.
-
-    Raises:
-        ValueError: an argument is not a number, or its value is not allowed.
+    those in `without`, which mean something else to this node. Raises ValueError.
     """
     values = [
         (entry, entry.parse(arguments[entry.name]))
@@ -258,9 +248,7 @@ def parameters_of(arguments: Arguments) -> dict[str, Any]:
 def check_packages(arguments: Arguments, needed: Mapping[str, tuple[str, ...]] = VIEWERS) -> None:
     """Refuse arguments that need a package which is not installed.
 
-    Args:
-        arguments: of the launch file.
-        needed: packages by the name of the argument; they are needed if it is "true".
+    `needed` has packages by the name of the argument; they are needed if it is "true".
 
     Raises:
         UrEnergyError: names the packages and the arguments.
@@ -290,12 +278,7 @@ def check_packages(arguments: Arguments, needed: Mapping[str, tuple[str, ...]] =
 
 
 def ignored_arguments(arguments: Arguments, reason: str) -> Iterator[str]:
-    """Lines about what a cell lacks, and which arguments have no effect, without a logger.
-
-    Args:
-        arguments: of the launch file.
-        reason: argument because of which no logger is started.
-    """
+    """Lines about what a cell lacks, and which arguments have no effect, without a logger."""
     if arguments["record"] == "true":
         yield f"nothing is recorded: no logger is started with {reason}"
     folder = str(parameter("logger", "bag_directory").parameter)
@@ -333,12 +316,7 @@ def default_parameter_file(node: str) -> Path:
 
 
 def node_command(node: str, parameters: Mapping[str, Value], *, namespace: str = "") -> list[str]:
-    """Command line that starts a node.
-
-    Args:
-        node: name of the node.
-        parameters: parameters that differ from their default.
-        namespace: such as "/cell_1"; "" for none.
+    """Command line that starts a node with parameters, in a namespace such as "/cell_1".
 
     Raises:
         KeyError: no such node or parameter.

@@ -105,11 +105,7 @@ class OperatorLines:
     def problem(self, kind: str, problem: str | None, over: str, level: Level = ERROR) -> None:
         """Write when a problem begins or changes, from time to time, and when it is over.
 
-        Args:
-            kind: of the problem.
-            problem: None while there is none.
-            over: text once it is over, such as "counters are saved again".
-            level: of the problem.
+        The problem is None while there is none; `over` is such as "counters are saved again".
         """
         known, now = self._problems.setdefault(kind, _Problem()), self.clock()
         if problem is not None:

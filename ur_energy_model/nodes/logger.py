@@ -7,9 +7,10 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from std_msgs.msg import String
 
@@ -44,7 +45,6 @@ RECOVERY_TIMEOUT = 5.0
 """Longest time that the end waits for a bag to be recovered [s]; the next start does it again."""
 STATE_PERIOD = 0.2
 """Period of checks whether the source or the bag has ended [s]."""
-T = TypeVar("T")
 
 
 class RecordingSession:
@@ -60,11 +60,6 @@ class RecordingSession:
         options: of the recorder.
         tap: called with every batch in the reading thread; it must be quick.
         record: whether a recording is wanted from the start.
-
-    Attributes:
-        failure: error that ended the session for good, None while there is none.
-        recovered: lines about bags of the folder whose recorder was killed, to be taken out.
-        refusal: why no bag can be recorded although one is wanted, None if one can.
     """
 
     def __init__(
@@ -78,9 +73,9 @@ class RecordingSession:
     ) -> None:
         self._make_source, self._folder, self._options = make_source, folder, options
         self._tap, self._wanted = tap, record
-        self.failure: UrEnergyError | None = None
-        self.refusal: str | None = None
-        self.recovered: deque[tuple[Level, str]] = deque()
+        self.failure: UrEnergyError | None = None  # that ended the session for good
+        self.refusal: str | None = None  # why no bag can be recorded although one is wanted
+        self.recovered: deque[tuple[Level, str]] = deque()  # lines about recovered bags
         self._problem: str | None = None
         self._recorder: Recorder | None = None
         self._last = RecorderStatus()
@@ -110,9 +105,8 @@ class RecordingSession:
         """State of the connection, with the reason where there is none; once stopped, the last."""
         if self._final is not None:
             return self._final
-        status = self._source.status
         if self._problem is None or self._recorder is not None:
-            return status
+            return self._source.status
         return LinkStatus(connected=False, problem=self._problem, last_error=self._problem)
 
     @property
@@ -126,6 +120,18 @@ class RecordingSession:
         recorder = self._recorder
         return self._last if recorder is None else recorder.status
 
+    @property
+    def recorder(self) -> Recorder:
+        """For commands that need a bag.
+
+        Raises:
+            RecordingError: not connected.
+        """
+        if self._recorder is None:
+            problem, remedy = "is not connected to the controller yet", "try again once it is"
+            raise RecordingError("logger", problem, remedy)
+        return self._recorder
+
     def start_bag(self) -> Path:
         """Begin a bag; returns its path.
 
@@ -133,7 +139,7 @@ class RecordingSession:
             RecordingError: not connected, a bag is being recorded, or the disk fails.
         """
         with self._commands:
-            bag = self._connected.start()
+            bag = self.recorder.start()
             self._wanted, self.refusal = True, None
         return bag
 
@@ -141,22 +147,7 @@ class RecordingSession:
         """Finish the bag; does nothing if there is none. Raises as `start_bag`."""
         with self._commands:
             self._wanted, self.refusal = False, None
-            return self._connected.stop()
-
-    def split_bag(self) -> None:
-        """Continue in the next file of the bag; raises as `start_bag`."""
-        self._connected.split()
-
-    def mark(self, label: str) -> None:
-        """Put a labelled event into the bag, at this moment; raises as `start_bag`."""
-        self._connected.mark(label)
-
-    @property
-    def _connected(self) -> Recorder:
-        if self._recorder is None:
-            problem, remedy = "is not connected to the controller yet", "try again once it is"
-            raise RecordingError("logger", problem, remedy)
-        return self._recorder
+            return self.recorder.stop()
 
     def _recover(self) -> None:
         def report(line: str, attention: bool) -> None:
@@ -190,7 +181,8 @@ class RecordingSession:
 
             recorder: Recorder | None = None
             if self._wanted:  # from the first sample
-                recorder = self._begin(lambda: enter(record=True))
+                with self._beginning():
+                    recorder = enter(record=True)
             if recorder is None:
                 recorder = enter(record=False)
             try:
@@ -214,18 +206,18 @@ class RecordingSession:
             if status.stopped_because is not None:
                 self.refusal = self.refusal or status.stopped_because
             if time.monotonic() >= self._next_bag:
-                self._begin(recorder.start)
+                with self._beginning():
+                    recorder.start()
 
-    def _begin(self, start: Callable[[], T]) -> T | None:
-        """Begin a bag, and keep why that is refused; None then."""
+    @contextmanager
+    def _beginning(self) -> Iterator[None]:
+        """A context that begins a bag; keeps why that is refused."""
         self._next_bag = time.monotonic() + RESUME_PERIOD
         try:
-            started = start()
+            yield
+            self.refusal = None
         except RecordingError as error:
             self.refusal = str(error)
-            return None
-        self.refusal = None
-        return started
 
 
 class LoggerNode(ManagedNode):
@@ -331,11 +323,11 @@ class LoggerNode(ManagedNode):
         return f"{ended.bag}: {ended.samples} samples, {ended.lost} lost"
 
     def _split_recording(self) -> str:
-        self._active_session().split_bag()
+        self._active_session().recorder.split()
         return "recording continues in the next file"
 
     def _mark(self, label: str) -> str:
-        self._active_session().mark(label)
+        self._active_session().recorder.mark(label)
         return label
 
     def _on_mark(self, message: String) -> None:

@@ -41,15 +41,10 @@ GONE_AFTER = 10.0
 
 
 class JointStatesPublisher:
-    """Publishes joint_states at a rate, in any thread, unless another node does.
+    """Publishes joint_states at a rate [Hz], in any thread, unless another node does.
 
     Only messages with joints of this arm count: a gripper's driver may use the same topic. The
     topic is subscribed to only while another node publishes it.
-
-    Args:
-        node: that publishes.
-        joints: joint names of the arm, prefix included.
-        rate: publish rate [Hz].
     """
 
     def __init__(self, node: ManagedNode, joints: Sequence[str], rate: float) -> None:
@@ -152,12 +147,7 @@ MOST_AWAY_NS = 10_000_000_000
 class EnergyRecording:
     """Subscribes to the energy topics in the namespace of a node.
 
-    Args:
-        node: the logger.
-
-    Attributes:
-        recorded, lost: number of messages that went into bags, and that did not arrive (where the
-            middleware numbers them).
+    Counts messages that went into bags, and that were lost (where the middleware numbers them).
     """
 
     def __init__(self, node: ManagedNode) -> None:

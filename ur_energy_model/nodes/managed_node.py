@@ -76,13 +76,9 @@ _COMMAND = re.compile(r"(ur_energy \w+ |identify: )[^;,)']*")
 
 
 def explain(error: object, node: str) -> str:
-    """Text of an error, with options of the command line replaced by parameters of the node.
+    """Text of an error, with options of the command line replaced by parameters of a node.
 
     What follows the name of a command is left as it is, and so are options without a parameter.
-
-    Args:
-        error: an exception or a text.
-        node: key of NODES.
     """
     names = {flag: entry.name for entry in NODES[node] for flag in entry.flags}
 
@@ -109,13 +105,6 @@ class ManagedNode(LifecycleNode):
     Args:
         name: node name, also the key of its parameters in NODES.
         options: further arguments of rclpy's node.
-
-    Attributes:
-        parameters: present values, of the node's table.
-        lines: for the operator.
-        active: whether the node works.
-        outcome: completed by `finish` with the exit code; set by `run_nodes`.
-        on_unexpected: called with an unexpected exception and its place; set by `run_nodes`.
 
     Raises:
         UrEnergyError: a parameter has a value that is not allowed.
@@ -174,12 +163,9 @@ class ManagedNode(LifecycleNode):
     ) -> None:
         """A Trigger service that is destroyed at clean-up.
 
-        Args:
-            service: its name.
-            action: returns the message of the response. If it raises an error of this package,
-                the response has success=False and the text of the error.
-            concurrent: True if it takes long and must not block the other callbacks (needs
-                `run_nodes` with several threads).
+        `action` returns the message of the response; an error of this package that it raises
+        becomes success=False and its text. A `concurrent` one takes long and must not block the
+        other callbacks (needs `run_nodes` with several threads).
         """
 
         def respond(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -224,12 +210,9 @@ class ManagedNode(LifecycleNode):
     def publish_parts(
         self, parts: Mapping[str, Part], hardware: str = "", stamp: Time | None = None
     ) -> None:
-        """Publish on /diagnostics if anybody listens.
+        """Publish the parts of the node, by name, on /diagnostics if anybody listens.
 
-        Args:
-            parts: of the node, by their names.
-            hardware: identifier of the hardware.
-            stamp: None for the present time.
+        The stamp is None for the present time.
         """
         if has_subscribers(self._diagnostics):
             stamp = self.get_clock().now().to_msg() if stamp is None else stamp

@@ -39,13 +39,9 @@ SHUTDOWN_TIMEOUT = 5.0
 
 
 def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
-    """Run nodes in one process until SIGINT or SIGTERM.
+    """Run the nodes that `make` makes, in one process, until SIGINT or SIGTERM.
 
-    The process ignores SIGINT afterwards.
-
-    Args:
-        make: makes the nodes; called after ROS is initialized.
-        threads: number of threads that run callbacks.
+    The process ignores SIGINT afterwards. `threads` run the callbacks.
 
     Returns:
         Exit code: 0 after a signal, 1 if a node failed to start, or the code of a node's `finish`.
@@ -80,11 +76,7 @@ class UnexpectedErrors:
 
     The first one is logged as one line and ends the process; all tracebacks go into a file. After
     a signal has shut ROS down, only those of the clean-up are logged: what else fails then fails
-    because of the shutdown.
-
-    Attributes:
-        logged: whether an error was logged.
-        over: set once the process is about to end by itself.
+    because of the shutdown. `over` is set once the process is about to end by itself.
     """
 
     def __init__(self, outcome: Future) -> None:
@@ -94,9 +86,7 @@ class UnexpectedErrors:
     def report(self, error: BaseException, place: str) -> None:
         """Log the error if it is the first, keep its traceback, and end the process.
 
-        Args:
-            error: with its traceback.
-            place: where it was raised, such as "thread 'telemetry reader'".
+        `place` is where it was raised, such as "thread 'telemetry reader'".
         """
         if rclpy.ok() and self.log(error, place, "; the process ends"):
             threading.Thread(target=self._force, name="forced end", daemon=True).start()

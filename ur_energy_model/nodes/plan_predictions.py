@@ -28,29 +28,18 @@ from ur_energy_model.trajectory.plan import Plan
 
 @dataclass(frozen=True)
 class PlanAnswer:
-    """What is known of a plan.
+    """What is known of a plan."""
 
-    Attributes:
-        header: of the plan.
-        refused: why it cannot be used; empty if it can.
-        energy: predicted for the plan as it is; None if it is refused.
-        optimized: the same path and duration for less energy; None if not (yet) found.
-        optimized_energy: predicted for it.
-        not_optimized: why there is none; empty if there is one, or not yet.
-        measured: energy of its motion; None if not (yet) measured.
-        channels: of the measurement.
-        not_measured: why there is none; empty if there is one, or not yet.
-    """
-
-    header: Header
-    refused: str = ""
-    energy: PlanEnergy | None = None
+    header: Header  # of the plan
+    refused: str = ""  # why it cannot be used; empty if it can
+    energy: PlanEnergy | None = None  # predicted for the plan as it is; None if it is refused
+    # the same path and duration for less energy; None if not (yet) found
     optimized: JointTrajectory | None = None
-    optimized_energy: PlanEnergy | None = None
-    not_optimized: str = ""
-    measured: MeterReading | None = None
-    channels: Channels | None = None
-    not_measured: str = ""
+    optimized_energy: PlanEnergy | None = None  # predicted for it
+    not_optimized: str = ""  # why there is none; empty if there is one, or not yet
+    measured: MeterReading | None = None  # energy of its motion; None if not (yet) measured
+    channels: Channels | None = None  # of the measurement
+    not_measured: str = ""  # why there is none; empty if there is one, or not yet
 
     @property
     def stamp(self) -> str:
@@ -101,8 +90,7 @@ class PlanPredictions:
         self._waiting: deque[tuple[bytes, LiveEstimator, float | None]] = deque()
         self._thread: threading.Thread | None = None
         self._stopped = self._offering = False
-        self._answers: list[PlanAnswer] = []
-        """Of the plans whose motions may be measured, and of the newest one."""
+        self._answers: list[PlanAnswer] = []  # whose motions may be measured, and the newest
 
     def submit(self, message: bytes, estimator: LiveEstimator) -> None:
         """Predict a plan, a serialized JointTrajectory that begins where the arm is now."""
@@ -135,19 +123,15 @@ class PlanPredictions:
         """Measure the motions of plans; gives the answers that this completes."""
         with self._lock:
             verdicts = self._follower.update(snapshot)
-        if not verdicts:
-            return
         with self._state:
             for key, found in verdicts:
                 answer = next((each for each in self._answers if each.header is key), None)
                 if answer is None or self._stopped:
                     continue
-                if isinstance(found, str):
-                    answer = replace(answer, not_measured=found)
-                else:
-                    known = replace(answer, measured=found, not_measured="")
-                    answer = replace(known, channels=snapshot.channels)
-                self._give(answer)
+                news: dict[str, Any] = {"not_measured": found}
+                if not isinstance(found, str):
+                    news = {"measured": found, "channels": snapshot.channels, "not_measured": ""}
+                self._give(replace(answer, **news))
 
     def _run(self) -> None:
         while True:

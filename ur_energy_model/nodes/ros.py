@@ -32,11 +32,8 @@ def quality(depth: int = 10, *, reliable: bool = True, latched: bool = False) ->
     """Quality of service, by default of live topics.
 
     A new profile for each topic: parameters `qos_overrides.<topic>...` change it in place.
-
-    Args:
-        depth: number of messages that are kept.
-        reliable: False for a subscription that matches publishers of either reliability.
-        latched: whether late subscribers get the last message.
+    Subscriptions that are not reliable match publishers of either kind; late subscribers get the
+    last message of a latched topic.
     """
     reliability, durability = ReliabilityPolicy, DurabilityPolicy
     return QoSProfile(
@@ -68,16 +65,8 @@ class PolledSubscription:
     """Encoded messages of a topic, kept by the middleware until they are taken.
 
     An executor wakes up for each message, which at 500 Hz takes about ten percent of a core and
-    falls behind on a busy machine; to take them in batches takes two.
-
-    Args:
-        node: to which the subscription belongs.
-        message_type: class of the messages.
-        topic: name of the topic.
-        depth: number of messages that may wait.
-
-    Attributes:
-        topic: full name of the topic, remappings applied.
+    falls behind on a busy machine; to take them in batches takes two. `depth` is the number of
+    messages that may wait; `topic` becomes the full name, remappings applied.
     """
 
     def __init__(self, node: Node, message_type: type, topic: str, depth: int) -> None:
@@ -244,10 +233,7 @@ def plan_of(message: JointTrajectory, names: Sequence[str], start: Array | None)
 def joint_trajectory(plan: Plan, names: Sequence[str], request: JointTrajectory) -> JointTrajectory:
     """A plan as the answer to a request: its header, and the arm's joints in its order.
 
-    Args:
-        plan: with velocities and accelerations, joints in the order of `names`.
-        names: joint names of the arm, prefix included.
-        request: the message that asked for it.
+    The plan has velocities and accelerations, and its joints in the order of `names`.
     """
     shown = [name for name in request.joint_names if name in names]
     order = [list(names).index(name) for name in shown]

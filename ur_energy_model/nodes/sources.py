@@ -35,10 +35,6 @@ class JointStatesSource:
         stream: decodes the messages.
         batch_seconds: time between two batches.
         lines: for the operator, about messages that were refused while others are used.
-
-    Attributes:
-        info: name of the topic.
-        fields: RTDE names of the columns.
     """
 
     def __init__(

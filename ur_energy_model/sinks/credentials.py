@@ -32,19 +32,13 @@ _REMEDY = "correct the line; docs/mqtt_and_opcua.md shows the file"
 
 @dataclass(frozen=True)
 class MqttCredentials:
-    """What a broker asks for.
+    """What a broker asks for."""
 
-    Attributes:
-        username, password: None for an anonymous connection.
-        ca: certificates that may sign the broker's, None for those of the system.
-        certificate, key: our own, where the broker requires them.
-    """
-
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
+    username: str | None = None  # None for an anonymous connection
+    password: str | None = field(default=None, repr=False)  # None for an anonymous connection
+    ca: Path | None = None  # certificates that may sign the broker's, None for those of the system
+    certificate: Path | None = None  # our own, where the broker requires them
+    key: Path | None = None  # our own, where the broker requires them
 
 
 @dataclass(frozen=True)

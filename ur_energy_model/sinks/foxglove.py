@@ -39,12 +39,7 @@ def foxglove_sink(text: str, options: SinkOptions, actions: ArmActions | None = 
 
 
 class FoxgloveDelivery(ServerListener):
-    """Serves readings at an address; see sink.Delivery.
-
-    Args:
-        address: port 0 takes a free one, which `address` then has.
-        origins: further pages that may connect, see `is_allowed`.
-    """
+    """Serves readings at an address, whose port 0 takes a free one; see sink.Delivery."""
 
     def __init__(self, address: Address, origins: Sequence[str] = ()) -> None:
         self.address, self._origins = address, tuple(origins)
@@ -187,13 +182,9 @@ _REFUSAL = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\
 def is_allowed(origin: str, host: str, allowed: Iterable[str]) -> bool:
     """Whether a page of this origin may connect.
 
-    Pages of this machine, of the host that the client has connected to, and of Foxglove may; so may
-    programs that are no page of a site, such as the desktop applications (file://, app://).
-
-    Args:
-        origin: header Origin; empty where a program sends none.
-        host: header Host.
-        allowed: further origins, such as http://dashboards.example; "*" for all.
+    Pages of this machine, of the host that the client has connected to (header Host), and of
+    Foxglove may; so may programs that are no page of a site, such as the desktop applications
+    (file://, app://). "*" allows all.
     """
     if not origin or origin in allowed or "*" in allowed:
         return True
@@ -216,13 +207,7 @@ def is_allowed(origin: str, host: str, allowed: Iterable[str]) -> bool:
 class OriginGate:
     """Passes connections on to a server, those of foreign pages excepted; a thread of its own.
 
-    Args:
-        address: to listen on; port 0 takes a free one.
-        server: host and port of the server.
-        allowed: see `is_allowed`.
-
-    Attributes:
-        port: that it listens on.
+    Listens on an address, whose port 0 takes a free one; see `is_allowed` for the origins.
 
     Raises:
         OSError: the address cannot be used.

@@ -62,12 +62,7 @@ def foxglove_type(message: type[fox.SceneUpdate] | type[fox.FrameTransforms]) ->
 class ArmScene:
     """The moving arm for 3D panels: links coloured by power, and their frames.
 
-    Args:
-        robot: the arm, n joints.
-        joints: names of its joints, prefix included, n.
-
-    Attributes:
-        urdf: of the arm, with the prefix of its joints.
+    The names of the joints, n, have their prefix, and so has what `urdf` describes.
     """
 
     def __init__(self, robot: RobotDescription, joints: tuple[str, ...]) -> None:

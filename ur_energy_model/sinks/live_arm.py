@@ -34,13 +34,8 @@ def estimator_reading(
 ) -> ArmReading | None:
     """The present reading; None before the first sample. The caller holds the estimator's lock.
 
-    Args:
-        estimator: of the arm.
-        viewer: name of the caller; powers are means since its previous reading.
-        batch: the last samples.
-        link: state of the connection.
-        model: the model in use, in words.
-        joints: names of the joints, prefix included.
+    Powers are means since the viewer's previous reading; `batch` has the last samples, `model` is
+    the model in use, in words, and the joints have their prefix.
     """
     snapshot = estimator.snapshot(viewer)
     if snapshot is None:
@@ -76,24 +71,15 @@ def estimator_actions(
 
 @dataclass(frozen=True)
 class LiveState:
-    """What a live view shows: arm, connection and sinks at one moment.
+    """What a live view shows: arm, connection and sinks at one moment."""
 
-    Attributes:
-        source: address of the controller, or the bag.
-        reading: of the arm; None before the first sample.
-        link: state of the connection now.
-        sinks: state of every sink.
-        cycle: the last completed one, None before.
-        disk_problem: why the counters cannot be saved, None if they are.
-        arm_warning: that the model is of another arm, None if it is not known to be.
-    """
-
-    source: str
-    reading: ArmReading | None
-    link: LinkStatus
-    sinks: tuple[SinkStatus, ...] = ()
-    cycle: Cycle | None = None
-    disk_problem: str | None = None
+    source: str  # address of the controller, or the bag
+    reading: ArmReading | None  # of the arm; None before the first sample
+    link: LinkStatus  # state of the connection now
+    sinks: tuple[SinkStatus, ...] = ()  # state of every sink
+    cycle: Cycle | None = None  # the last completed one, None before
+    disk_problem: str | None = None  # why the counters cannot be saved, None if they are
+    # that the model is of another arm, None if it is not known to be
     arm_warning: str | None = None
 
     @property
@@ -116,22 +102,14 @@ class LiveState:
 
 
 class JointRow(NamedTuple):
-    """One joint, or another part of the arm, at one moment.
+    """One joint, or another part of the arm, at one moment."""
 
-    Attributes:
-        name: of the joint, prefix included, or of the part.
-        power: electrical [W].
-        energy: electrical, since reset [J].
-        efficiency: mechanical over electrical energy since reset; NaN where no electrical energy
-            was taken.
-        temperature: [degC], None where unknown.
-    """
-
-    name: str
-    power: float
-    energy: float
+    name: str  # of the joint, prefix included, or of the part
+    power: float  # electrical [W]
+    energy: float  # electrical, since reset [J]
+    # mechanical over electrical energy since reset; NaN where no electrical energy was taken
     efficiency: float = math.nan
-    temperature: float | None = None
+    temperature: float | None = None  # [degC], None where unknown
 
 
 def joint_rows(reading: ArmReading) -> tuple[JointRow, ...]:
@@ -206,10 +184,6 @@ class LiveArm:
             reading.
         options: of the estimator.
         clock: that a live source stamps with; None for recorded samples.
-
-    Attributes:
-        reader: the thread, with state of the connection and failure.
-        actions: what sinks may request.
     """
 
     def __init__(

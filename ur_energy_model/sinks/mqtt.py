@@ -68,12 +68,6 @@ class MqttSink:
     A reading leaves the store when the broker has answered a packet that was sent after it.
     Energies are counters, so a reading that reaches the broker twice, because an answer was lost
     with the connection, adds nothing.
-
-    Args:
-        broker: where readings go.
-        node: makes the Sparkplug messages.
-        credentials: of the connection.
-        with_json: also publish plain JSON.
     """
 
     def __init__(
@@ -228,12 +222,8 @@ def broker_of(url: str, *, allow_network: bool) -> Broker:
 class Connection:
     """A connection to a broker, driven by the thread that owns it, given up at the first problem.
 
-    Args:
-        broker: where it leads; its certificate and its name are checked.
-        credentials: user, password and certificates.
-        will: last-will message.
-        topics: to subscribe to.
-        on_message: called with topic and payload of a message on them, and whether it was retained.
+    The certificate and the name of the broker are checked. `on_message` is called with topic and
+    payload of a message on the topics, and whether it was retained.
 
     Raises:
         OSError: the broker cannot be reached, or its certificate is refused.

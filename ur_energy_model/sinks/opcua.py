@@ -45,12 +45,7 @@ SILENCE = 5.0
 
 
 def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> Sink:
-    """The sink of a server.
-
-    Args:
-        url: opc.tcp://ADDRESS[:PORT][/PATH].
-        options: credentials and allow_network.
-        actions: what clients may request of the estimator, None for nothing.
+    """The sink of a server at opc.tcp://ADDRESS[:PORT][/PATH].
 
     Raises:
         InputError: the URL or the credentials cannot be used, or other machines would reach a
@@ -82,12 +77,7 @@ def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None
 class OpcuaDelivery:
     """A server, in a thread with an event loop of its own; see sink.Delivery.
 
-    Args:
-        address: where it listens; on loopback anonymous clients may read, also unencrypted.
-        path: of its URL.
-        users: passwords by name.
-        certificate: files of the server's certificate and key.
-        actions: what clients may request of the estimator, None for nothing.
+    On loopback anonymous clients may read, also unencrypted.
     """
 
     def __init__(

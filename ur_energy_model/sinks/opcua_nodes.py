@@ -71,20 +71,13 @@ UNKNOWN_CLASS = 0
 
 
 class Quantity(NamedTuple):
-    """A measurement that OPC 34100 numbers.
+    """A measurement that OPC 34100 numbers."""
 
-    Attributes:
-        name: BrowseName.
-        number: MeasurementID.
-        unit: of the values, EUInformation.
-        kind: type of the values.
-        by: reference from its point; a statistic is set to zero by a reset.
-    """
-
-    name: str
-    number: int
-    unit: ua.Variant = WATT_HOUR
-    kind: ua.VariantType = ua.VariantType.Double
+    name: str  # BrowseName
+    number: int  # MeasurementID
+    unit: ua.Variant = WATT_HOUR  # of the values, EUInformation
+    kind: ua.VariantType = ua.VariantType.Double  # type of the values
+    # reference from its point; a statistic is set to zero by a reset
     by: Node = HAS_STATISTIC_COMPONENT
 
     def __hash__(self) -> int:
@@ -229,18 +222,11 @@ class AddressSpace:
         data_type: int | None = None,
         writable: bool = False,
     ) -> str:
-        """Add an object, or with a value a variable; returns its identifier.
+        """Add an object, or with a value a variable; returns its identifier, in the namespace OWN.
 
-        Args:
-            parent: node above it.
-            node: its identifier in the namespace OWN.
-            uri: namespace of its browse name.
-            kind: type definition.
-            by: reference from the parent, default HasProperty or HasComponent.
-            name: browse name, default the end of the identifier.
-            value: first value of a variable.
-            data_type: of a variable, default that of the value.
-            writable: whether users may change it.
+        The namespace `uri` is that of its browse name, by default the end of the identifier; the
+        reference from the parent is by default HasProperty or HasComponent, the data type that of
+        the value. Users may change a writable one.
         """
         name = name or node.rpartition("/")[2]
         text = ua.LocalizedText(name)
@@ -359,10 +345,6 @@ class MachineNodes:
     """The nodes of one arm: made with its readings, written where a value has changed.
 
     Identifiers of nodes are `arm/key` in the namespace OWN.
-
-    Args:
-        space: with the types.
-        arm: its name.
     """
 
     def __init__(self, space: AddressSpace, arm: str) -> None:

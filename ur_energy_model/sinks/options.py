@@ -101,11 +101,7 @@ SINKS = (
 
 
 def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple[Sink, ...]:
-    """Make all sinks of the options.
-
-    Args:
-        options: as the user states them.
-        actions: what clients of a sink may request of the estimator.
+    """Make all sinks of the options; clients of some may request the actions.
 
     Raises:
         InputError: an address, a URL or a file that cannot be used.

@@ -19,26 +19,16 @@ from ur_energy_model.telemetry.source import LinkStatus
 
 @dataclass(frozen=True)
 class ArmReading:
-    """State of one arm at one moment.
+    """State of one arm at one moment."""
 
-    Attributes:
-        arm: name of the arm (arm_identity.py), the label of everything a sink publishes.
-        stamp: host time of the last sample [ns since 1970, UTC].
-        joints: names of the joints, prefix included, n.
-        snapshot: powers, energies and states; powers are means since the previous reading.
-        link: state of the connection, with lost samples.
-        cycles: completed since the previous reading.
-        model: the model in use, in words.
-        robot: description of the arm; None where a source of readings does not give it.
-    """
-
-    arm: str
-    stamp: int
-    joints: tuple[str, ...]
-    snapshot: Snapshot
-    link: LinkStatus
-    cycles: tuple[Cycle, ...] = ()
-    model: str = ""
+    arm: str  # name of the arm, the label of everything a sink publishes
+    stamp: int  # host time of the last sample [ns since 1970, UTC]
+    joints: tuple[str, ...]  # names of the joints, prefix included, n
+    snapshot: Snapshot  # powers, energies and states; powers are means since the previous reading
+    link: LinkStatus  # state of the connection, with lost samples
+    cycles: tuple[Cycle, ...] = ()  # completed since the previous reading
+    model: str = ""  # the model in use, in words
+    # description of the arm; None where a source of readings does not give it
     robot: RobotDescription | None = None
 
     def numbers(self) -> dict[str, float]:
@@ -72,14 +62,11 @@ class ArmReading:
 
 @dataclass(frozen=True)
 class ArmActions:
-    """Actions on one arm; called from threads of sinks, so each must take the estimator's lock.
+    """Actions on one arm; called from threads of sinks, so each must take the estimator's lock."""
 
-    Attributes:
-        reset: sets the counters since reset to zero; its argument is the reason.
-        read_interval: energies since the last call, as ~/read_interval returns them.
-    """
-
+    # sets the counters since reset to zero; its argument is the reason
     reset: Callable[[str], None]
+    # energies since the last call, as ~/read_interval returns them
     read_interval: Callable[[], Mapping[str, object]]
 
 
@@ -95,22 +82,15 @@ LAST_CHANCE = 1.0
 
 @dataclass(frozen=True)
 class SinkStatus:
-    """State of a sink.
+    """State of a sink."""
 
-    Attributes:
-        name: such as "foxglove 127.0.0.1:8765".
-        problem: why readings do not arrive now, None while they do.
-        delivered, dropped, waiting: numbers of readings; dropped ones were left out because the
-            sink was too slow or away.
-        clients: number of connected clients, None where a sink cannot count them.
-    """
-
-    name: str
-    problem: str | None = None
+    name: str  # such as "foxglove 127.0.0.1:8765"
+    problem: str | None = None  # why readings do not arrive now, None while they do
+    # numbers of readings; dropped ones were left out because the sink was too slow or away
     delivered: int = 0
     dropped: int = 0
     waiting: int = 0
-    clients: int | None = None
+    clients: int | None = None  # number of connected clients, None where a sink cannot count them
 
 
 class Sink(Protocol):

@@ -45,53 +45,31 @@ MOST_STORED = 36_000
 
 @dataclass(frozen=True, slots=True)
 class StoredReading:
-    """What is published of a reading.
+    """What is published of a reading."""
 
-    Attributes:
-        arm: its name.
-        stamp: host time of the sample [ms since 1970, UTC].
-        names: of the values, as the ROS topics'; one tuple is shared by all readings.
-        values: W and J.
-        state: of the arm, in lower case.
-        lost: number of samples lost so far.
-        cycle: figures of that which ended last, None before the first.
-    """
-
-    arm: str
-    stamp: int
-    names: tuple[str, ...]
-    values: array[float]
-    state: str
-    lost: int
+    arm: str  # its name
+    stamp: int  # host time of the sample [ms since 1970, UTC]
+    names: tuple[str, ...]  # of the values, as the ROS topics'; one tuple is shared by all readings
+    values: array[float]  # W and J
+    state: str  # of the arm, in lower case
+    lost: int  # number of samples lost so far
+    # figures of that which ended last, None before the first
     cycle: tuple[Value, ...] | None = None
 
 
 class Batch(NamedTuple):
-    """Readings to send.
+    """Readings to send."""
 
-    Attributes:
-        readings: the oldest ones, in order.
-        newest: newest reading of each arm at the same moment.
-        mark: number of readings ever stored up to the last of these.
-    """
-
-    readings: tuple[StoredReading, ...]
-    newest: Mapping[str, StoredReading]
-    mark: int
+    readings: tuple[StoredReading, ...]  # the oldest ones, in order
+    newest: Mapping[str, StoredReading]  # newest reading of each arm at the same moment
+    mark: int  # number of readings ever stored up to the last of these
 
 
 class ReadingStore:
     """A queue from which readings are removed only once the broker has them.
 
-    Any thread may add; one thread sends.
-
-    Args:
-        most: length at which the oldest is dropped for a new one.
-
-    Attributes:
-        newest: reading of each arm, also once the broker has it.
-        delivered, dropped: number of readings that the broker has, and of those that were lost
-            because the store was full.
+    Any thread may add; one thread sends. At `most` readings the oldest is dropped for a new one.
+    `newest` keeps the newest reading of each arm, also once the broker has it.
     """
 
     def __init__(self, most: int = MOST_STORED) -> None:

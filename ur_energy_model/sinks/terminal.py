@@ -109,14 +109,7 @@ def _supply(snapshot: Snapshot) -> dict[str, tuple[float, str]]:
 
 
 class LiveView:
-    """Lays out what a live view shows.
-
-    Args:
-        ascii_only: whether the terminal has no block characters.
-
-    Attributes:
-        history: power of each second [W] of the whole arm and of the bus, oldest first.
-    """
+    """Lays out what a live view shows, with the powers of the last seconds [W], oldest first."""
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         self._ascii_only = ascii_only
