@@ -77,12 +77,8 @@ def fit_drives(
 ) -> Drives:
     """The stages after the currents: shared torque constants, power model, spread of sessions.
 
-    Args:
-        body: rigid body of the arm.
-        joints: from the currents of each joint.
-        powers: bus power of each session.
-        kind: of the power model, "physical", "ecbot" or "catalogue".
-        prior: of the torque constants, from other arms; None for that of the robot file.
+    `powers` are those of each session, `kind` of the power model is "physical", "ecbot" or
+    "catalogue", and `prior` that of the torque constants, None for the robot file's.
     """
     robot, estimate = body.robot, body.estimate
     shared = with_shared_sizes(joints, robot, prior)
@@ -143,14 +139,12 @@ def fit_drives(
 
 
 def spread_between_sessions(values: Array, prior: float) -> float:
-    """Standard deviation of a further session's value from the mean of those compared.
+    """Standard deviation of a further session's value from the mean of those compared [m].
 
     The variance between sessions has a scaled inverse chi-squared prior with PRIOR_FREEDOM; its
     posterior scale is (freedom * prior variance + sum of squares) / (freedom + sessions - 1). A
-    further session deviates from the mean of m by sqrt(1 + 1/m) of it.
-
-    `values`: of the sessions compared [m]; the prior holds where there are none. `prior`: the same
-    standard deviation where only one session is known.
+    further session deviates from the mean of m by sqrt(1 + 1/m) of it. `prior` is the same
+    deviation where only one session is known.
     """
     m = len(values)
     if not m:
@@ -183,12 +177,9 @@ def _evidence(
 ) -> Evidence:
     """Information of the results less that of their priors.
 
-    Args:
-        regressed: joints from the currents.
-        shared: with the prior and the information of joints of the same size.
-        found: with that of bus power.
-        before: inertias of the prior, or from target_moment, which has no prior to speak of.
-        after: with the currents.
+    Joints from the currents; with the prior and the information of joints of the same size; with
+    that of bus power. Inertias before and after the currents; those of target_moment have no prior
+    to speak of.
     """
     own = np.array([own_deviation(fit) for fit in regressed])
     constant = np.array([fit.regressed_constant for fit in regressed])

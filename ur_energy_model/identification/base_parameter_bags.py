@@ -70,16 +70,11 @@ def identify_base_parameters(
     torque_constant: Array | None = None,
     progress: Progress | None = None,
 ) -> BagBaseParameters:
-    """Base parameters from one or more bags of one mounting and payload.
+    """Base parameters from bags of one mounting and payload, and their prediction of held-out ones.
 
-    Args:
-        bags: to fit.
-        robot: the arm.
-        validate: held-out bags, to predict.
-        torque_source: "current" (measured), "target_moment" (the controller's own model) or
-            "measured_torque" (actual_current_as_torque, for arms that measure joint torque).
-        torque_constant: motor side [n], N m/A, by default the robot file's.
-        progress: called with fraction and text.
+    The torque is "current" (measured, times `torque_constant`, motor side [n], N m/A, by default
+    the robot file's), "target_moment" (the controller's own model) or "measured_torque"
+    (actual_current_as_torque, for arms that measure joint torque).
 
     Raises:
         UrEnergyError: unusable bag or too little motion.

@@ -191,7 +191,7 @@ class Verification:
 
     torque_rms: Array  # residual per joint [n], N m
     torque_r2: Array  # the same as coefficient of determination [n]
-    # Sqrt(e'e) / number of torque samples, N m; filtered, in motion (published: `NormalisedError`)
+    # sqrt(e'e) / number of torque samples, N m; filtered, in motion (published: `NormalisedError`)
     normalised_error: float
     samples: int  # torque samples used (joints counted one by one)
 
@@ -217,12 +217,9 @@ class BaseParameters(Verification):
 class BaseParameterFit:
     """Accumulates motion for a base parameter fit, in constant memory.
 
-    Args:
-        robot: the arm, n joints.
-        gravity: in the base frame [3], m/s^2.
-        torque_source: where the torque comes from; with "measured_torque" the motions carry it
-            (joint side, N m) as their current.
-        torque_constant: motor side [n], N m/A; the robot file's by default. Only for "current".
+    `gravity` is that in the base frame [3], m/s^2. With "measured_torque" the motions carry the
+    torque (joint side, N m) as their current; with "current" it takes torque constants [n], N m/A,
+    motor side, by default the robot file's.
 
     Raises:
         IdentificationError: torque from currents without torque constants.
@@ -341,14 +338,9 @@ class BaseParameterFit:
             )
 
     def torque_error(self, values: Array, q: Array, qd: Array, qdd: Array, current: Array) -> Array:
-        """Predicted less measured torque [samples, n], N m, joint side.
+        """Predicted less measured torque [samples, n], N m, joint side, by base parameters [rank].
 
-        Args:
-            values: base parameters [rank].
-            q: positions [samples, n], rad.
-            qd: speeds [samples, n], rad/s.
-            qdd: accelerations [samples, n], rad/s^2.
-            current: measured currents [samples, n], A.
+        Positions, speeds, accelerations and currents are [samples, n], joint side, SI.
         """
         columns = self.regressor(q, qd, qdd)[:, :, self.regrouping.base]
         return np.asarray(columns @ values - current * self._torque_per_ampere)

@@ -37,7 +37,7 @@ class Comparison:
     current_model: Array
     current_std: Array  # standard deviation of measured less modelled current [samples, n], A
     moving: Mask  # whether the joint moves, well away from standstill [samples, n]
-    # Target_moment and the model's torque without friction, joint side [samples, n], N m;
+    # target_moment and the model's torque without friction, joint side [samples, n], N m;
     # None where target_moment belongs to recorded targets (see `compare_target_torque`) or
     # was not recorded
     torque_recorded: Array | None
@@ -112,11 +112,8 @@ def compare_target_torque(
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Model torque of the recorded targets, and target_moment.
 
-    `batches`: its samples with targets; None for the thinned ones that the recording keeps.
-
-    Yields:
-        time [samples], s, target_moment and model torque [samples, n], N m, joint side; nothing
-        where the recording has no targets.
+    Yields time [samples], s, target_moment and model torque [samples, n], N m, joint side, of
+    batches with targets (None: the thinned ones that the recording keeps); nothing without targets.
     """
     if recording.torque_reference != "target":
         return

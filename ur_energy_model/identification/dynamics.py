@@ -87,16 +87,10 @@ def estimate_dynamics(
     """Gravity vector, payload and reflected inertias from target_moment.
 
     Parts of one recording (same `info.source`) share a setup while its payload fields do not
-    change; the reflected inertias are common to all. Parts are read once and not kept, so memory
-    does not grow with their number. Without recorded targets the filter removes 0.4 s at either
-    end of every part: parts should be half a minute or longer.
-
-    Args:
-        recordings: recordings or consecutive parts of them.
-        robot: the arm, n joints.
-        configured: mounting and payload as stated by the user; None takes the recorded ones
-            (payload, payload_cog, info), else upright and unloaded.
-        identify_tensors: also estimate the link tensors.
+    change; the reflected inertias are common to all. Parts are read once and not kept. Without
+    recorded targets the filter removes 0.4 s at either end of every part: parts should be half a
+    minute or longer. `configured` is the user's mounting and payload; None takes the recorded ones,
+    else upright and unloaded.
 
     Raises:
         MissingFieldError: a recording lacks target_moment or position and speed.
@@ -203,15 +197,10 @@ def estimate_setups(
     setup: Setup | None,
     identify_tensors: bool = False,
 ) -> tuple[RobotDescription, DynamicsEstimate | None]:
-    """Setups of all recordings from target_moment, and the arm with identified link tensors.
+    """Setups of all recordings, and the arm with link tensors if these are identified.
 
-    Inertias and tensors come from the fitted recordings alone.
-
-    `setup`: mounting and payload as stated by the user. `identify_tensors`: identify the link
-    tensors too.
-
-    Returns:
-        The arm, and the estimate; None if no fitted recording has target_moment.
+    Inertias and tensors come from the fitted recordings alone. `setup` is the one stated by the
+    user; without target_moment in a fitted recording there is no estimate.
 
     Raises:
         MissingFieldError: link tensors requested without target_moment.

@@ -122,16 +122,11 @@ def sample_period(time: Array) -> float:
 
 
 def choose_cutoff(telemetry: Telemetry) -> float:
-    """Cut-off with the least error of the acceleration: lost motion plus remaining noise.
+    """Cut-off [Hz] with the least error of the acceleration: lost motion plus remaining noise.
 
     The speed's spectrum (Welch) is split into a flat noise floor, read at its upper end, and the
     motion above it; both are turned into acceleration, and the frequency that minimises the sum
     of motion above and noise below is taken, the median over joints that move.
-
-    `telemetry`: some seconds with actual_qd.
-
-    Returns:
-        Cut-off [Hz] within CUTOFF_RANGE.
     """
     telemetry = telemetry.distinct()
     period = sample_period(telemetry.time)
@@ -179,18 +174,10 @@ def resampled_runs(
     bandwidth: float = 15.0,
     shortest: float = 1.6,
 ) -> Iterator[list[Array]]:
-    """Gap-free stretches of usable samples, interpolated to an even grid and filtered.
+    """Gap-free stretches of good samples, on an even grid and low-pass filtered (Butterworth).
 
-    Args:
-        telemetry: recording or part of one.
-        names: channels to take.
-        good: usable samples [samples].
-        rate: of the grid [Hz].
-        bandwidth: of the zero-phase second-order Butterworth filter [Hz].
-        shortest: shortest stretch used [s].
-
-    Yields:
-        times of the grid [samples], s, and the channels [samples, k].
+    Yields times of the grid [samples], s, and the channels of these names [samples, k]. Rate and
+    bandwidth are in Hz, `shortest` is the shortest stretch used [s].
     """
     for segment in telemetry.segments():
         flags = np.concatenate([[0], good[segment].astype(int), [0]])

@@ -160,12 +160,8 @@ def session_scales(
 ) -> tuple[Array, Array]:
     """Scales of one joint [sessions] with mean 1, and the blocks of all sessions to fit.
 
-    Args:
-        sessions: in which the joint moved.
-        prior: of the p coefficients.
-        which: coefficients that the scale multiplies [p].
-        applied: return the blocks under the scales. False where the law may explain differences
-            of the sessions by temperature; scales are then the remainder.
+    `which` are the coefficients that the scale multiplies [p]. Not `applied` where the law may
+    explain differences of the sessions by temperature: scales are then the remainder.
     """
     p = len(which)
     grams = [session.blocks.sum(axis=0) for session in sessions]

@@ -80,17 +80,9 @@ class CurrentRegression:
 
     Where target_moment does not determine a reflected inertia J, the current needed for
     acceleration, J / k_t * qdd / N, has a coefficient of its own with a prior on J: (J - nominal) /
-    k_t, the last one; 1/k_t is the first.
-
-    Args:
-        robot: the arm, n joints; source of the priors.
-        friction: law name or "auto".
-        warm: see `candidates`.
-        inertia: reflected inertias before the fit; unknown ones are fitted too. None if all are
-            known.
-        nominal: reflected inertias in the loads [n], kg m^2; None for those of `inertia`.
-        most_blocks: of each session.
-        known: model known before, whose friction laws and values are tried too.
+    k_t, the last one; 1/k_t is the first. Of `inertia` the unknown ones are fitted (None: all are
+    known), and loads were computed with `nominal` [n], kg m^2, by default its values. `known` is a
+    model known before, whose friction laws and values are tried too; for `warm` see `candidates`.
     """
 
     def __init__(

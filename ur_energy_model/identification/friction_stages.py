@@ -155,11 +155,9 @@ def fit_currents(
 ) -> tuple[JointEstimate, ...]:
     """Torque constants and friction of all joints, and the inertias that are still unknown.
 
-    Where inertias are unknown, the currents are fitted twice: the second time with loads computed
-    from the inertias that the first fit found.
-
-    `recordings`: each is a session with its own friction level. `inertia`: reflected inertias known
-    before the currents are fitted.
+    Each recording is a session with its own friction level. Where inertias are unknown, the
+    currents are fitted twice: the second time with loads computed from those that the first fit
+    found.
     """
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])

@@ -308,11 +308,9 @@ def joint_gram_matrices(
 ) -> Iterator[tuple[Array, float]]:
     """Gram matrices [n, k + 1, k + 1] of [rows, 1] and their durations [s], block by block.
 
-    Args:
-        motion: the rows belong to its samples.
-        rows: columns of a linear model and its measurement [samples, n, k].
-        narrow: filter for all columns alike; None leaves them unfiltered.
-        moving_only: leave out samples below MOVING_SPEED, where friction takes any value.
+    The rows of a motion's samples are columns of a linear model and its measurement [samples, n,
+    k], filtered alike; `moving_only` leaves out samples below MOVING_SPEED, where friction takes
+    any value.
     """
     used = np.ones(motion.q.shape, dtype=bool)
     if moving_only:
@@ -329,12 +327,9 @@ def joint_gram_matrices(
 
 
 def masked_gram_matrices(time: Array, rows: Array, used: Mask) -> Iterator[tuple[Array, float]]:
-    """Gram matrices [n, k, k] of the samples used and their durations [s], block by block.
+    """Gram matrices [n, k, k] of rows [samples, n, k] and their durations [s], block by block.
 
-    Args:
-        time: [samples], one or more, s.
-        rows: [samples, n, k].
-        used: samples of each joint that count [samples, n].
+    `used` are the samples of each joint that count [samples, n].
     """
     whole = rows * used[:, :, None]
     for block in time_blocks(time, _BLOCK, time[0]):
@@ -355,13 +350,9 @@ _DEPENDENT = 1e-8
 
 
 def pivoted_columns(matrix: Array, rank: int) -> Indices:
-    """Independent columns, each with the largest remainder after projecting out those before.
+    """Indices [rank] of independent columns of a matrix, in the order of choice.
 
-    `matrix`: [rows, columns]; larger columns are preferred. `rank`: number of columns to choose, at
-    most the rank of the matrix.
-
-    Returns:
-        Column indices [rank] in the order of choice.
+    Each has the largest remainder after projecting out those before; larger columns are preferred.
     """
     rest = np.array(matrix, dtype=float)
     chosen = np.empty(rank, dtype=np.intp)

@@ -118,15 +118,10 @@ _RIDGE = 1e-6  # information that is there before, relative to that of the whole
 
 
 def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
-    """Parts that cover about the time wanted, in order; always the first one.
+    """Indices of the parts that cover about the time wanted [s], in order; always the first one.
 
-    Args:
-        information: Gram matrices of each part [parts, n, k, k].
-        seconds: time that each part covers [parts], s.
-        wanted: time to choose [s].
-
-    Returns:
-        Their indices; all parts where they do not cover more than the time wanted.
+    All parts where they do not cover more. `information` are Gram matrices of each [parts, n, k,
+    k], `seconds` the times that they cover [parts].
     """
     if seconds.sum() <= wanted:
         return np.arange(len(seconds))

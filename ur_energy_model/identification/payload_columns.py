@@ -233,13 +233,9 @@ def solve_payload(
 ) -> tuple[Array, Array, PayloadCalibration, Array]:
     """Payload of one recording by Gauss-Newton; the noise of each joint is estimated every round.
 
-    Args:
-        columns: of the arm, n joints.
-        blocks: Gram matrices of their rows, per block of time [blocks, n, width, width].
-        joints: those that moved.
-        prior: of links and drives.
-        error_std: of the error terms [n, errors].
-        known_mass: payload mass, where it is known [kg]; 0 for an empty flange.
+    `blocks` are Gram matrices of the rows, per block of time [blocks, n, width, width], `joints`
+    those that moved, `error_std` of the error terms [n, errors]; a known mass is in kg, 0 for an
+    empty flange.
 
     Returns:
         inertial parameters at the flange [10]; their covariance [10, 10]; the posterior of links

@@ -39,19 +39,13 @@ def nearest_possible(
     spread: Array,
     links: int,
 ) -> Array:
-    """Physically possible full parameters that fit base parameters best.
+    """Physically possible full parameters [parameters] that fit base parameters best.
 
-    Minimises (B p - b)' H (B p - b) + |(p - nominal) / spread|^2 under the constraints above;
-    the second term determines only what the first does not.
-
-    Args:
-        information: H, inverse covariance of the base values [rank, rank].
-        combination: B, base values from full parameters [rank, parameters].
-        base_values: b [rank].
-        nominal: parameters of the robot file [parameters].
-        spread: plausible deviation of each from the robot file [parameters], all positive.
-        links: number of links n; the parameters are n equal groups that start with the ten
-            inertial ones.
+    Minimises (B p - b)' H (B p - b) + |(p - nominal) / spread|^2 under the constraints above: H is
+    the information [rank, rank], B the combination [rank, parameters] and b the base values [rank].
+    The second term determines only what the first does not; `nominal` is the robot file's, `spread`
+    a plausible deviation from it, all positive. The parameters are one equal group for each link,
+    which starts with the ten inertial ones.
 
     Raises:
         IdentificationError: the solver finds no solution.
@@ -99,17 +93,11 @@ def nearest_possible(
 def nearest_possible_tensors(
     information: Array, deviations: Array, robot: RobotDescription, spread: Array
 ) -> Array:
-    """Physically possible tensors of the moving links, nearest to those measured.
+    """Physically possible tensors of the moving links [n, 3, 3], nearest to those measured, kg m^2.
 
-    Args:
-        information: inverse covariance of the deviations [6 n, 6 n].
-        deviations: measured minus the robot file's tensors [6 n], kg m^2 (xx, xy, yy, xz, yz, zz).
-        robot: the arm; masses and centres of mass are kept.
-        spread: plausible deviation of each from the robot file [6 n], all positive; contained in
-            `information` already, so it hardly weighs here.
-
-    Returns:
-        About the centres of mass, axes of the link frames [n, 3, 3], kg m^2.
+    They are about the centres of mass; masses and centres are kept. `deviations` are measured minus
+    the robot file's entries [6 n] (xx, xy, yy, xz, yz, zz), `information` their inverse covariance,
+    and `spread` plausible ones, which are in the information already and hardly weigh here.
 
     Raises:
         IdentificationError: the solver finds no solution.

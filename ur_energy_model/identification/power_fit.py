@@ -50,7 +50,7 @@ class PowerFitResult:
     # Effective constants [n], ohm and V s/rad
     winding_resistance: Array
     back_emf_constant: Array
-    # [n]
+    # Their standard deviations [n]
     resistance_std: Array
     back_emf_std: Array
     # From currents and bus power together [n], N m/A
@@ -203,10 +203,8 @@ class PowerFit:
     ) -> PowerFitResult:
         """Power model from the data, or from the priors alone without data.
 
-        Args:
-            kind: "physical", "ecbot" or "catalogue".
-            torque_constant: identified, motor side [n], N m/A.
-            torque_constant_std: its standard deviation [n]; exact where None.
+        `kind` is "physical", "ecbot" or "catalogue"; torque constants and their deviations (None:
+        exact) are motor side [n], N m/A.
         """
         deviation = np.zeros(self.robot.dof) if torque_constant_std is None else torque_constant_std
         if kind == "catalogue":
@@ -328,11 +326,8 @@ def fit_sessions(
 ) -> tuple[tuple[JointEstimate, ...], PowerFitResult, Array]:
     """The power stage over several sessions, each with its own standby power.
 
-    `kind`: "physical", "ecbot" or "catalogue". `joints`: results of the previous stage, n joints.
-
-    Returns:
-        The joints, with torque constants that bus power determines better; the power fit, with the
-        mean standby power of the sessions; the standby power of each session with bus power [W].
+    Returns the joints, with torque constants that bus power determines better; the power fit, with
+    the mean standby power of the sessions; the standby power of each session with bus power [W].
     """
     constant = np.array([joint.torque_constant for joint in joints])
     std = np.array([joint.torque_constant_std for joint in joints])

@@ -220,7 +220,6 @@ def catalogue(robot: RobotDescription, constant: Array) -> Structure:
 
     Copper loss (torque / k_m)^2 and conversion k_b / k_t with k_t / k_b = 0.89; no driver losses.
     The paper has no standby power; without one its model could not be compared with the bus.
-
     `constant`: torque constants identified from currents [n], N m/A.
 
     Raises:

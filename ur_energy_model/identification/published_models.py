@@ -291,11 +291,8 @@ class EcbotTest:
 class Ecbot:
     """EcBot's models of an arm, fitted to bags in constant memory.
 
-    Args:
-        robot: the arm, n joints.
-        bags: training data.
-        measured: what the arm measures; None takes torques where the bags have them and the robot
-            file has no torque constants, else currents.
+    `measured` is what the arm measures; None takes torques where the bags have them and the robot
+    file has no torque constants, else currents.
 
     Attributes:
         samples: number of training samples.

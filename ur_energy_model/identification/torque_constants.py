@@ -131,12 +131,9 @@ def with_shared_sizes(
 ) -> tuple[JointEstimate, ...]:
     """Torque constants with the information of joints of the same motor size.
 
-    A hierarchical normal model: the joints of a size have the prior's mean and covariance, the
-    regressions lie around the joints with their statistical and model errors. Joints without a
-    constant in the robot file are left alone.
-
-    `fits`: regressions of the n joints. `prior`: from other arms of a fleet; None for that of the
-    robot file (`TorqueConstantPrior`).
+    A hierarchical normal model: the joints of a size have the prior's mean and covariance (of a
+    fleet, or of the type), the regressions lie around the joints with their statistical and model
+    errors. Joints without a constant in the robot file are left alone.
     """
     out = list(fits)
     for j, fit in enumerate(fits):
@@ -182,14 +179,7 @@ def with_load_error(fits: Sequence[JointEstimate], error: Array) -> tuple[JointE
 def with_torque_constant(
     fit: JointEstimate, constant: float, std: float, source: str
 ) -> JointEstimate:
-    """The fit with another torque constant, friction adjusted by its covariance with it.
-
-    Args:
-        fit: of one joint.
-        constant: torque constant [N m/A].
-        std: its standard deviation [N m/A].
-        source: where the constant comes from.
-    """
+    """The fit with another torque constant [N m/A], friction adjusted by its covariance with it."""
     coefficients = np.append(1.0, fit.friction.values) / fit.torque_constant
     variance = fit.covariance[0, 0]
     gain = fit.covariance[:, 0] / variance
@@ -214,14 +204,9 @@ def reflected_inertia(
 ) -> tuple[float, float] | None:
     """Reflected inertia and its standard deviation, updated by the currents, joint side [kg m^2].
 
-    Inertia and torque constant share the errors of one regression, so that a torque constant known
-    better since (from bus power) corrects the inertia as well. Wrong masses or mounting scale the
-    load alone: that part of the change is left out.
-
-    `prior`: inertia before the fit [kg m^2]. `spread`: its standard deviation [kg m^2].
-
-    Returns:
-        None where the inertia was not fitted.
+    None where it was not fitted. Inertia and torque constant share the errors of one regression, so
+    that a torque constant known better since (from bus power) corrects the inertia as well. Wrong
+    masses or mounting scale the load alone: that part of the change is left out.
     """
     if fit.inertia is None:
         return None
