@@ -163,7 +163,7 @@ def estimate(pipe: Connection, folder: Path, domain: int, host: str) -> None:
         return next(
             each
             for each in found
-            if b"learning.worker" in Path(f"/proc/{each}/cmdline").read_bytes()
+            if b"learning.background" in Path(f"/proc/{each}/cmdline").read_bytes()
         )
 
     def make() -> list[EstimatorNode]:

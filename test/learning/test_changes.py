@@ -248,6 +248,6 @@ def test_another_model_in_use_is_no_change():
         part = motion(60.0, start=60.0 * (k + 1), seed=3)
         monitor.observe(Telemetry(part.time, {"actual_qd": part.qd}), [(part, dynamics)])
     assert monitor.take() == ()
-    scale, std = monitor.friction.scale(np.full(N, 35.0))
-    np.testing.assert_allclose(scale, 1.25, atol=0.06)
+    level, std = monitor.friction.filter.level(np.full(N, 35.0))
+    np.testing.assert_allclose(np.exp(level), 1.25, atol=0.06)
     assert std.max() < 0.1

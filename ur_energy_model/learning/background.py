@@ -1,7 +1,9 @@
-"""BackgroundLearning: learning beside a live estimator, in a process of its own.
+"""Learning beside a live estimator, in a process of its own.
 
-The process is `learning.worker`. `BackgroundLearning` never delays the thread that offers samples,
-starts the process again after a crash, and keeps what was learned of each arm apart.
+`BackgroundLearning` never delays the thread that offers samples, starts the process again after a
+crash, and keeps what was learned of each arm apart. In the process, a `Worker` feeds a Learner, at
+low priority and within a budget of computing time; it imports no ROS, keeps nothing on the disk,
+and ends when its parent does, however that ends.
 """
 
 from __future__ import annotations
@@ -19,17 +21,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from multiprocessing.connection import Connection
+from pkgutil import resolve_name
+from typing import Any
 
 from ur_energy_model.learning.history import Attempt, Change, Need
 from ur_energy_model.learning.state import KeptState, StateStore, fingerprint
-from ur_energy_model.learning.worker import BeginLearning, LearnerError, LearnerState, Progress
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 60.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Pauses before a process that has ended by itself is started again [s]."""
 MOST_FAILURES = 3
 """A state with which the process has ended this often in a row is given up."""
@@ -40,7 +42,52 @@ MOST_WAITING = 30_000
 """Largest number of samples that wait for the process, a minute at 500 Hz."""
 FINISH_SECONDS = 3.0
 """Longest wait for the last state at the end [s]."""
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+# What the parent sends: `BeginLearning`, samples, and None to send the state and end. What the
+# process sends: `Progress`; (run, state of the learner); text about what went wrong; and, before
+# it ends by itself, a RuntimeError with the reason.
+
+
+@dataclass(frozen=True)
+class BeginLearning:
+    """Learn from now on about this arm, instead of any other.
+
+    `run` is the number that reports about it carry, `model` the one that learning begins with, and
+    `state` where learning continues, as a learner gave it; None to begin anew.
+    """
+
+    run: int
+    robot: RobotDescription
+    model: EnergyModel
+    state: bytes | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where learning is.
+
+    Attributes:
+        run: see BeginLearning.
+        version: number of the model in use; 0 is the first one.
+        model: the model in use if it is another one than in the last Progress, else None.
+        learned_minutes: of the arm's work, over all its sessions.
+        attempts, changes: since the last Progress.
+        needs: what ordinary work has not shown yet.
+        friction: of the joints at present, over that of the model in use.
+        left_out: samples left out so far because of the limit on computing time.
+        cpu_share: mean share of a core that the process has used.
+    """
+
+    run: int
+    version: int
+    model: EnergyModel | None
+    learned_minutes: float
+    attempts: tuple[Attempt, ...]
+    changes: tuple[Change, ...]
+    needs: tuple[Need, ...]
+    friction: SessionFriction
+    left_out: int
+    cpu_share: float
 
 
 @dataclass
@@ -62,19 +109,6 @@ class LearningUpdate:
     other_arm: bool = False
 
 
-@dataclass
-class _Run:
-    """Learning about one arm from one first model: its number, and the last state of the learner.
-
-    The serial number is None where it is unknown; see `KeptState.models` for the models.
-    """
-
-    number: int
-    serial: str | None
-    models: tuple[str, ...]
-    content: bytes | None = None
-
-
 class BackgroundLearning:
     """Learns about the arm that samples come from, in a process of its own.
 
@@ -87,7 +121,6 @@ class BackgroundLearning:
         model: that learning begins with.
         store: keeps the states on the disk; None for none.
         learner: class of the learner as "module:name".
-        now: returns the time [s].
 
     Attributes:
         version: number of the model in use; 0 is the first one.
@@ -106,24 +139,25 @@ class BackgroundLearning:
         *,
         store: StateStore | None = None,
         learner: str = LEARNER,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._robot, self._model, self._store = robot, model, store
-        self._learner, self._now = learner, now
-        self._process: LearnerProcess | None = None
+        self._robot, self._model, self._store, self._learner = robot, model, store, learner
         self._lock = threading.Lock()  # guards the process and the run
+        self._process: LearnerProcess | None = None
         self._arrived = False
         self._serial: str | None = None
-        self._run = _Run(0, None, (fingerprint(model),))
-        self._before: _Run | None = None
+        self._run = 0
+        first = KeptState(robot.name, None, (fingerprint(model),))
+        self._states = {0: first}  # of this run, and of the one before until its last state comes
         self._pause, self._due = FIRST_PAUSE, 0.0
         self._failures_with_state = 0
-        self._fatal: str | None = None
-        self._left_out = 0
-        self._left_out_there = 0
-        self.failures = 0
+        self._left_out = self._left_out_there = 0
+        self.failures, self.cpu_share = 0, 0.0
         self.problem: str | None = None
-        self.cpu_share = 0.0
+        self._reason: str | None = None
+        """Why the process ends by itself."""
+        self._forget()
+
+    def _forget(self) -> None:
         self.version, self.learned_minutes = 0, 0.0
         self.needs: tuple[Need, ...] = ()
         self.friction: SessionFriction | None = None
@@ -143,291 +177,392 @@ class BackgroundLearning:
     @property
     def serial(self) -> str | None:
         """Serial number of the arm that is learned about, None where unknown."""
-        return self._run.serial
+        return self._states[self._run].serial
 
     @property
     def pid(self) -> int | None:
         """Number of the process, None while there is none."""
-        return None if self._process is None else self._process.pid
+        return None if self._process is None else self._process.process.pid
 
     def offer(self, batch: Telemetry) -> None:
         """Learn from samples that follow the previous ones; never waits."""
         with self._lock:
-            serial = batch.info.serial
-            if serial is not None:
-                self._serial = serial
+            self._serial = batch.info.serial or self._serial
             self._arrived = True
-            if self._process is not None and self._serial == self._run.serial:
-                self._process.offer(batch)
+            if self._process is not None and self._serial == self.serial:
+                self._process.send(batch)
 
     def poll(self) -> LearningUpdate:
         """Start what is to be started, save the state, and return what has happened."""
         update = LearningUpdate()
         if self._process is not None:
+            code = self._process.process.poll()
             self._take(self._process.reports(), update)
-            if self._process.exit_code is not None:
-                self._note_failure(self._process.exit_code, update)
+            if code is not None:
+                self._end(code, update)
         if not self._arrived:
             return update
-        if self._run.number == 0 or self._serial != self._run.serial:
-            update.other_arm = self._run.number > 0
-            update.model = None  # of the arm before
-            run = _Run(self._run.number + 1, self._serial, self._run.models[:1])
-            self._load(run, update)
-            self._switch(run)
-        if self._process is None and self._now() >= self._due:
-            self._start(update)
+        if self._run == 0 or self._serial != self.serial:
+            update.other_arm, update.model = self._run > 0, None
+            first = self._states[self._run].models[:1]
+            state = KeptState(self._robot.name, self._serial, first)
+            self._switch(self._continued(state, update))
+        if self._process is None and time.monotonic() >= self._due:
+            try:
+                process = LearnerProcess(self._begin(), self._learner)
+            except OSError as error:
+                self._wait(f"the process that learns cannot be started ({error})", update)
+            else:
+                with self._lock:
+                    self._process = process
         return update
 
     def begin_again(self, model: EnergyModel) -> None:
         """Learn from another first model from now on, such as a newly identified one."""
-        self._model = model
-        self._switch(_Run(self._run.number + 1, self._run.serial, (fingerprint(model),)))
-        self._before = None  # its state continues the old model
+        self._model, serial = model, self.serial
+        self._switch(KeptState(self._robot.name, serial, (fingerprint(model),)))
+        del self._states[self._run - 1]  # it continues the old model
 
     def note_written(self, model: EnergyModel) -> None:
         """A learned model was written to the model file; the state continues with it, too."""
-        self._run.models = (self._run.models[0], fingerprint(model))
-        self._save(self._run)
+        state = self._states[self._run]
+        state.models = (state.models[0], fingerprint(model))
+        self._save(state)
 
     def stop(self) -> None:
         """End the process and save the state."""
-        with self._lock:
-            process, self._process = self._process, None
-        if process is not None:
-            self._take(process.finish(), LearningUpdate())
-            self._left_out += process.left_out
+        if self._process is not None:
+            self._finish(LearningUpdate())
         self._arrived = False
 
-    def _start(self, update: LearningUpdate) -> None:
-        try:
-            process = LearnerProcess(self._order(self._run), self._learner)
-        except OSError as error:
-            self._wait(f"the process that learns cannot be started ({error})", update)
-            return
-        with self._lock:
-            self._process = process
-
-    def _switch(self, run: _Run) -> None:
+    def _switch(self, state: KeptState) -> None:
         """Learn for another run; samples offered from now on belong to it."""
-        self.version, self.learned_minutes, self.needs = 0, 0.0, ()
-        self.friction = None
+        self._forget()
         with self._lock:
-            self._before, self._run = self._run, run
+            self._states = {self._run: self._states[self._run], self._run + 1: state}
+            self._run += 1
             if self._process is not None:
-                self._process.begin(self._order(run))
+                self._process.send(self._begin())
 
-    def _order(self, run: _Run) -> BeginLearning:
-        return BeginLearning(run.number, self._robot, self._model, run.content)
+    def _begin(self) -> BeginLearning:
+        content = self._states[self._run].content
+        return BeginLearning(self._run, self._robot, self._model, content)
 
-    def _load(self, run: _Run, update: LearningUpdate) -> None:
-        """Continue from the state on the disk, if it is one of this arm and model."""
+    def _continued(self, new: KeptState, update: LearningUpdate) -> KeptState:
+        """The state on the disk, if it is one of this arm and model; else the new one."""
         if self._store is None:
-            return
+            return new
         try:
-            kept = self._store.load(run.serial)
+            kept = self._store.load(new.serial)
         except ValueError as error:
             update.troubles.append(f"learning begins anew: {error}")
-            return
+            return new
+        (first,) = new.models
         if kept is None:
-            return
-        arm, first = (kept.robot, kept.serial), run.models[0]
-        if arm != (self._robot.name, run.serial) or first not in kept.models:
-            path = self._store.path(run.serial)
+            return new
+        if (kept.robot, kept.serial) != (new.robot, new.serial) or first not in kept.models:
+            path = self._store.path(new.serial)
             update.troubles.append(f"learning begins anew: {path} continues another model")
-            return
-        run.content = kept.content
-        run.models = (first, *(each for each in kept.models if each != first))
+            return new
+        kept.models = (first, *(each for each in kept.models if each != first))
+        return kept
 
-    def _save(self, run: _Run) -> None:
-        if self._store is not None and run.content is not None:
-            self._store.save(KeptState(self._robot.name, run.serial, run.models, run.content))
+    def _save(self, state: KeptState) -> None:
+        if self._store is not None and state.content is not None:
+            self._store.save(state)
 
-    def _take(self, reports: list[_Report], update: LearningUpdate) -> None:
+    def _take(self, reports: list[Any], update: LearningUpdate) -> None:
+        """Use what the process has sent."""
         for report in reports:
-            if isinstance(report, LearnerState):
-                self._keep(report)
-            elif isinstance(report, Progress):
+            if isinstance(report, Progress):
                 self._follow(report, update)
-            elif report.fatal:
-                self._fatal = report.text
-            else:
-                update.troubles.append(report.text)
-
-    def _keep(self, report: LearnerState) -> None:
-        for run in (self._run, self._before):
-            if run is None or run.number != report.run:
-                continue
-            run.content = report.content
-            self._save(run)
-            if run is self._run:
-                self._failures_with_state = 0
+            elif isinstance(report, RuntimeError):
+                self._reason = str(report)
+            elif isinstance(report, str):
+                update.troubles.append(report)
+            elif (state := self._states.get(report[0])) is not None:
+                state.content = report[1]
+                self._save(state)
+                if report[0] == self._run:
+                    self._failures_with_state = 0
 
     def _follow(self, report: Progress, update: LearningUpdate) -> None:
         self.cpu_share, self._left_out_there = report.cpu_share, report.left_out
-        if report.run != self._run.number:
+        if report.run != self._run:
             return
         self.problem, self._pause = None, FIRST_PAUSE
         self.version, self.learned_minutes = report.version, report.learned_minutes
         self.needs, self.friction = report.needs, report.friction
         update.attempts += report.attempts
         update.changes += report.changes
-        if report.model is not None:
-            update.model = report.model
+        update.model = report.model or update.model
 
-    def _note_failure(self, code: int, update: LearningUpdate) -> None:
+    def _end(self, code: int, update: LearningUpdate) -> None:
         """Note that the process has ended by itself; it is started again after a pause."""
-        with self._lock:
-            process, self._process = self._process, None
-        if process is not None:
-            self._take(process.finish(), update)
-            self._left_out += process.left_out + self._left_out_there
-            self._left_out_there = 0
+        self._finish(update)
         self.failures += 1
         self._failures_with_state += 1
-        reason, self._fatal = self._fatal or _words(code), None
+        names = {-number: number.name for number in signal.Signals}
+        reason = self._reason or names.get(code, f"exit code {code}")
+        self._reason = None
         text = f"the process that learns has ended ({reason}) and is started again"
-        if self._run.content is not None and self._failures_with_state >= MOST_FAILURES:
-            self._run.content, self._failures_with_state = None, 0
+        state = self._states[self._run]
+        if state.content is not None and self._failures_with_state >= MOST_FAILURES:
+            state.content, self._failures_with_state = None, 0
             if self._store is not None:
-                self._store.set_aside(self._run.serial)
+                self._store.set_aside(state.serial)
             text += "; learning begins anew"
         self._wait(text, update)
+
+    def _finish(self, update: LearningUpdate) -> None:
+        with self._lock:
+            process, self._process = self._process, None
+        assert process is not None
+        self._take(process.finish(), update)
+        self._left_out += process.left_out + self._left_out_there
+        self._left_out_there = 0
 
     def _wait(self, problem: str, update: LearningUpdate) -> None:
         self.problem = problem
         update.troubles.append(problem)
-        self._due = self._now() + self._pause
+        self._due = time.monotonic() + self._pause
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
-
-
-def _words(code: int) -> str:
-    names = {-number: number.name for number in signal.Signals}
-    return names.get(code, f"exit code {code}" if code >= 0 else f"signal {-code}")
-
-
-_Report = Progress | LearnerState | LearnerError
-_Order = BeginLearning | Telemetry
 
 
 class LearnerProcess:
     """One run of the process that learns.
 
-    Samples wait in memory until the process takes them; those that find no room are left out and
-    counted, so that offering never blocks. A thread sends them.
+    Samples wait in memory until a thread sends them; those that find no room are left out and
+    counted, so that sending never blocks.
 
     Args:
         begin: what to learn about.
         learner: class of the learner as "module:name".
 
     Attributes:
+        process: of the operating system.
         left_out: samples that found no room.
     """
 
-    def __init__(self, begin: BeginLearning, learner: str = LEARNER) -> None:
+    def __init__(self, begin: BeginLearning, learner: str) -> None:
         self.left_out = 0
-        self._orders: deque[_Order] = deque([begin])
+        self._orders: deque[BeginLearning | Telemetry] = deque([begin])
         self._waiting = 0
-        self._lock = threading.Lock()
-        self._due = threading.Event()
-        self._finishing = False
+        self._lock, self._finishing = threading.Lock(), threading.Event()
         self._pipe, theirs = multiprocessing.Pipe()
         with theirs:
-            self._process = _started(theirs, learner)
+            # Unlike a process of multiprocessing, this one does not import the main module again,
+            # which may be a ROS node.
+            handle = theirs.fileno()
+            code = f"from {__name__} import main; main({handle}, {learner!r})"
+            search = os.pathsep.join(path for path in sys.path if path)
+            threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                pass_fds=(handle,),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": search, **dict.fromkeys(threads, "1")},
+                start_new_session=True,  # Ctrl-C in a terminal is for the parent
+            )
         self._thread = threading.Thread(target=self._send, name="learning", daemon=True)
         self._thread.start()
 
-    @property
-    def pid(self) -> int:
-        """Number of the process."""
-        return self._process.pid
-
-    @property
-    def exit_code(self) -> int | None:
-        """Exit code of the process, negative for the signal that killed it; None while it runs."""
-        return self._process.poll()
-
-    def offer(self, batch: Telemetry) -> None:
-        """Learn from samples that follow the previous ones, if there is room."""
+    def send(self, order: BeginLearning | Telemetry) -> None:
+        """Send samples that follow the previous ones, if there is room, or what to begin."""
+        size = len(order) if isinstance(order, Telemetry) else 0
         with self._lock:
-            if self._waiting + len(batch) > MOST_WAITING:
-                self.left_out += len(batch)
-                return
-            self._waiting += len(batch)
-            self._orders.append(batch)
+            if self._waiting + size > MOST_WAITING:
+                self.left_out += size
+            else:
+                self._waiting += size
+                self._orders.append(order)
 
-    def begin(self, begin: BeginLearning) -> None:
-        """Learn about another arm from now on; the state of the last one is reported."""
-        with self._lock:
-            self._orders.append(begin)
-
-    def reports(self) -> list[_Report]:
-        """What the process has sent since the last call; does not wait."""
-        found: list[_Report] = []
+    def reports(self, seconds: float = 0.0) -> list[Any]:
+        """What the process has sent since the last call, and until it ends or time has passed."""
+        found, end = [], time.monotonic() + seconds
         with suppress(EOFError, OSError):  # it has ended
-            while self._pipe.poll():
+            while self._pipe.poll(max(0.0, end - time.monotonic())):
                 found.append(self._pipe.recv())
         return found
 
-    def finish(self) -> list[_Report]:
+    def finish(self) -> list[Any]:
         """End the process; returns its last reports, with its state if it came in time."""
-        self._finishing = True
-        self._due.set()
-        deadline = time.monotonic() + FINISH_SECONDS
-        found: list[_Report] = []
-        with suppress(EOFError, OSError):
-            while (rest := deadline - time.monotonic()) > 0:
-                if self._pipe.poll(rest):
-                    found.append(self._pipe.recv())
+        self._finishing.set()
+        end = time.monotonic() + FINISH_SECONDS
+        found = self.reports(FINISH_SECONDS)
         try:
-            self._process.wait(max(0.1, deadline - time.monotonic()))
+            self.process.wait(max(0.1, end - time.monotonic()))
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self.process.kill()
+            self.process.wait()
         self._thread.join()  # the pipe has no reader any more
         self._pipe.close()
         return found
 
     def _send(self) -> None:
         with suppress(OSError):  # the process has ended
-            while not self._finishing:
-                self._due.wait(SEND_PERIOD)
-                for order in self._take():
-                    self._pipe.send(order)
+            while not self._finishing.is_set():
+                self._finishing.wait(SEND_PERIOD)
+                with self._lock:
+                    orders, self._orders = self._orders, deque()
+                    self._waiting = 0
+                for _, group in groupby(orders, key=_fields):
+                    order, *others = group
+                    self._pipe.send(concatenate([order, *others]) if others else order)  # type: ignore[list-item]
             self._pipe.send(None)
 
-    def _take(self) -> list[_Order]:
-        """The waiting orders, consecutive batches of equal fields joined."""
-        with self._lock:
-            orders, self._orders = list(self._orders), deque()
-            self._waiting = 0
-        out: list[_Order] = []
-        for _, group in groupby(orders, key=_fields):
-            parts = list(group)
-            batches = [order for order in parts if isinstance(order, Telemetry)]
-            out += [concatenate(batches)] if batches else parts
-        return out
 
-
-def _fields(order: _Order) -> object:
+def _fields(order: BeginLearning | Telemetry) -> object:
     """What batches that can be joined have in common."""
     return (set(order.columns), order.info) if isinstance(order, Telemetry) else id(order)
 
 
-def _started(pipe: Connection, learner: str) -> subprocess.Popen[bytes]:
-    """The process; unlike those of multiprocessing it does not import the main module again.
+# In the process.
 
-    That may be a ROS node.
+CPU_SHARE = 0.05
+"""Mean share of a core that learning may use."""
+CPU_RESERVE = 3.0
+"""Computing time that may be used in advance [s], for the first models."""
+FIRST_STATE_PERIOD, STATE_PERIOD = 2.0, 30.0
+"""Time between two states sent to the parent [s], what a kill can lose; it doubles from the first
+to the last value."""
+PROGRESS_PERIOD = 0.5
+"""Shortest time between two reports of progress [s]."""
+NICENESS = 15
+
+
+class Worker:
+    """Feeds a learner with what the parent sends, and reports its progress.
+
+    Computing stays below CPU_SHARE of a core, with a budget that grows with the time that passes.
+
+    Args:
+        pipe: to the parent.
+        make: the class of the learner.
+        used: returns the computing time of the process [s].
     """
-    handle = pipe.fileno()
-    search = os.pathsep.join(path for path in sys.path if path)
-    code = f"from ur_energy_model.learning.worker import main; main({handle}, {learner!r})"
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        pass_fds=(handle,),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": search, **dict.fromkeys(_THREADS, "1")},
-        start_new_session=True,  # Ctrl-C in a terminal is for the parent
-    )
+
+    def __init__(
+        self,
+        pipe: Connection,
+        make: Callable[..., Any],
+        used: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._pipe, self._make, self._used = pipe, make, used
+        self._learner: Any = None
+        self._run = self._sent_version = self._left_out = 0
+        self._attempts: list[Attempt] = []
+        self._changed = False
+        self._used_before = used()
+        self._began = self._progress_sent = self._state_sent = time.monotonic()
+        self._state_period = FIRST_STATE_PERIOD
+
+    def run(self) -> None:
+        """Work until the parent ends it.
+
+        Raises:
+            EOFError, OSError: the parent has ended.
+        """
+        while True:
+            if self._pipe.poll(PROGRESS_PERIOD):
+                order = self._pipe.recv()
+                if order is None:
+                    self._send_state()
+                    return
+                if isinstance(order, BeginLearning):
+                    self._begin(order)
+                elif self._learner is not None:
+                    self._changed = True
+                    if self._budget() < -CPU_RESERVE:
+                        self._left_out += len(order)
+                    else:
+                        self._learner.update(order)
+            if self._learner is not None:
+                self._step()
+
+    def _spent(self) -> float:
+        return self._used() - self._used_before
+
+    def _budget(self) -> float:
+        """Computing time that may be used now [s]; negative if too much was used."""
+        return CPU_RESERVE + CPU_SHARE * (time.monotonic() - self._began) - self._spent()
+
+    def _begin(self, order: BeginLearning) -> None:
+        self._send_state()
+        state = {} if order.state is None else {"state": order.state}
+        try:
+            self._learner = self._make(order.robot, order.model, **state)
+        except Exception as error:
+            if not state:
+                raise
+            self._pipe.send(f"learning begins anew: its state cannot be used ({error})")
+            self._learner = self._make(order.robot, order.model)
+        self._run, self._attempts, self._changed = order.run, [], True
+        self._sent_version = 0  # a state may hold a better model than the parent's
+        self._state_period = FIRST_STATE_PERIOD
+
+    def _step(self) -> None:
+        """Refit what is due, as far as the budget allows, and send what is due."""
+        attempt = self._learner.step() if self._budget() > 0.0 else None
+        if attempt is not None:
+            self._attempts.append(attempt)
+            self._changed = True
+        now = time.monotonic()
+        if self._changed and now - self._progress_sent >= PROGRESS_PERIOD:
+            self._progress_sent, self._changed = now, False
+            self._pipe.send(self._progress(now))
+        if now - self._state_sent >= self._state_period:
+            self._send_state()
+            self._state_period = min(2.0 * self._state_period, STATE_PERIOD)
+
+    def _progress(self, now: float) -> Progress:
+        learner = self._learner
+        new = learner.version != self._sent_version
+        self._sent_version = learner.version
+        attempts, self._attempts = tuple(self._attempts), []
+        return Progress(
+            run=self._run,
+            version=learner.version,
+            model=learner.model if new else None,
+            learned_minutes=learner.learned_minutes,
+            attempts=attempts,
+            changes=learner.take_changes(),
+            needs=learner.needs(),
+            friction=learner.friction(),
+            left_out=self._left_out,
+            cpu_share=self._spent() / max(now - self._began, 1.0),
+        )
+
+    def _send_state(self) -> None:
+        self._state_sent = time.monotonic()
+        if self._learner is not None:
+            self._pipe.send((self._run, self._learner.state()))
+
+
+def main(handle: int, learner: str) -> None:
+    """Main function of the process.
+
+    Args:
+        handle: file descriptor of the pipe to the parent.
+        learner: class of the learner as "module:name".
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    os.nice(NICENESS)
+    parent = os.getppid()
+
+    def end_with_parent() -> None:  # also in the middle of a computation
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(0)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    with Connection(handle) as pipe:
+        try:
+            Worker(pipe, resolve_name(learner)).run()
+        except (EOFError, OSError):
+            pass  # the parent has ended
+        except Exception as error:
+            pipe.send(RuntimeError(f"{type(error).__name__}: {error}"))
+            raise SystemExit(1) from None

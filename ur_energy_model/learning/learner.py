@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,14 +34,7 @@ from ur_energy_model.learning.history import NEEDS, Attempt, Change, Need
 from ur_energy_model.learning.information import ArmInformation
 from ur_energy_model.learning.minute import Windows
 from ur_energy_model.learning.needs import Coverage, ReferenceWork, needs, reference_work
-from ur_energy_model.learning.state import (
-    ORIGIN,
-    decoded,
-    encoded,
-    learned_digest,
-    restored_samples,
-    saved_samples,
-)
+from ur_energy_model.learning.state import ORIGIN, decoded, encoded, learned_digest
 from ur_energy_model.learning.trial import ModelRecord, Trial
 from ur_energy_model.model.document import document
 from ur_energy_model.model.energy_model import EnergyModel
@@ -52,7 +46,7 @@ from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock, possible_times
 from ur_energy_model.telemetry.plausibility import possible
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
 from ur_energy_model.typing import Progress
 
 SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
@@ -60,24 +54,18 @@ SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
 LATER = 600.0
 _MOST_QUEUED = 12
 """Windows that wait for `step`; older ones are left out."""
+_NUMBERS = ("version", "left_out", "_due", "_fitted_until", "_last_time", "_end_of_session")
+"""Attributes of a learner that are kept as they are."""
 
 
 def first_model(robot: RobotDescription) -> EnergyModel:
-    """The generic model of the arm type; without one, that of the robot file.
+    """The generic model of the arm type; without one, that of the identification's priors.
 
     Raises:
-        IdentificationError: neither a generic model nor torque constants.
+        IdentificationError: neither a generic model nor torque constants in the robot file.
     """
-    known = robot.source in generic_models()
-    return generic_model(robot) if known else prior_model(robot)
-
-
-def prior_model(robot: RobotDescription) -> EnergyModel:
-    """The model that the identification's priors give without any data.
-
-    Raises:
-        IdentificationError: the robot file has no torque constant for a joint.
-    """
+    if robot.source in generic_models():
+        return generic_model(robot)
     joints = CurrentRegression(robot).from_priors()
     stated = RecordingDynamics(robot, RecordingInfo(), None, None).stated(np.full(4, np.nan))
     body = BodyResults(robot, None, stated, expected_inertia(robot))
@@ -85,44 +73,18 @@ def prior_model(robot: RobotDescription) -> EnergyModel:
     return replace(model, provenance={"origin": "prior", **model.provenance})
 
 
-def next_refit(learned: float) -> float:
-    """Learned time of the next refit after `learned` [s]."""
-    for time in SCHEDULE:
-        if time > learned + 1e-6:
-            return time
-    return LATER * (learned // LATER + 1)
-
-
 @dataclass
 class LearnedTime:
-    """The samples that were learned from.
+    """The samples that were learned from: their number, and work among them [s].
 
-    Attributes:
-        samples: their number.
-        seconds: work among them [s].
-        since, until: host times of the first and last, ISO 8601; None where none was recorded.
+    `since` and `until` are host times of the first and last, ISO 8601; None where none was
+    recorded.
     """
 
     samples: int = 0
     seconds: float = 0.0
     since: str | None = None
     until: str | None = None
-
-    def add(self, window: Telemetry, seconds: float) -> None:
-        """Count a window with some work [s]."""
-        self.samples += len(window)
-        self.seconds += seconds
-        if window.stamp is not None:
-            self.since = self.since or _date(int(window.stamp[0]))
-            self.until = _date(int(window.stamp[-1]))
-
-
-def _date(stamp: int) -> str:
-    return datetime.fromtimestamp(stamp / 1e9, timezone.utc).isoformat(timespec="seconds")
-
-
-_NUMBERS = ("version", "left_out", "_due", "_fitted_until", "_last_time", "_end_of_session")
-"""Attributes of a learner that are kept as they are."""
 
 
 class Learner:
@@ -154,9 +116,9 @@ class Learner:
     ) -> None:
         self.robot, self.model, self.serial, self.version = robot, model, serial, 0
         self.left_out = 0
-        self.learned = LearnedTime()
-        self.information = ArmInformation(robot, model)
-        self.coverage, self.monitor = Coverage(robot.dof), ChangeMonitor(model)
+        self._learned = LearnedTime()
+        self._information = ArmInformation(robot, model)
+        self._coverage, self._monitor = Coverage(robot.dof), ChangeMonitor(model)
         self._work: ReferenceWork | None = None
         """By the model in use; None before it is needed."""
         self._limits = rated_limits(robot)
@@ -170,12 +132,19 @@ class Learner:
         self._end_of_session = False
         self._info = RecordingInfo()
         if state is not None:
-            self._restore(state)
+            try:
+                self._restore(decoded(state))
+            except (ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
+                raise InputError(
+                    "the state of learning",
+                    f"cannot be used ({error})",
+                    "move it away to learn from the start",
+                ) from error
 
     @property
     def learned_minutes(self) -> float:
         """Work that was learned from [min]."""
-        return self.learned.seconds / 60.0
+        return self._learned.seconds / 60.0
 
     def update(self, batch: Telemetry) -> None:
         """Take the next samples; cheap, and never raises for bad ones."""
@@ -215,78 +184,75 @@ class Learner:
         """What ordinary work has not shown yet, the most important first."""
         if self._work is None:
             self._work = reference_work(self.model, self.robot)
-        return needs(self.model, self.coverage, self._work)
+        return needs(self.model, self._coverage, self._work)
 
     def friction(self) -> SessionFriction:
         """Friction of the joints at present, over that of the model in use."""
-        return self.monitor.friction_now()
+        return self._monitor.friction_now()
 
     def take_changes(self) -> tuple[Change, ...]:
         """Changes of the arm since the last call."""
-        return self.monitor.take()
+        return self._monitor.take()
 
     def state(self) -> bytes:
         """Everything needed to continue, bound to the arm; at most a few megabytes."""
-        waiting = [*self._queue, *([] if self._windows.open is None else [self._windows.open])]
+        trial, pending = self._trial, self._windows.pending
         return encoded(
             {
                 "robot": self.robot.name,
                 "serial": self.serial,
                 "model": document(self.model),
-                "prior": document(self.information.prior),
+                "prior": document(self._information.prior),
                 "numbers": {name: getattr(self, name) for name in _NUMBERS},
-                "learned": self.learned,
-                "information": self.information.saved(),
+                "learned": self._learned,
+                "information": self._information.saved(),
                 "watch": {
-                    "coverage": self.coverage.saved(),
-                    "monitor": self.monitor.saved(),
-                    "changes": self.monitor.changes,
+                    "coverage": self._coverage.saved(),
+                    "monitor": self._monitor.saved(),
+                    "changes": self._monitor.changes,
                 },
-                "trial": None if self._trial is None else self._trial.saved(),
+                "trial": None
+                if trial is None
+                else {"present": trial.present.saved(), "candidate": trial.candidate.saved()},
                 "attempts": self._attempts,
-                "waiting": [saved_samples(samples) for samples in waiting],
-                "window_open": self._windows.open is not None,
+                # Without gaps, which follow from the clock.
+                "waiting": [
+                    {name: getattr(samples, name) for name in ("time", "columns", "info", "stamp")}
+                    for samples in (*self._queue, *([concatenate(pending)] if pending else []))
+                ],
+                "window_open": bool(pending),
                 "origin": self._windows.origin,
             }
         )
 
-    def _restore(self, state: bytes) -> None:
-        """Continue from a state.
-
-        Raises:
-            InputError: it is damaged, or of another arm.
-        """
-        try:
-            saved = decoded(state)
-            self._check_arm(saved["robot"], saved["serial"])
-            self.model = model_from_document(saved["model"], "state")
-            prior = model_from_document(saved["prior"], "state")
-            self.information = ArmInformation(self.robot, prior)
-            self.information.restore(saved["information"])
-            watch = saved["watch"]
-            self.coverage.restore(watch["coverage"])
-            self.monitor = ChangeMonitor(self.model)
-            self.monitor.restore(watch["monitor"])
-            self.monitor.changes = built(list[Change], watch["changes"])
-            self.learned = built(LearnedTime, saved["learned"])
-            for name in _NUMBERS:
-                setattr(self, name, saved["numbers"][name])
-            trial = saved["trial"]
-            self._trial = None if trial is None else Trial.restored(trial, self.robot)
-            self._attempts = deque(built(list[Attempt], saved["attempts"]))
-            waiting = [restored_samples(samples) for samples in saved["waiting"]]
-            self._windows.pending = [waiting.pop()] if saved["window_open"] else []
-            self._windows.origin = float(saved["origin"])
-            self._queue = deque(waiting)
-        except (ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
-            raise _refusal(f"cannot be used ({error})") from error
-
-    def _check_arm(self, robot: str, serial: str | None) -> None:
-        if robot != self.robot.name:
-            raise _refusal(f"is of a {robot}, not a {self.robot.name}")
-        if None not in (serial, self.serial) and serial != self.serial:
-            raise _refusal(f"is of the arm {serial}, not {self.serial}")
-        self.serial = serial if self.serial is None else self.serial
+    def _restore(self, saved: dict[str, Any]) -> None:
+        if saved["robot"] != self.robot.name:
+            raise ValueError(f"it is of a {saved['robot']}, not a {self.robot.name}")
+        if None not in (saved["serial"], self.serial) and saved["serial"] != self.serial:
+            raise ValueError(f"it is of the arm {saved['serial']}, not {self.serial}")
+        self.serial = self.serial or saved["serial"]
+        self.model = model_from_document(saved["model"], "state")
+        prior = model_from_document(saved["prior"], "state")
+        self._information = ArmInformation(self.robot, prior)
+        self._information.restore(saved["information"])
+        self._coverage.restore(saved["watch"]["coverage"])
+        self._monitor = ChangeMonitor(self.model)
+        self._monitor.restore(saved["watch"]["monitor"])
+        self._monitor.changes = built(list[Change], saved["watch"]["changes"])
+        self._learned = built(LearnedTime, saved["learned"])
+        for name in _NUMBERS:
+            setattr(self, name, saved["numbers"][name])
+        if (trial := saved["trial"]) is not None:
+            both = (trial["present"], trial["candidate"])
+            self._trial = Trial(*(ModelRecord.restored(each, self.robot) for each in both))
+        self._attempts = deque(built(list[Attempt], saved["attempts"]))
+        for samples in saved["waiting"]:
+            lists = {key: tuple(x) for key, x in samples["info"].items() if isinstance(x, list)}
+            info, time = RecordingInfo(**{**samples["info"], **lists}), samples["time"]
+            gaps = find_gaps(time, None if info.rate is None else 1.0 / info.rate)
+            self._queue.append(Telemetry(time, samples["columns"], info, gaps, samples["stamp"]))
+        self._windows.pending = [self._queue.pop()] if saved["window_open"] else []
+        self._windows.origin = float(saved["origin"])
 
     def _of_this_arm(self, batch: Telemetry) -> bool:
         """Whether samples are of this arm, as far as they state one; the first serial binds."""
@@ -306,36 +272,38 @@ class Learner:
         if not len(window) or any(name not in window for name in REQUIRED):
             self.left_out += len(window)
             return
-        self._begin_session(float(window.time[0]))
+        first, last = float(window.time[0]), self._last_time
+        if last is not None and (self._end_of_session or begins_session(last, first)):
+            self._information.start_session()
+        self._end_of_session = self._end_of_session and last is None
         self._last_time, self._info = float(window.time[-1]), window.info
-        motions = self.information.add(window)
-        self.coverage.observe(window)
-        self.monitor.observe(window, [(part.motion, part.dynamics) for part in motions])
+        motions = self._information.add(window)
+        self._coverage.observe(window)
+        self._monitor.observe(window, [(part.motion, part.dynamics) for part in motions])
         if self._trial is not None:
             self._trial.observe(window, motions)
-        worked = self._worked(window)
-        if worked > 0.0:
-            self.learned.add(window, worked)
-        if self.learned.seconds >= self._due - 0.5:
-            self._due = next_refit(max(self.learned.seconds, self._due))
-            self._judge()
-            self._fit()
-
-    def _begin_session(self, time: float) -> None:
-        last = self._last_time
-        if last is None:
-            return
-        if self._end_of_session or begins_session(last, time):
-            self.information.start_session()
-        self._end_of_session = False
-
-    def _worked(self, window: Telemetry) -> float:
-        """Time of a window with brakes released in which the arm moves at all [s]."""
-        good = np.isfinite(window["actual_qd"]).all(axis=1)
+        learned = self._learned
+        # Work is time with brakes released in a window in which the arm moves at all.
+        speed = np.abs(window["actual_qd"]).max(axis=1)
+        good = np.isfinite(speed)
         if "robot_mode" in window:
             good &= np.isin(window["robot_mode"], BRAKES_RELEASED)
-        moving = good & (np.abs(np.nan_to_num(window["actual_qd"])).max(axis=1) > MOVING_SPEED)
-        return window.duration * float(good.mean()) if moving.any() else 0.0
+        if (good & (speed > MOVING_SPEED)).any():
+            learned.samples += len(window)
+            learned.seconds += window.duration * float(good.mean())
+            if window.stamp is not None:
+                since, until = (
+                    datetime.fromtimestamp(float(stamp) / 1e9, timezone.utc)
+                    for stamp in window.stamp[[0, -1]]
+                )
+                learned.since = learned.since or since.isoformat(timespec="seconds")
+                learned.until = until.isoformat(timespec="seconds")
+        if learned.seconds >= self._due - 0.5:
+            done = max(learned.seconds, self._due) + 1e-6
+            later = LATER * (done // LATER + 1)
+            self._due = next((time for time in SCHEDULE if time > done), later)
+            self._judge()
+            self._fit()
 
     def _judge(self) -> None:
         """Decide about the candidate on trial."""
@@ -346,14 +314,14 @@ class Learner:
         if accepted:
             self.version += 1
             self.model, self._work = record.model, None
-            self.monitor.use_model(self.model)
+            self._monitor.use_model(self.model)
             provenance = {**self.model.provenance, NEEDS: plain(self.needs())}
             self.model = replace(self.model, provenance=provenance)
         error = record.supply_energy_error
         self._attempts.append(
             Attempt(
                 time=self._fitted_until,
-                samples=self.learned.samples,
+                samples=self._learned.samples,
                 version=self.version,
                 supply_energy_error_percent=None if error is None else 100.0 * error,
                 joint_energy_interval_percent=tuple((100.0 * record.joint_intervals).tolist()),
@@ -366,17 +334,13 @@ class Learner:
     def _fit(self) -> None:
         """Fit a candidate to all data and put it on trial."""
         try:
-            candidate = self.information.fit()
+            candidate = self._information.fit()
         except (IdentificationError, ModelFileError, np.linalg.LinAlgError):
             return  # the next one has more data
         if candidate is None or self._last_time is None:
             return
         self._fitted_until = self._last_time
-        both = (self.model, self._with_provenance(candidate))
-        self._trial = Trial(*(ModelRecord(model, self.robot) for model in both))
-
-    def _with_provenance(self, candidate: EnergyModel) -> EnergyModel:
-        learned, previous = self.learned, self.model
+        learned, previous = self._learned, self.model
         provenance = {
             "origin": ORIGIN,
             "package_version": __version__,
@@ -396,21 +360,13 @@ class Learner:
                 "sha256": learned_digest(previous),
             },
         }
-        return replace(candidate, provenance=provenance)
-
-
-def _refusal(problem: str) -> InputError:
-    return InputError("the state of learning", problem, "move it away to learn from the start")
+        both = (previous, replace(candidate, provenance=provenance))
+        self._trial = Trial(*(ModelRecord(model, self.robot) for model in both))
 
 
 @dataclass(frozen=True)
 class LearningHistory:
-    """What learning did and noticed.
-
-    Attributes:
-        attempts: in order of time.
-        changes: of the arm.
-    """
+    """What learning did and noticed: attempts in order of time, and changes of the arm."""
 
     attempts: tuple[Attempt, ...]
     changes: tuple[Change, ...]
@@ -439,7 +395,14 @@ def learn(
             if not samples:
                 check_robot(bag, batch.info, learner.robot)
                 check_width(bag, batch, REQUIRED, learner.robot.dof)
-                _check_serial(bag, batch.info.serial, learner.serial)
+                found, known = batch.info.serial, learner.serial
+                if None not in (found, known) and found != known:
+                    raise WrongRobotError(
+                        bag,
+                        f"was recorded on the arm {found}, the recordings before on {known}",
+                        "learn a model of each arm from its own recordings",
+                        field="serial",
+                    )
             samples += len(batch)
             learner.update(batch)
             attempts += learner.attempts()
@@ -452,14 +415,3 @@ def learn(
         attempts += learner.attempts()
         changes += learner.take_changes()
     return LearningHistory(tuple(attempts), tuple(changes))
-
-
-def _check_serial(bag: Path, found: str | None, known: str | None) -> None:
-    """Refuse a recording of another arm of the same type."""
-    if None not in (found, known) and found != known:
-        raise WrongRobotError(
-            bag,
-            f"was recorded on the arm {found}, the recordings before on {known}",
-            "learn a model of each arm from its own recordings",
-            field="serial",
-        )

@@ -17,9 +17,8 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import ArmState, arm_states
 from ur_energy_model.identification.filtered_motion import merged_ranges
 from ur_energy_model.learning.history import Need
-from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import Friction, FrictionBank
+from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
@@ -58,10 +57,8 @@ class Coverage:
         steps = np.clip(np.diff(window.time, prepend=window.time[:1]), 0.0, _LONGEST_STEP)
         ranges = np.digitize(np.nan_to_num(speed), SPEED_EDGES) - 1
         for joint, places in enumerate(ranges.T):
-            inside = (places >= 0) & (places < self.speed_seconds.shape[1])
-            self.speed_seconds[joint] += np.bincount(
-                places[inside], steps[inside], self.speed_seconds.shape[1]
-            )
+            counted = np.bincount(places + 1, steps, len(SPEED_EDGES) + 1)
+            self.speed_seconds[joint] += counted[1:-1]
         if "joint_temperatures" in window:
             moving = speed > SPEED_EDGES[1]
             shown = np.where(moving, window["joint_temperatures"], np.nan)
@@ -77,9 +74,7 @@ class Coverage:
     def saved(self) -> dict[str, Array]:
         """Everything needed to continue."""
         seconds = np.array([self.bus_seconds, self.still_seconds])
-        return {
-            "speed_seconds": self.speed_seconds, "temperature": self.temperature, "seconds": seconds
-        }  # fmt: skip
+        return {**vars(self), "seconds": seconds}
 
     def restore(self, saved: Mapping[str, Array]) -> None:
         """Continue from what `saved` gave."""
@@ -132,6 +127,43 @@ class ReferenceWork:
     terms: list[Array]
     friction: Array
 
+    def percent(self, deviation: float) -> float:
+        """Half width of the 95 % interval [%] of a standard deviation of the energy [J]."""
+        return float(100.0 * CONFIDENCE * deviation / self.energy)
+
+
+def reference_work(model: EnergyModel, robot: RobotDescription | None = None) -> ReferenceWork:
+    """The reference work, which takes long to compute and depends on the model alone.
+
+    `robot` describes the arm; None loads the one that the model names.
+    """
+    robot = model.description(robot)
+    motion = named_motion(REFERENCE_WORK, robot, model.setup)
+    time = np.arange(0.0, motion.duration, 1.0 / _RATE)
+    q, qd, qdd = motion.sample(time)
+    dynamics = model.dynamics(robot=robot)
+    ratio, constant, resistance, back_emf, inertia = np.array([
+        (
+            joint.gear_ratio, joint.torque_constant, joint.winding_resistance,
+            joint.back_emf_constant, joint.reflected_inertia,
+        )
+        for joint in model.joints
+    ]).T  # fmt: skip
+    load = dynamics.inverse_dynamics(q, qd, qdd) + inertia * qdd
+    bank = FrictionBank([joint.friction for joint in model.joints], ratio)
+    friction = bank.torque(qd, load) / constant
+    current = load / (ratio * constant) + friction
+    return ReferenceWork(
+        energy=float(model.joint_power(qd, current, std=False).total_power.sum()) / _RATE,
+        seconds=len(time) / _RATE,
+        speed=np.abs(qd),
+        cost=(2.0 * resistance * current + back_emf * ratio * qd) / _RATE,
+        load=load / ratio,
+        gravity=dynamics.gravity_torque(q) / ratio,
+        terms=bank.regressors(qd, load),
+        friction=friction,
+    )
+
 
 def needs(
     model: EnergyModel, coverage: Coverage, work: ReferenceWork | None = None
@@ -144,11 +176,8 @@ def needs(
         work: reference work by this model; None computes it for the arm that the model names.
     """
     work = reference_work(model) if work is None else work
-    found = [
-        *_of_joints(model, coverage, work),
-        *_of_standby(model, coverage, work),
-        *_of_temperature(model, coverage, work),
-    ]
+    found = [_of_joint(j, model, coverage, work) for j in range(model.dof)]
+    found += [*_of_standby(model, coverage, work), *_of_temperature(model, coverage, work)]
     large = [need for need in found if need.energy_share_percent >= LEAST_SHARE]
     large.sort(key=lambda need: -need.energy_share_percent)
     return tuple(large[:MOST])
@@ -159,135 +188,67 @@ def next_needed(found: tuple[Need, ...]) -> str:
     return found[0].words if found else "nothing"
 
 
-def reference_work(model: EnergyModel, robot: RobotDescription | None = None) -> ReferenceWork:
-    """The reference work, which takes long to compute and depends on the model alone.
-
-    Args:
-        model: in use, n joints.
-        robot: description of the arm; None loads the one that the model names.
-    """
-    robot = model.description(robot)
-    motion = named_motion(REFERENCE_WORK, robot, model.setup)
-    time = np.arange(0.0, motion.duration, 1.0 / _RATE)
-    q, qd, qdd = motion.sample(time)
-    dynamics = model.dynamics(robot=robot)
-    joints = model.joints
-    ratio = np.array([joint.gear_ratio for joint in joints])
-    constant = np.array([joint.torque_constant for joint in joints])
-    resistance = np.array([joint.winding_resistance for joint in joints])
-    back_emf = np.array([joint.back_emf_constant for joint in joints])
-    inertia = np.array([joint.reflected_inertia for joint in joints])
-    load = dynamics.inverse_dynamics(q, qd, qdd) + inertia * qdd
-    bank = FrictionBank([joint.friction for joint in joints], ratio)
-    friction = bank.torque(qd, load) / constant
-    current = load / (ratio * constant) + friction
-    powers = model.joint_power(qd, current, std=False)
-    return ReferenceWork(
-        energy=float(powers.total_power.sum()) / _RATE,
-        seconds=float(len(time)) / _RATE,
-        speed=np.abs(qd),
-        cost=(2.0 * resistance * current + back_emf * ratio * qd) / _RATE,
-        load=load / ratio,
-        gravity=dynamics.gravity_torque(q) / ratio,
-        terms=bank.regressors(qd, load),
-        friction=friction,
-    )
-
-
-def _of_joints(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Iterator[Need]:
-    """One need per joint: its speeds, or its load if the speeds have been shown."""
-    for j, joint in enumerate(model.joints):
-        top = float(work.speed[:, j].max())
-        slowest, fastest = _shown(coverage.speed_seconds[j])
-        name = joint.name
-        columns = np.column_stack([work.load[:, j], work.terms[j]])
-        errors = work.cost[:, j] @ columns @ joint.current_root
-        spread = float(np.linalg.norm(errors))
-        beyond = np.log2(np.maximum(work.speed[:, j], 1e-6) / max(fastest, SPEED_EDGES[0]))
-        form = _EXTRAPOLATION * np.maximum(beyond, 0.0) * np.abs(work.friction[:, j])
-        extrapolated = float((np.abs(work.cost[:, j]) * form).sum())
-        share = _percent(np.hypot(spread, extrapolated), work)
-        leaves = f"leaves {share:.1f} % of the energy open"
-        if fastest == 0.0:
-            words = f"{name} has hardly moved: what is not known of it {leaves}"
-            yield Need(j, "speed", (slowest, top), share, words)
-        elif fastest < _first_edge_below(top):
-            words = f"{name} has not moved faster than {fastest:g} rad/s: its friction {leaves}"
-            yield Need(j, "speed", (fastest, top), share, words)
-        elif slowest > SPEED_EDGES[3]:
-            words = f"{name} has not moved slower than {slowest:g} rad/s: its friction {leaves}"
-            yield Need(j, "speed", (float(SPEED_EDGES[1]), slowest), share, words)
-        elif not _torque_constant_open(work, joint, j, spread):
-            words = f"{name} has moved too little: its friction {leaves}"
-            yield Need(j, "speed", (slowest, top), share, words)
-        elif float(np.ptp(work.gravity[:, j])) > _EVEN_LOAD * float(np.ptp(work.load[:, j])):
-            words = f"{name} has been loaded too evenly: its torque constant {leaves}"
-            yield Need(j, "load", None, share, words)
-        else:
-            words = f"{name} has been accelerated too little: its torque constant {leaves}"
-            yield Need(j, "acceleration", None, share, words)
-
-
-def _torque_constant_open(work: ReferenceWork, joint: JointModel, j: int, spread: float) -> bool:
-    """Whether the torque constant alone makes most of the deviation of the energy [J]."""
-    own = abs(float(work.cost[:, j] @ work.load[:, j])) * float(
-        np.linalg.norm(joint.current_root[0])
-    )
-    return own > 0.5 * spread
-
-
-def _shown(seconds: Array) -> tuple[float, float]:
-    """Lowest and highest speed [rad/s] that was shown long enough; zero for the highest if none."""
-    shown = np.flatnonzero(seconds >= SHOWN_SECONDS)
-    if not shown.size:
-        return float(SPEED_EDGES[0]), 0.0
-    return float(SPEED_EDGES[shown[0]]), float(SPEED_EDGES[shown[-1] + 1])
-
-
-def _first_edge_below(speed: float) -> float:
-    """Lower bound of the range of speeds that contains this one [rad/s]."""
-    return float(SPEED_EDGES[max(int(np.searchsorted(SPEED_EDGES, speed)) - 1, 0)])
+def _of_joint(j: int, model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Need:
+    """The speeds that a joint lacks, or its load if the speeds have been shown."""
+    joint, cost, load = model.joints[j], work.cost[:, j], work.load[:, j]
+    shown = np.flatnonzero(coverage.speed_seconds[j] >= SHOWN_SECONDS)
+    slowest, fastest = float(SPEED_EDGES[0]), 0.0
+    if shown.size:
+        slowest, fastest = SPEED_EDGES[[shown[0], shown[-1] + 1]].tolist()
+    top = float(work.speed[:, j].max())
+    below_top = SPEED_EDGES[max(int(np.searchsorted(SPEED_EDGES, top)) - 1, 0)]
+    errors = cost @ np.column_stack([load, work.terms[j]]) @ joint.current_root
+    spread = float(np.linalg.norm(errors))
+    # Whether the torque constant alone makes most of the deviation of the energy.
+    by_constant = abs(float(cost @ load)) * float(np.linalg.norm(joint.current_root[0]))
+    beyond = np.log2(np.maximum(work.speed[:, j], 1e-6) / max(fastest, SPEED_EDGES[0]))
+    form = _EXTRAPOLATION * np.maximum(beyond, 0.0) * np.abs(work.friction[:, j])
+    share = work.percent(float(np.hypot(spread, (np.abs(cost) * form).sum())))
+    speeds: tuple[float, float] | None = (slowest, top)
+    if fastest == 0.0:
+        lacks = "has hardly moved: what is not known of it"
+    elif fastest < below_top:
+        lacks, speeds = f"has not moved faster than {fastest:g} rad/s: its friction", (fastest, top)
+    elif slowest > SPEED_EDGES[3]:
+        lacks = f"has not moved slower than {slowest:g} rad/s: its friction"
+        speeds = (float(SPEED_EDGES[1]), slowest)
+    elif by_constant <= 0.5 * spread:
+        lacks = "has moved too little: its friction"
+    else:
+        even = float(np.ptp(work.gravity[:, j])) > _EVEN_LOAD * float(np.ptp(load))
+        how = "loaded too evenly" if even else "accelerated too little"
+        lacks, speeds = f"has been {how}: its torque constant", None
+    words = f"{joint.name} {lacks} leaves {share:.1f} % of the energy open"
+    what = "speed" if speeds is not None else "load" if even else "acceleration"
+    return Need(j, what, speeds, share, words)
 
 
 def _of_standby(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Iterator[Need]:
     if coverage.still_seconds >= SHOWN_SECONDS:
         return
-    share = _percent(model.session.standby_std * work.seconds, work)
+    share = work.percent(model.session.standby_std * work.seconds)
+    what, lacks = "standstill", f"the arm has not stood still for {SHOWN_SECONDS:g} s"
     if coverage.bus_seconds < SHOWN_SECONDS:
-        words = f"bus power was not measured: standby power leaves {share:.1f} % of the energy open"
-        yield Need(None, "bus_power", None, share, words)
-    else:
-        words = (
-            f"the arm has not stood still for {SHOWN_SECONDS:g} s: standby power leaves "
-            f"{share:.1f} % of the energy open"
-        )
-        yield Need(None, "standstill", None, share, words)
+        what, lacks = "bus_power", "bus power was not measured"
+    words = f"{lacks}: standby power leaves {share:.1f} % of the energy open"
+    yield Need(None, what, None, share, words)
 
 
 def _of_temperature(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Iterator[Need]:
     """Joints seen at one temperature only, with a friction law that has no effect of the others."""
     low, high = coverage.temperature.T
-    unknown = [
-        j
-        for j, joint in enumerate(model.joints)
-        if high[j] - low[j] < _WARM_RANGE and not _models_temperature(joint.friction)
-    ]
+    unknown = []
+    for j, joint in enumerate(model.joints):
+        law, span = joint.friction.law, joint.friction.temperature_range or (0.0, 0.0)
+        modelled = law.uses_temperature and span[1] - span[0] >= _WARM_RANGE
+        if high[j] - low[j] < _WARM_RANGE and not modelled:
+            unknown.append(j)
     if not unknown:
         return
     friction = float(np.abs(work.cost * work.friction)[:, unknown].sum())
-    share = _percent(_SLOPE * _COLD * friction, work)
+    share = work.percent(_SLOPE * _COLD * friction)
     words = (
         f"the arm has worked at about {float(np.mean(low[unknown] + high[unknown])) / 2:.0f} degC "
         f"only: a start {_COLD:g} degrees colder leaves {share:.1f} % of the energy open"
     )
     yield Need(None, "temperature", None, share, words)
-
-
-def _models_temperature(friction: Friction) -> bool:
-    span = friction.temperature_range
-    return friction.law.uses_temperature and span is not None and span[1] - span[0] >= _WARM_RANGE
-
-
-def _percent(deviation: float, work: ReferenceWork) -> float:
-    """Half width of the 95 % interval [%] of a standard deviation of the energy [J]."""
-    return float(100.0 * CONFIDENCE * deviation / work.energy)

@@ -1,4 +1,4 @@
-"""The state of learning on disk: as bytes that are checked when read, one file per arm."""
+"""What learning keeps on the disk: the state of each arm, and models with their predecessors."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import zipfile
 from collections import deque
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
@@ -24,17 +22,16 @@ from ur_energy_model.model.document import document
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC, is_generic
 from ur_energy_model.model.model_file import load_model, model_text, save_model
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
 from ur_energy_model.typing import Array
 
 SCHEMA = 1
-LARGEST_FILE = 64 << 20
-"""Largest file that is read [bytes]."""
+LARGEST = 64 << 20
+"""Largest file that is read, and largest content, unpacked [bytes]."""
 LONGEST_LABEL = 64
 """Longest part of a serial number in the name of a file."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class KeptState:
     """The state of learning about one arm.
 
@@ -43,13 +40,13 @@ class KeptState:
         serial: of the arm, None where unknown.
         models: fingerprints of the models that the state may continue with: the one that learning
             began with, and the learned one that was written in its place.
-        content: of the learner.
+        content: of the learner; None before its first.
     """
 
     robot: str
     serial: str | None
     models: tuple[str, ...]
-    content: bytes
+    content: bytes | None = None
 
 
 class StateStore:
@@ -73,13 +70,13 @@ class StateStore:
 
     def save(self, state: KeptState) -> None:
         """Write a state, whole or not at all; a disk that cannot be written is a `problem`."""
-        path = self.path(state.serial)
-        head = vars(state) | {"schema": SCHEMA, "sha256": _digest(state.content)}
-        del head["content"]
+        path, head = self.path(state.serial), vars(state).copy()
+        content = head.pop("content")
+        head |= {"schema": SCHEMA, "sha256": hashlib.sha256(content).hexdigest()}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with new_file(path, "wb") as file:
-                file.write(json.dumps(head).encode() + b"\n" + state.content)
+                file.write(json.dumps(head).encode() + b"\n" + content)
         except OSError as error:
             self.problem = f"{path}: cannot be written ({error.strerror or error})"
         else:
@@ -94,13 +91,18 @@ class StateStore:
         path = self.path(serial)
         try:
             with open_regular(path) as file:
-                data = file.read(LARGEST_FILE + 1)
+                data = file.read(LARGEST + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
         try:
-            return _parsed(data)
+            line, _, content = data.partition(b"\n")
+            head = json.loads(line)
+            good = head["schema"] == SCHEMA and len(data) <= LARGEST
+            if not good or head["sha256"] != hashlib.sha256(content).hexdigest():
+                raise ValueError("wrong content")
+            return built(KeptState, {**head, "content": content})
         except (ValueError, KeyError, TypeError) as error:
             aside = self.set_aside(serial)
             raise ValueError(f"{path}: is damaged, kept as {aside}") from error
@@ -110,105 +112,70 @@ class StateStore:
         path = self.path(serial)
         aside = path.with_name(f"{path.name}.unreadable")
         try:
-            path.replace(aside)
+            return path.replace(aside)
         except OSError:
             return path
-        return aside
 
 
 def fingerprint(model: EnergyModel) -> str:
     """Identifies a model; all generic models of the package are one."""
     if is_generic(model):
         return GENERIC
-    return _digest(json.dumps(document(model), sort_keys=True, default=str).encode())
+    text = json.dumps(document(model), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _parsed(data: bytes) -> KeptState:
-    if len(data) > LARGEST_FILE:
-        raise ValueError("too large")
-    line, _, content = data.partition(b"\n")
-    head = json.loads(line)
-    if head["schema"] != SCHEMA or head["sha256"] != _digest(content):
-        raise ValueError("wrong content")
-    return built(KeptState, {**head, "content": content})
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-_MAGIC = b"ur_energy_model learning 1\n"
-LARGEST = 64 << 20
-"""Largest content that is read, unpacked [bytes]."""
 _ARRAY, _STRUCTURE = "$array", "structure"
 
 
 def encoded(values: Any) -> bytes:
     """Bytes of nested dicts, lists and dataclasses of numbers, text, None and arrays."""
     arrays: dict[str, Array] = {}
-    structure = json.dumps(_plain(values, arrays)).encode()
+
+    def plain(value: Any) -> Any:
+        """The value with references in place of arrays, which are collected."""
+        if isinstance(value, np.ndarray):
+            name = f"a{len(arrays)}"
+            arrays[name] = value
+            return {_ARRAY: name}
+        if is_dataclass(value):
+            value = vars(value)
+        if isinstance(value, dict):
+            return {str(key): plain(entry) for key, entry in value.items()}
+        if isinstance(value, list | tuple | deque):
+            return [plain(entry) for entry in value]
+        return value.item() if isinstance(value, np.generic) else value
+
+    structure = np.frombuffer(json.dumps(plain(values)).encode(), dtype=np.uint8)
     packed = io.BytesIO()
-    columns = {_STRUCTURE: np.frombuffer(structure, dtype=np.uint8), **arrays}
-    np.savez_compressed(packed, allow_pickle=False, **columns)  # type: ignore[arg-type]
+    np.savez_compressed(packed, allow_pickle=False, **{_STRUCTURE: structure}, **arrays)
     content = packed.getvalue()
-    return _MAGIC + hashlib.sha256(content).digest() + content
+    return _mark(content) + content
 
 
 def decoded(data: bytes) -> Any:
-    """The values that `encoded` packed.
-
-    Raises:
-        ValueError: the bytes are damaged, or of another kind or version.
-    """
-    head = len(_MAGIC)
-    digest, content = data[head : head + 32], data[head + 32 :]
-    if data[:head] != _MAGIC:
-        raise ValueError("is not a state of learning, or of another version")
-    if hashlib.sha256(content).digest() != digest:
-        raise ValueError("is damaged")
+    """The values that `encoded` packed; ValueError if they are damaged, or of another version."""
+    size = len(_mark(b""))
+    content = data[size:]
+    if data[:size] != _mark(content):
+        raise ValueError("is damaged, or not a state of learning of this version")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
             raise ValueError("is too large")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return _values(json.loads(arrays[_STRUCTURE].tobytes()), arrays)
+
+        def values(value: Any) -> Any:
+            if isinstance(value, dict):
+                if _ARRAY in value:
+                    return arrays[value[_ARRAY]]
+                return {key: values(entry) for key, entry in value.items()}
+            return [values(entry) for entry in value] if isinstance(value, list) else value
+
+        return values(json.loads(arrays[_STRUCTURE].tobytes()))
 
 
-def _plain(value: Any, arrays: dict[str, Array]) -> Any:
-    """The value with references in place of arrays, which are collected."""
-    if isinstance(value, np.ndarray):
-        name = f"a{len(arrays)}"
-        arrays[name] = value
-        return {_ARRAY: name}
-    if is_dataclass(value):
-        value = vars(value)
-    if isinstance(value, dict):
-        return {str(key): _plain(entry, arrays) for key, entry in value.items()}
-    if isinstance(value, list | tuple | deque):
-        return [_plain(entry, arrays) for entry in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _values(value: Any, arrays: Any) -> Any:
-    if isinstance(value, dict):
-        if _ARRAY in value:
-            return arrays[value[_ARRAY]]
-        return {key: _values(entry, arrays) for key, entry in value.items()}
-    return [_values(entry, arrays) for entry in value] if isinstance(value, list) else value
-
-
-def saved_samples(samples: Telemetry) -> dict[str, Any]:
-    """Samples as arrays and plain values, without their gaps, which follow from the clock."""
-    return {name: getattr(samples, name) for name in ("time", "columns", "info", "stamp")}
-
-
-def restored_samples(saved: Mapping[str, Any]) -> Telemetry:
-    """The samples that `saved_samples` described."""
-    values: dict[str, Any] = {
-        key: tuple(x) if isinstance(x, list) else x for key, x in saved["info"].items()
-    }
-    time, stamp, info = saved["time"], saved["stamp"], RecordingInfo(**values)
-    gaps = find_gaps(time, None if info.rate is None else 1.0 / info.rate)
-    return Telemetry(time, saved["columns"], info, gaps, stamp)
+def _mark(content: bytes) -> bytes:
+    return b"ur_energy_model learning 1\n" + hashlib.sha256(content).digest()
 
 
 ORIGIN = "learned"
@@ -225,12 +192,6 @@ FIRST = "original"
 
 def save_learned(model: EnergyModel, path: str | Path) -> None:
     """Write a learned model whole or not at all; that of the file so far is kept beside it.
-
-    At any time `path` is either the old or the new model.
-
-    Args:
-        model: to write.
-        path: of the model file; its folder is created if necessary.
 
     Raises:
         ModelFileError: the path cannot be written, or the model has impossible values.
@@ -251,9 +212,8 @@ def learned_digest(model: EnergyModel) -> str:
     return hashlib.sha256(model_text(model, header=HEADER).encode()).hexdigest()
 
 
-def kept_path(path: str | Path, which: int | str) -> Path:
+def kept_path(path: Path, which: int | str) -> Path:
     """Where an earlier model of a file is kept: `which` is 1 for the latest, or FIRST."""
-    path = Path(path)
     return path.with_name(f"{path.stem}.{which}{path.suffix}")
 
 
@@ -268,27 +228,17 @@ def file_digest(path: str | Path) -> str | None:
 
 def _keep(path: Path) -> None:
     """Copy the present file to its place among the kept ones."""
-    first = kept_path(path, FIRST)
-    if not first.exists() and not _was_learned(path):
-        _copy(path, first)
-        return
-    if file_digest(path) in {file_digest(first), file_digest(kept_path(path, 1))}:
-        return
-    for number in range(KEPT - 1, 0, -1):
-        older = kept_path(path, number)
-        if older.exists():
-            older.replace(kept_path(path, number + 1))
-    _copy(path, kept_path(path, 1))
-
-
-def _copy(path: Path, to: Path) -> None:
-    """A copy that is complete as soon as it has its name."""
-    unfinished = to.with_name(f".{to.name}.new")
-    shutil.copyfile(path, unfinished)
-    unfinished.replace(to)
-
-
-def _was_learned(path: Path) -> bool:
+    first, place = kept_path(path, FIRST), kept_path(path, 1)
+    origin: object = None
     with suppress(ModelFileError):
-        return load_model(path).provenance.get("origin") == ORIGIN
-    return False
+        origin = load_model(path).provenance.get("origin")
+    if not first.exists() and origin != ORIGIN:
+        place = first
+    elif file_digest(path) in {file_digest(first), file_digest(place)}:
+        return
+    else:
+        for number in range(KEPT - 1, 0, -1):
+            if (older := kept_path(path, number)).exists():
+                older.replace(kept_path(path, number + 1))
+    with new_file(place, "wb") as file:
+        file.write(path.read_bytes())

@@ -22,158 +22,6 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
 from ur_energy_model.typing import Array
 
-CELL = 1.0
-"""Errors are means over cells of this length [s]."""
-_LEAST_STILL = 0.5
-"""Standstill after which a session's standby counts as measured [s]."""
-
-
-class ModelRecord:
-    """How well a model predicts time that it was not fitted to: errors over cells.
-
-    Args:
-        model: compared with what is measured.
-        robot: its arm, n joints.
-    """
-
-    def __init__(self, model: EnergyModel, robot: RobotDescription) -> None:
-        self.model, self.robot = model, robot
-        self.supply: list[float] = []
-        """Mean error of the power at the supply in each cell [W]."""
-        self.currents: list[Array] = []
-        """Mean squared error of the currents of moving joints in each cell [n], A^2; NaN at
-        rest."""
-        self.bus_energy, self.energy_error = 0.0, 0.0
-        self._sums = [0.0, 0.0, 0.0]
-        """Time, time at standstill [s], error of the energy at standstill [J]."""
-        self._channels: Array | None = None
-        self._moving: Array | None = None
-        """Integrals of all channels over motion; `_channels` has those over all the time."""
-        self._arms: dict[tuple[float, ...], ArmDynamics] = {}
-
-    def saved(self) -> dict[str, Any]:
-        """Everything needed to continue."""
-        return {
-            "model": document(self.model),
-            "supply": self.supply,
-            "currents": np.array(self.currents).reshape(-1, self.robot.dof),
-            "sums": [self.bus_energy, self.energy_error, *self._sums],
-            "channels": self._channels,
-            "moving": self._moving,
-        }
-
-    @classmethod
-    def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> ModelRecord:
-        """The record that `saved` describes."""
-        out = cls(model_from_document(saved["model"], "state"), robot)
-        out.supply, out.currents = saved["supply"], list(saved["currents"])
-        out.bus_energy, out.energy_error, *out._sums = saved["sums"]
-        out._channels, out._moving = saved["channels"], saved["moving"]
-        return out
-
-    def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
-        """Compare with a window and its motions."""
-        self._observe_supply(window)
-        for part in motions:
-            self._observe_currents(part)
-
-    @property
-    def moving_cells(self) -> Array:
-        """Mean squared errors of the currents in cells in which a joint moves [cells, n], A^2."""
-        cells = np.array(self.currents).reshape(-1, self.robot.dof)
-        return np.asarray(cells[np.isfinite(cells).any(axis=1)])
-
-    @property
-    def supply_energy_error(self) -> float | None:
-        """Relative error of the energy at the supply with standby tracked.
-
-        None without bus power, and without motion: standstill alone defines the standby power.
-        """
-        time, still_time, still_error = self._sums
-        if self.bus_energy <= 0.0 or time <= still_time:
-            return None
-        shift = still_error / still_time if still_time >= _LEAST_STILL else 0.0
-        return (self.energy_error - shift * time) / self.bus_energy
-
-    @property
-    def joint_intervals(self) -> Array:
-        """Half widths of the 95 % intervals of the joints' electrical energies, relative [n].
-
-        Over the motion; at rest there is hardly any energy to relate them to. NaN without motion.
-        """
-        if self._moving is None:
-            return np.full(self.robot.dof, np.nan)
-        channels = self._calculator().channels
-        energy = np.abs(self._moving[channels.per_joint["electrical_power"]])
-        std = channels.deviations(self._moving)[0]
-        return np.asarray(CONFIDENCE * std / np.maximum(energy, 1e-9))
-
-    @property
-    def supply_interval(self) -> float:
-        """Half width of the 95 % interval of the energy at the supply, relative."""
-        if self._channels is None or self.bus_energy <= 0.0:
-            return float("nan")
-        std = self._calculator().channels.deviations(self._channels)[1]
-        return CONFIDENCE * std / self.bus_energy
-
-    def _calculator(self) -> EnergyCalculator:
-        """Computes powers from measured currents with the model's own standby."""
-        options = PowerOptions(method="current", track_standby=False)
-        return EnergyCalculator(self.model, self.robot, options)
-
-    def _observe_supply(self, window: Telemetry) -> None:
-        calculator = self._calculator()
-        table = calculator(window)
-        if table is None:
-            return
-        steps, power = table.steps.bridged, table.power
-        energies = steps @ power
-        self._channels = energies if self._channels is None else self._channels + energies
-        moves = table.states == ArmState.MOVING
-        if moves.any():
-            moving = steps[moves] @ power[moves]
-            self._moving = moving if self._moving is None else self._moving + moving
-        if not table.bus_measured:
-            return
-        arm = calculator.channels.arm
-        error = power[:, arm["total"]] - power[:, arm["bus"]]
-        live = table.states >= ArmState.STANDSTILL
-        weight = np.where(live, steps, 0.0)
-        still = table.states == ArmState.STANDSTILL
-        self.bus_energy += float(weight @ power[:, arm["bus"]])
-        self.energy_error += float(weight @ error)
-        self._sums[0] += float(weight.sum())
-        self._sums[1] += float(weight[still].sum())
-        self._sums[2] += float((weight * error)[still].sum())
-        starts = run_starts(np.floor(table.samples.time / CELL))
-        time = np.add.reduceat(weight, starts)
-        sums = np.add.reduceat(weight * error, starts)
-        whole = time > 0.5 * CELL
-        self.supply += (sums[whole] / time[whole]).tolist()
-
-    def _observe_currents(self, part: ArmMotion) -> None:
-        motion, narrow = part.motion, part.narrow
-        inside = narrow.inside(motion)
-        time = motion.time[inside]
-        if len(time) < 2:
-            return
-        payload = part.dynamics.setup.payload
-        key = (payload.mass, *payload.center_of_mass)
-        if key not in self._arms:
-            self._arms = {key: self.model.dynamics(setup=Setup(self.model.setup.gravity, payload))}
-        link = self._arms[key].inverse_dynamics(motion.q, motion.qd, motion.qdd)
-        predicted = self.model.from_link_torque(
-            link, motion.qd, motion.qdd, temperature=motion.known_temperature, std=False
-        ).current
-        error = narrow(motion, predicted - motion.current)[inside]
-        moving = narrow.moving(motion, MOVING_SPEED)[inside]
-        starts = run_starts(np.floor(time / CELL))
-        count = np.add.reduceat(moving.astype(float), starts, axis=0)
-        squares = np.add.reduceat(np.square(error) * moving, starts, axis=0)
-        mean = np.where(count >= 3, squares / np.maximum(count, 1.0), np.nan)
-        self.currents += list(mean)
-
-
 LEAST_CELLS = 4
 LEAST_GAIN = 0.01
 """Relative reduction of the squared error below which a model counts as no better."""
@@ -196,63 +44,39 @@ class Trial:
     def __init__(self, present: ModelRecord, candidate: ModelRecord) -> None:
         self.present, self.candidate = present, candidate
 
-    def saved(self) -> dict[str, Any]:
-        """Everything needed to continue."""
-        return {"present": self.present.saved(), "candidate": self.candidate.saved()}
-
-    @classmethod
-    def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> Trial:
-        """The trial that `saved` describes."""
-        present, candidate = (
-            ModelRecord.restored(saved[key], robot) for key in ("present", "candidate")
-        )
-        return cls(present, candidate)
-
     def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
         """Compare both with a window and its motions."""
-        self.present.observe(window, motions)
-        self.candidate.observe(window, motions)
+        for record in (self.present, self.candidate):
+            record.observe(window, motions)
 
     def verdict(self) -> tuple[bool, str]:
         """Whether the candidate predicts better, and why or why not in one clause.
 
-        It does if the difference is larger than its uncertainty.
+        It does if the difference is larger than its uncertainty. One that predicts as well is taken
+        for its narrower intervals, as long as they still contain what was measured.
         """
-        supply = better_or_worse(*self._supply_losses())
-        current = better_or_worse(*self._current_losses())
-        if supply > 0 and current >= 0:
-            return (True, "predicts the power at the supply better")
-        if supply >= 0 and current > 0:
-            return (True, "predicts the currents better")
-        if supply >= 0 and current >= 0 and self._narrower():
-            return (True, "predicts as well, with narrower intervals")
-        if supply < 0 or current < 0:
-            what = "power at the supply" if supply < 0 else "currents"
-            return (False, f"predicts the {what} worse")
-        return (False, "no better than the model in use")
+        losses = {"power at the supply": self._supply_losses(), "currents": self._current_losses()}
+        found = {what: better_or_worse(*pair) for what, pair in losses.items()}
+        if worse := [what for what, sign in found.items() if sign < 0]:
+            return False, f"predicts the {worse[0]} worse"
+        if better := [what for what, sign in found.items() if sign > 0]:
+            return True, f"predicts the {better[0]} better"
+        # Here a larger mean error counts, certain or not.
+        enough = len(self.present.moving_cells) >= LEAST_CELLS and all(
+            after.mean() <= (1.0 + LEAST_GAIN) * before.mean()
+            for before, after in losses.values()
+            if len(before)
+        )
+        if enough and self._narrower():
+            return True, "predicts as well, with narrower intervals"
+        return False, "no better than the model in use"
 
     def _narrower(self) -> bool:
-        """Whether the candidate's intervals are narrower and still contain what was measured.
-
-        A prediction is a value and its interval: of two with the same error, the narrower is the
-        better one as long as it holds. Here a larger mean error counts, certain or not.
-        """
-        if len(self.present.moving_cells) < LEAST_CELLS or not self._as_good():
-            return False
         before, after = self.present.joint_intervals, self.candidate.joint_intervals
         if not after.mean() < (1.0 - LEAST_NARROWING) * before.mean():
             return False
         error = self.candidate.supply_energy_error
         return error is None or abs(error) <= max(self.candidate.supply_interval, LEAST_ERROR)
-
-    def _as_good(self) -> bool:
-        """Whether no mean loss of the candidate is above the present one's by LEAST_GAIN."""
-        pairs = (self._supply_losses(), self._current_losses())
-        return all(
-            after.mean() <= (1.0 + LEAST_GAIN) * before.mean()
-            for before, after in pairs
-            if len(before)
-        )
 
     def _supply_losses(self) -> tuple[Array, Array]:
         """Squared errors at the supply of the present and the candidate [cells], W^2."""
@@ -277,17 +101,161 @@ def better_or_worse(before: Array, after: Array) -> int:
     count = len(difference)
     if count < LEAST_CELLS:
         return 0
-    error = _standard_error(difference)
-    groups = count // 5
+    error, groups = _standard_error(difference), count // 5
     if groups >= LEAST_CELLS:
         means = difference[: 5 * groups].reshape(groups, 5).mean(axis=1)
         error, count = max(error, _standard_error(means)), groups
-    limit = float(student.ppf(CERTAINTY, count - 1)) * error
     gain = float(difference.mean())
-    if gain > limit and gain > LEAST_GAIN * float(before.mean()):
-        return 1
-    return -1 if -gain > limit and -gain > LEAST_GAIN * float(before.mean()) else 0
+    limit = float(student.ppf(CERTAINTY, count - 1)) * error
+    certain = abs(gain) > max(limit, LEAST_GAIN * float(before.mean()))
+    return int(np.sign(gain)) if certain else 0
 
 
 def _standard_error(values: Array) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+CELL = 1.0
+"""Errors are means over cells of this length [s]."""
+_LEAST_STILL = 0.5
+"""Standstill after which a session's standby counts as measured [s]."""
+
+
+class ModelRecord:
+    """How well a model predicts time that it was not fitted to: errors over cells.
+
+    Args:
+        model: compared with what is measured.
+        robot: its arm, n joints.
+
+    Attributes:
+        supply: mean error of the power at the supply in each cell [W].
+        currents: mean squared error of the currents of moving joints in each cell [n], A^2; NaN at
+            rest.
+    """
+
+    def __init__(self, model: EnergyModel, robot: RobotDescription) -> None:
+        self.model, self.robot = model, robot
+        self.supply: list[float] = []
+        self.currents: list[Array] = []
+        self._sums = np.zeros(5)
+        """Measured energy at the supply, its error [J]; time, time at standstill [s], and the error
+        of the energy at standstill [J]."""
+        self._channels: Array | None = None
+        self._moving: Array | None = None
+        """Integrals of all channels over motion; `_channels` has those over all the time."""
+        self._arms: dict[tuple[float, ...], ArmDynamics] = {}
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue."""
+        return {
+            "model": document(self.model),
+            "supply": self.supply,
+            "currents": np.array(self.currents).reshape(-1, self.robot.dof),
+            "sums": self._sums.tolist(),
+            "channels": self._channels,
+            "moving": self._moving,
+        }
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> ModelRecord:
+        """The record that `saved` describes."""
+        out = cls(model_from_document(saved["model"], "state"), robot)
+        out.supply, out.currents = saved["supply"], list(saved["currents"])
+        out._sums = np.array(saved["sums"])
+        out._channels, out._moving = saved["channels"], saved["moving"]
+        return out
+
+    @property
+    def moving_cells(self) -> Array:
+        """Mean squared errors of the currents in cells in which a joint moves [cells, n], A^2."""
+        cells = np.array(self.currents).reshape(-1, self.robot.dof)
+        return np.asarray(cells[np.isfinite(cells).any(axis=1)])
+
+    @property
+    def supply_energy_error(self) -> float | None:
+        """Relative error of the energy at the supply with standby tracked.
+
+        None without bus power, and without motion: standstill alone defines the standby power.
+        """
+        bus, error, time, still_time, still_error = self._sums.tolist()
+        if bus <= 0.0 or time <= still_time:
+            return None
+        shift = still_error / still_time if still_time >= _LEAST_STILL else 0.0
+        return float((error - shift * time) / bus)
+
+    @property
+    def joint_intervals(self) -> Array:
+        """Half widths of the 95 % intervals of the joints' electrical energies, relative [n].
+
+        Over the motion; at rest there is hardly any energy to relate them to. NaN without motion.
+        """
+        if self._moving is None:
+            return np.full(self.robot.dof, np.nan)
+        channels = self._calculator().channels
+        energy = np.abs(self._moving[channels.per_joint["electrical_power"]])
+        std = channels.deviations(self._moving)[0]
+        return np.asarray(CONFIDENCE * std / np.maximum(energy, 1e-9))
+
+    @property
+    def supply_interval(self) -> float:
+        """Half width of the 95 % interval of the energy at the supply, relative."""
+        if self._channels is None or self._sums[0] <= 0.0:
+            return float("nan")
+        std = self._calculator().channels.deviations(self._channels)[1]
+        return float(CONFIDENCE * std / self._sums[0])
+
+    def _calculator(self) -> EnergyCalculator:
+        """Computes powers from measured currents with the model's own standby."""
+        options = PowerOptions(method="current", track_standby=False)
+        return EnergyCalculator(self.model, self.robot, options)
+
+    def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
+        """Compare with a window and its motions."""
+        self._observe_supply(window)
+        for part in motions:
+            self._observe_currents(part)
+
+    def _observe_supply(self, window: Telemetry) -> None:
+        calculator = self._calculator()
+        table = calculator(window)
+        if table is None:
+            return
+        steps, power = table.steps.bridged, table.power
+        energies, moves = steps @ power, table.states == ArmState.MOVING
+        self._channels = energies if self._channels is None else self._channels + energies
+        if moves.any():
+            moving = steps[moves] @ power[moves]
+            self._moving = moving if self._moving is None else self._moving + moving
+        if not table.bus_measured:
+            return
+        bus = power[:, calculator.channels.arm["bus"]]
+        error = power[:, calculator.channels.arm["total"]] - bus
+        weight = np.where(table.states >= ArmState.STANDSTILL, steps, 0.0)
+        still = weight * (table.states == ArmState.STANDSTILL)
+        self._sums += [weight @ bus, weight @ error, weight.sum(), still.sum(), still @ error]
+        starts = run_starts(np.floor(table.samples.time / CELL))
+        time, sums = (np.add.reduceat(each, starts) for each in (weight, weight * error))
+        whole = time > 0.5 * CELL
+        self.supply += (sums[whole] / time[whole]).tolist()
+
+    def _observe_currents(self, part: ArmMotion) -> None:
+        motion, narrow = part.motion, part.narrow
+        inside = narrow.inside(motion)
+        time = motion.time[inside]
+        if len(time) < 2:
+            return
+        payload = part.dynamics.setup.payload
+        key = (payload.mass, *payload.center_of_mass)
+        if key not in self._arms:
+            self._arms = {key: self.model.dynamics(setup=Setup(self.model.setup.gravity, payload))}
+        link = self._arms[key].inverse_dynamics(motion.q, motion.qd, motion.qdd)
+        predicted = self.model.from_link_torque(
+            link, motion.qd, motion.qdd, temperature=motion.known_temperature, std=False
+        ).current
+        error = narrow(motion, predicted - motion.current)[inside]
+        moving = narrow.moving(motion, MOVING_SPEED)[inside]
+        starts = run_starts(np.floor(time / CELL))
+        count = np.add.reduceat(moving.astype(float), starts, axis=0)
+        squares = np.add.reduceat(np.square(error) * moving, starts, axis=0)
+        self.currents += list(np.where(count >= 3, squares / np.maximum(count, 1.0), np.nan))
