@@ -9,7 +9,7 @@ import numpy as np
 
 from ur_energy_model.errors import IdentificationError, MissingFieldError
 from ur_energy_model.identification.filtered_motion import FilteredMotion
-from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording import Buffer, Recording
 from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
 from ur_energy_model.identification.target_moment import (
     CENTER,
@@ -373,21 +373,25 @@ class RecordingDynamics:
     def link_torques(self, recording: Recording) -> Iterator[tuple[FilteredMotion, Array]]:
         """Motions with one payload each, and torque of the links [samples, n], N m, joint side.
 
-        The torques of a recording of which parts are kept stay in memory for further passes.
+        Where parts of a recording are kept, a first pass writes the torques beside their motions.
         """
         own = self.carried
         key = () if own is None else (own.mass, *own.center_of_mass, *own.inertia.ravel())
-        known, number = recording.link_torques.setdefault(key, []), 0
+        if key in recording.link_torques:
+            torques = iter(recording.link_torques[key])
+            for motion in recording.motions():
+                for rows, _ in payload_runs(motion.payload):
+                    yield motion.cut(rows), next(torques)
+            return
+        computed: Buffer[Array] = Buffer()
         for motion in recording.motions():
             for part, arm in self.parts(motion):
-                if number < len(known):
-                    yield part, known[number]
-                else:
-                    torque = arm.inverse_dynamics(part.q, part.qd, part.qdd)
-                    if recording.kept is not None:
-                        known.append(torque)
-                    yield part, torque
-                number += 1
+                torque = arm.inverse_dynamics(part.q, part.qd, part.qdd)
+                if recording.kept is not None:
+                    computed.append(torque)
+                yield part, torque
+        if recording.kept is not None:
+            recording.keep_link_torques({key: computed})
 
     def actual_setup(self, controller_payload: Array) -> Setup:
         """Setup with the carried payload where the controller has this one set [4]."""

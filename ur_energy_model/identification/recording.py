@@ -210,8 +210,8 @@ class Recording:
     _torque: TorqueBuffer = field(repr=False)
     _samples: Buffer[Telemetry] = field(repr=False)
 
-    # Of passes so far, by payload; see `RecordingDynamics`
-    link_torques: dict[tuple[float, ...], list[Array]] = field(default_factory=dict, repr=False)
+    # Of the last pass, by its payload; see `RecordingDynamics`
+    link_torques: dict[tuple[float, ...], Buffer[Array]] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "sha256": self.sha256, "link_torques": {}}
@@ -269,6 +269,14 @@ class Recording:
         """Release temporary files."""
         for buffer in (self._motion, self._torque, self._samples):
             buffer.close()
+        self.keep_link_torques({})
+
+    def keep_link_torques(self, torques: dict[tuple[float, ...], Buffer[Array]]) -> None:
+        """Keep these torques in place of others."""
+        for buffer in self.link_torques.values():
+            buffer.close()
+        self.link_torques.clear()
+        self.link_torques.update(torques)
 
 
 # RTDE fields that identification and learning use.
