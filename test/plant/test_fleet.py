@@ -96,13 +96,11 @@ def test_an_arm_that_is_left_out() -> None:
 def test_missing_measurements() -> None:
     value = np.full((6, JOINTS), 1.05)
     value[:, 1], value[4:] = np.nan, np.nan
-    found = predict(value)
-    assert found.arms == 4
+    found, nothing = predict(value), predict(np.full((2, JOINTS), np.nan))
+    assert (found.arms, nothing.arms) == (4, 0)
     np.testing.assert_allclose(found.mean, 1.05, atol=0.03)
-    assert found.covariance[1, 1] > found.covariance[0, 0]
-    nothing = predict(np.full((2, JOINTS), np.nan))
-    assert nothing.arms == 0
     np.testing.assert_allclose(nothing.mean, 1.0)
+    assert found.covariance[1, 1] > found.covariance[0, 0]
     assert np.sqrt(nothing.covariance[0, 0]) > NOMINAL_STD
 
 

@@ -157,20 +157,16 @@ def cell(made: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def replace_by_other(file: Path, other: Path) -> None:
-    shutil.copy(other, file)
-
-
-def flip(file: Path, _: Path) -> None:
+def flip(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[200] ^= 255
     file.write_bytes(content)
 
 
-DAMAGES: dict[str, Callable[[Path, Path], None]] = {
+DAMAGES: dict[str, Callable[[Path, Path], object]] = {
     "lost": lambda file, _: file.unlink(),
-    "replaced": replace_by_other,
-    "changed": flip,
+    "replaced": lambda file, other: shutil.copy(other, file),
+    "changed": lambda file, _: flip(file),
     "cut off": lambda file, _: os.truncate(file, 100),
 }
 
@@ -349,7 +345,7 @@ def test_a_store_of_before_is_read_and_taken_over(tmp_path: Path, capsys: Captur
     assert energy(half, capsys) == (pytest.approx(before), [])
     assert not list(half.rglob("sources/*.json"))
     file = next((old / "seconds").rglob("*.parquet"))
-    flip(file, file)
+    flip(file)
     _, (warning,) = energy(old, capsys)
     assert file.name in warning
 

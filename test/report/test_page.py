@@ -112,18 +112,15 @@ def test_size_does_not_grow_with_the_recording_and_equal_times_are_sent_once() -
     assert len(encoder.pool) == 1 + 6
 
 
-@pytest.mark.parametrize(
-    ("column", "texts"),
-    [
-        ([1234.5, 1.0, None], ["1234", "1", "–"]),
-        ([0.01234, -0.5], ["0.0123", "−0.5000"]),
-        (["text", 2.0], ["text", "2.000"]),
-        ([1.2e-8, float("nan")], ["1.20e−08", "–"]),
-    ],
-)
-def test_columns_share_their_decimals(column: list[str | float | None], texts: list[str]) -> None:
-    digits = column_digits(column)
-    assert [cell_text(cell, digits) for cell in column] == texts
+def test_columns_share_their_decimals() -> None:
+    columns: dict[tuple[str | float | None, ...], list[str]] = {
+        (1234.5, 1.0, None): ["1234", "1", "–"],
+        (0.01234, -0.5): ["0.0123", "−0.5000"],
+        ("text", 2.0): ["text", "2.000"],
+        (1.2e-8, float("nan")): ["1.20e−08", "–"],
+    }
+    for column, texts in columns.items():
+        assert [cell_text(cell, column_digits(column)) for cell in column] == texts
 
 
 # The verdict on a model follows from its METRICS, and gives remedies.

@@ -50,13 +50,9 @@ State = tuple[tuple[str, int, int], ...]
 class BagFolder:
     """Finds finished bags in a folder.
 
-    Of a bag that is being recorded, all storage files but the last are complete; they are
-    recordings of their own, so that a bag of days is followed, and old files of it may be deleted
-    meanwhile.
-
-    Args:
-        folder: of bags, or one bag.
-        quiet: time without change after which a bag is complete [s].
+    It is a folder of bags, or one bag; without change for `quiet` [s] a bag is complete. Of a bag
+    that is being recorded, all storage files but the last are; they are recordings of their own, so
+    that a bag of days is followed, and old files of it may be deleted meanwhile.
     """
 
     def __init__(self, folder: Path, quiet: float = QUIET) -> None:

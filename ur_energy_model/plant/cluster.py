@@ -72,14 +72,10 @@ def _suggested(bags: Sequence[Path]) -> int:
 def run_task(
     work: Callable[..., Result], bag: Path, given: tuple[Any, ...], origin: tuple[Path, bool, str]
 ) -> BagResult[Result]:
-    """Do the work on a bag, in the process of a worker.
+    """Do the work on a bag as the user named it, in the process of a worker.
 
-    Args:
-        work: called with the absolute path and `given`.
-        bag: as given by the user.
-        given: further arguments of the work.
-        origin: absolute path of the bag, whether it is there, and the version of this package, all
-            where the task comes from.
+    `origin` is the absolute path of the bag, whether it is there, and the version of this package,
+    all where the task comes from.
     """
     path, exists, version = origin
     host, problem = socket.gethostname(), None

@@ -328,10 +328,7 @@ def export_csv(
     """Write rows of a table to a CSV file in order of arm and time, a day in memory at a time.
 
     A list of the joints becomes one column per joint that any arm has, `<joint>_energy` for
-    `joint_energy`; times are UTC, ISO 8601.
-
-    Returns:
-        number of rows, and what is wrong with the store, see `HistoryStore.holdings`.
+    `joint_energy`; times are UTC, ISO 8601. Returns the number of rows, and the store's warnings.
 
     Raises:
         StoreError: the store cannot be read.

@@ -93,13 +93,11 @@ class PartTable:
     """Consecutive parts, one entry each.
 
     Attributes:
-        begin, end: host time of the first and last sample [parts], ns, in one second.
-        marks: `Mark` with which the part begins, None where it begins with none [parts].
-        covered: whether another source covers the part [parts].
-        samples: number of samples [parts].
-        bus_measured: whether bus power was measured at all of them [parts].
-        accounted, unaccounted: [parts], s.
-        peak: largest total power [parts], W.
+        begin, end: host time of the first and last sample, ns, in one second.
+        marks: `Mark` with which the part begins, None where it begins with none.
+        covered: whether another source covers the part.
+        bus_measured: whether bus power was measured at all of its samples.
+        accounted, unaccounted, peak: time, s; largest total power, W.
         net, consumed: integrals of the powers and of their positive parts [parts, channels], J.
         held: time by state before the standby power was known [parts, states], s.
         temperature: sums over the samples that have joint temperatures [parts, n], degC, and their

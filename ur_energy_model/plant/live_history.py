@@ -204,15 +204,10 @@ LAST_CHANCE = 5.0
 
 
 class LiveHistory:
-    """Writes the history of one arm in a thread of its own.
+    """Writes the history of one arm in a thread of its own, every `period` [s].
 
-    Args:
-        address: of the store: a folder, or s3://BUCKET/PREFIX.
-        robot: type of the arm, where the telemetry does not give it.
-        model: name of the model, see `model_key`.
-        path: of the model file; None for a generic model.
-        arm: name of the arm; None takes the serial number (or type) in the telemetry.
-        period: between two writings [s].
+    `robot` is the type of the arm where the telemetry does not give it; `model` the `model_key` of
+    the file at `path`; `arm` its name, None takes the serial number (or type) in the telemetry.
 
     Raises:
         StoreError: no such address.

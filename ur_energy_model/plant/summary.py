@@ -132,11 +132,8 @@ def summarise(
 ) -> Summary:
     """Sum up the energy of the database's period.
 
-    Args:
-        database: of a store.
-        keys: arm, program, joint, and begins of hour, shift, day, week (Monday) and month; () for
-            the total alone.
-        shifts: begins of the shifts of a day, minutes since midnight, ascending.
+    Keys are arm, program, joint, and begins of hour, shift, day, week (Monday) and month; () for
+    the total alone. Shifts are begins in minutes since midnight, ascending.
 
     Raises:
         InputError: keys that do not go together, or a store that cannot be read.

@@ -165,19 +165,12 @@ class TorqueComparison:
 
 @dataclass(frozen=True)
 class CurrentComparison:
-    """Measured currents and those that the model predicts from the motion alone; m samples.
+    """Measured currents and those that the model predicts from the motion alone, A, and friction.
 
-    Attributes:
-        time: since the first sample of the recording [m], s.
-        breaks: indices of samples after a gap.
-        q, qd, qdd: filtered motion [m, joints], rad, rad/s, rad/s^2.
-        measured, modelled: [m, joints], A.
-        friction_measured: torque of the measured current minus that of links, payload and motor
-            inertia [m, joints], N m, joint side.
-        friction_modelled: [m, joints], N m, joint side.
-        moving: whether the joint moves, not near standstill [m, joints].
-        temperature: [m, joints], degC; NaN where it was not recorded.
-        cutoff: of the low-pass filter [Hz].
+    All but `time` and `breaks`, as of `TorqueComparison`, are [m, joints]: the filtered motion; the
+    torque of the measured current minus that of links, payload and motor inertia, and the friction
+    law's, N m, joint side; whether the joint moves; degC, NaN where not recorded. `cutoff` is that
+    of the low-pass filter [Hz].
     """
 
     time: Array

@@ -60,11 +60,9 @@ class Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class LineChart(Chart):
-    """Panels of curves with a common x axis.
+    """Panels of curves in reading order, with a common x axis; labels have units.
 
     Attributes:
-        x_label, y_label: with units.
-        panels: in reading order.
         columns: panels side by side on a wide page.
         equal: one scale for x and y (paths in space).
         log_y: logarithmic y axis.

@@ -11,14 +11,10 @@ JOULES_PER_KWH = 3.6e6
 
 @dataclass(frozen=True)
 class Tariff:
-    """Cost and CO2 of energy.
+    """Cost and CO2 [kg] of energy, per kWh; None omits them.
 
-    Attributes:
-        price: per kWh, in `currency`; None omits the cost.
-        currency: of the price.
-        co2: kg of CO2 per kWh; None omits the CO2.
-        supply_efficiency: share of the power from the wall that reaches the robot bus; telemetry
-            does not include the controller's power supply and computer.
+    `supply_efficiency` is the share of the power from the wall that reaches the robot bus;
+    telemetry does not include the controller's power supply and computer.
     """
 
     price: float | None = None
