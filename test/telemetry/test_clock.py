@@ -1,7 +1,5 @@
 """Stamps of samples, the clock of the process, and checks of recorded times."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from test.telemetry.conftest import make_telemetry
 from test.telemetry.system_clock import SystemClock
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.clock import ClockCheck, HostClock, checked_clock
+from ur_energy_model.telemetry.clock import HostClock, checked_clock
 from ur_energy_model.telemetry.samples import Telemetry
 
 # The clock of a process: steps of the system's clock take effect between recordings.
@@ -50,16 +48,6 @@ def test_a_step_takes_effect_where_nobody_holds_the_clock(system, step):
         assert abs(error(clock, system)) < 0.5
 
 
-def test_small_steps_add_up_and_none_is_seen_without_one(system):
-    clock = HostClock()
-    assert not any(clock.check() for _ in range(1000))
-    assert abs(clock.stamp() - time.time_ns()) < 0.5e9
-    for _ in range(5):
-        system.step(0.3)
-        clock.check()
-    assert clock.steps == 1
-
-
 # Recordings whose times cannot be those of a controller.
 
 TIME = 100.0 + 0.002 * np.arange(6000)
@@ -75,15 +63,6 @@ def changed(index, value, count=1):
     times = TIME.copy()
     times[index : index + count] = value
     return times
-
-
-def test_an_ordinary_recording_passes_unchanged():
-    batches = recorded(TIME)
-    passed = list(checked_clock(batches, "bag"))
-    assert all(given is taken for given, taken in zip(batches, passed, strict=True))
-    check = ClockCheck("bag")
-    check.update(np.array([3.0]))
-    check.finish()
 
 
 @pytest.mark.parametrize(

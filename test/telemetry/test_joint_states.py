@@ -109,19 +109,6 @@ def test_messages_that_cannot_be_used_say_why(subject, names, counts, said):
     assert subject.problem.startswith(said)
 
 
-def test_single_messages_are_refused_and_the_others_used(subject):
-    good = messages(stamps(0, 10))
-    values = np.tile(np.arange(9.0), (2, 1))
-    values[0, 0], values[1, 5] = np.nan, np.inf
-    bad = messages(stamps(3, 2), values=values)
-    junk = [messages([0])[0], b"", b"\x00\x01\x00\x00junk"]
-    batch = read(subject, [*good[:3], *bad, *junk, *good[5:]])
-    assert batch.stamp.tolist() == [*stamps(0, 3), *stamps(5, 5)]
-    assert subject.refused["have positions or velocities that are not finite"] == 2
-    assert subject.refused["have no time stamp"] == 1
-    assert (subject.refused.total(), subject.problem) == (5, None)
-
-
 def test_a_paused_clock_does_not_advance_the_time(subject):
     read(subject, messages(stamps(0, 100)))
     for k in range(10):
@@ -162,9 +149,14 @@ def test_time_goes_on_where_the_clock_of_the_stamps_is_set(subject, shift):
     assert after[-1].stamp[-1] == moved[-1]  # as published
 
 
-def test_hostile_names_are_refused_in_bounded_memory(subject):
-    for k in range(100):
-        names = ("left_a", f"\x1b[31m{k}" + "x" * 5000)
-        subject.read(messages(stamps(k, 1), names=names), None, 0.0)
-    assert len(subject.refused) <= 22
-    assert all(len(reason) < 300 and reason.isprintable() for reason in subject.refused)
+def test_single_messages_are_refused_and_the_others_used(subject):
+    good = messages(stamps(0, 10))
+    values = np.tile(np.arange(9.0), (2, 1))
+    values[0, 0], values[1, 5] = np.nan, np.inf
+    bad = messages(stamps(3, 2), values=values)
+    junk = [messages([0])[0], b"", b"\x00\x01\x00\x00junk"]
+    batch = read(subject, [*good[:3], *bad, *junk, *good[5:]])
+    assert batch.stamp.tolist() == [*stamps(0, 3), *stamps(5, 5)]
+    assert subject.refused["have positions or velocities that are not finite"] == 2
+    assert subject.refused["have no time stamp"] == 1
+    assert (subject.refused.total(), subject.problem) == (5, None)

@@ -10,9 +10,8 @@ from ur_energy_model.telemetry.plausibility import (
     ANY_ARM,
     OfflineSimulatorCheck,
     impossible_rows,
-    possible,
 )
-from ur_energy_model.telemetry.samples import Gap, Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 
 def test_rows_and_the_first_value_are_named():
@@ -57,20 +56,6 @@ def test_every_arm_may_have_its_rated_values(name):
         assert (values < high).all()
         assert (-values > low).all()
         assert np.isfinite(high).all()
-
-
-def test_possible_samples_keep_their_gaps():
-    time = np.arange(8.0)
-    q = np.zeros((8, 6))
-    q[[2, 5], 1] = 1e9
-    q[3, 0] = np.nan  # not measured: left to those who read it
-    whole = Telemetry(time, {"actual_q": q}, gaps=(Gap(5, 4.0, 5.0, 3), Gap(7, 6.0, 7.0, 1)))
-    kept, bad, first = possible(whole)
-    assert kept.time.tolist() == [0, 1, 3, 4, 6, 7]
-    assert [gap.index for gap in kept.gaps] == [4, 5]
-    assert np.count_nonzero(bad) == 2
-    assert first is not None
-    assert first.row == 2
 
 
 # The fingerprint of the manufacturer's offline simulator.

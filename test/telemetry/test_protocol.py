@@ -16,7 +16,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     FrameReader,
     PacketType,
     Recipe,
-    SetupReply,
     TextMessage,
     frame,
 )
@@ -58,21 +57,6 @@ def test_values_come_back_bit_for_bit(data, recipe_id):
         expected = np.stack([np.asarray(values[name], float)] * 3)
         assert columns[name].dtype == np.float64
         assert columns[name].tobytes() == expected.tobytes()
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=300)), max_size=12),
-    st.integers(1, 50),
-)
-def test_frames_survive_any_fragmentation(frames, step):
-    stream = b"".join(frame(kind, payload) for kind, payload in frames)
-    reader, found = FrameReader(), []
-    for start in range(0, len(stream), step):
-        reader.feed(stream[start : start + step])
-        while (packet := reader.take_frame()) is not None:
-            found.append(packet)
-    assert found == [Frame(kind, payload) for kind, payload in frames]
-    assert not reader.buffer
 
 
 @given(st.binary(max_size=1000))
@@ -118,16 +102,3 @@ def test_text_messages_come_back(text, source, level, version):
     message = TextMessage(text, source if version == 2 else "", level)
     payload = protocol.encode_text_message(message, version)
     assert protocol.decode_text_message(payload, version) == message
-
-
-@pytest.mark.parametrize("number", [None, 0, 1, 255])
-def test_setups_and_their_replies_come_back(number):
-    reply = SetupReply(number, ("DOUBLE", "NOT_FOUND"))
-    payload = protocol.encode_setup_reply(reply)
-    assert protocol.decode_setup_reply(payload, numbered=number is not None) == reply
-    assert not reply.accepted
-    for version, frequency in ((1, None), (2, 125.0)):
-        payload = protocol.encode_output_setup(("timestamp", "actual_q"), frequency) + b","
-        expected = (frequency, ("timestamp", "actual_q"))
-        assert protocol.decode_output_setup(payload, version) == expected
-    assert protocol.decode_controller_version(struct.pack(">3I", 3, 15, 8)) == (3, 15, 8, 0)

@@ -3,23 +3,18 @@
 import errno
 import os
 import shutil
-import struct
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from rosbags.rosbag2 import Reader
 
 from test.small_disk import small_disk
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from test.telemetry.scripted_source import FIELDS, ScriptedSource, batches, wait_for
 from test.telemetry.system_clock import SystemClock
 from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
-from ur_energy_model.telemetry.bag.cdr import encode_numbers
-from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.message_encoder import FLOAT64, BagTopic
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.clock import HOST_CLOCK
@@ -131,37 +126,6 @@ def test_the_end_of_the_source_finishes_the_bag(tmp_path, source, end, because):
         wait_for(lambda: not recorder.reading)
         with pytest.raises(RecordingError, match="no more samples"):
             recorder.start(tmp_path / "next")
-
-
-TOPIC = BagTopic("/energy/total/power", FLOAT64)
-
-
-def numbers(first, count):
-    stamps = 1_700_000_000_000_000_000 + np.arange(first, first + count)
-    return Messages(TOPIC, stamps, encode_numbers(np.arange(first, first + count, dtype=float)))
-
-
-@pytest.mark.parametrize("flood", [False, True])
-def test_messages_of_other_topics_neither_delay_nor_displace_samples(tmp_path, source, flood):
-    waiting = [numbers(0, 3)]  # from before the bag
-
-    def take():
-        if flood:
-            return [numbers(0, 20_000)] * 10
-        taken = list(waiting)
-        waiting[:] = [numbers(3, 5)] if taken and taken[0].stamp[0] % 10 == 0 else []
-        return taken
-
-    inside = batches(40)
-    with Recorder(source, tmp_path, options=RecorderOptions(messages=take)) as recorder:
-        bag = recorder.start(tmp_path / "bag")
-        source.give(*inside)
-        assert recorder.stop().lost == 0
-    assert np.array_equal(read_bag(bag)["actual_q"], concatenate(inside)["actual_q"])
-    with Reader(bag) as reader:
-        connections = [each for each in reader.connections if each.topic == TOPIC.name]
-        found = [struct.unpack_from("<d", raw, 4)[0] for *_, raw in reader.messages(connections)]
-    assert found[:5] == ([0, 1, 2, 3, 4] if flood else [3, 4, 5, 6, 7])
 
 
 def live(count, first):
@@ -307,7 +271,7 @@ def begin(recorder, source, bag):
     wait_for(lambda: recorder.status.bytes > 10_000)
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_a_failing_disk_is_reported_and_survived(tmp_path, source, recorder, disk, code):
     begin(recorder, source, tmp_path / "bag")
     disk.room, disk.code = 0, code
@@ -399,23 +363,19 @@ def test_a_small_disk_that_fills_up_costs_what_is_reported(tmp_path, source, mon
     with small_disk(tmp_path / "disk", 5000) as disk, Recorder(source, disk.path) as recorder:
         begin(recorder, source, disk.path / "bag")
         disk.fill()
-        source.give(*batches(1000, first=1000))
+        source.give(*batches(400, first=1000))
         assert recorder.wait(30.0)
         recorder.close()
         status, left = recorder.status, readable(disk.path / "bag")
     assert "full" in str(status.stopped_because)
     assert 0 < status.samples == left
-    assert status.samples + status.lost == 26000
+    assert status.samples + status.lost == 11000
 
 
 HARM = {
     "delete file": lambda bag: (bag / "bag_0.mcap").unlink(),
     "delete parent": lambda bag: shutil.rmtree(bag.parent),
     "rename bag": lambda bag: bag.rename(bag.with_name("elsewhere")),
-    "replace file": lambda bag: shutil.copy(bag / "metadata.yaml", bag / "x").replace(
-        bag / "bag_0.mcap"
-    ),
-    "empty file": lambda bag: (bag / "bag_0.mcap").write_bytes(b""),
     "overwrite file": lambda bag: (bag / "bag_0.mcap").write_bytes(os.urandom(20_000)),
 }
 
@@ -446,24 +406,6 @@ def test_a_file_that_was_complete_is_missed_too_and_a_touched_one_is_not(tmp_pat
     assert status.samples + status.lost == 2000
 
 
-def test_a_defect_in_writing_ends_the_bag_and_not_the_recorder(tmp_path, source, recorder):
-    begin(recorder, source, tmp_path / "bag")
-
-    def fail(*_):
-        raise ValueError("a defect")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recorder._writing.bag, "write", fail)
-        source.give(*batches(20, first=1000))
-        assert recorder.wait(10.0)
-    status = recorder.status
-    assert "a defect" in str(status.stopped_because)
-    assert status.samples == readable(status.bag)
-    again = recorder.start()
-    source.give(*batches(4, first=1500))
-    assert recorder.stop().samples == readable(again) == 100
-
-
 # The queue between the threads: in order and bounded; what it drops is a counted gap.
 
 QUEUED = ("actual_q", "payload", "payload_cog")
@@ -479,21 +421,6 @@ def put(queue, count, first=0):
 
 def drain(queue):
     return list(iter(lambda: queue.get(0.0), None))
-
-
-def test_everything_comes_out_in_order_and_commands_report_back():
-    queue = SampleQueue()
-    given = [*put(queue, 3), Event(5, "mark", "x"), Command(lambda: 42), Command(lambda: 1 // 0)]
-    for item in given[3:]:
-        queue.put(item)
-    assert queue.get(0.0, commands_only=True) is None
-    *_, good, bad = taken = drain(queue)
-    assert taken == given
-    good.execute()
-    bad.execute()
-    assert good.result.result(0.0) == 42
-    with pytest.raises(ZeroDivisionError):
-        bad.result.result(0.0)
 
 
 def test_what_does_not_fit_waits_in_a_file_that_is_used_again():
@@ -522,28 +449,4 @@ def test_an_overflow_is_counted_and_becomes_a_gap(last):
         ((gap,),) = (item.gaps for item in drain(queue))
         assert (gap.index, gap.missing, gap.cause) == (0, queue.overflow, OVERFLOW)
         assert gap.end == after.time[0]
-    queue.close()
-
-
-@pytest.mark.parametrize(
-    ("memory", "waits"),
-    [(100, True), (1, True), (100, False)],
-    ids=["in memory", "in the file", "still to come"],
-)
-def test_samples_dropped_in_front_of_a_command_are_a_gap_in_front_of_the_next(memory, waits):
-    queue = SampleQueue(memory_bytes=memory * BATCH_BYTES)
-    put(queue, 4)
-    queue.drop_before_command()
-    assert queue.samples == 100  # there is no command
-    queue.put(Command(lambda: None))
-    if waits:
-        (after,) = put(queue, 1, first=100)
-    queue.drop_before_command()
-    if not waits:
-        (after,) = put(queue, 1, first=100)
-    _, last = drain(queue)
-    (gap,) = last.gaps
-    assert (gap.index, gap.missing, gap.end) == (0, 100, after.time[0])
-    assert_same_samples(last, after)
-    assert queue.take_gap() is None
     queue.close()

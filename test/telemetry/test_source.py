@@ -11,39 +11,8 @@ from ur_energy_model.telemetry.samples import (
     Event,
     RecordingInfo,
     Telemetry,
-    equal_runs,
-    run_starts,
-    slices_between,
-    time_blocks,
 )
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, SharedSource
-
-
-@pytest.mark.parametrize(
-    ("values", "starts"),
-    [
-        ([], []),
-        ([5.0], [0]),
-        ([1, 1, 2, 2, 2, 1], [0, 2, 5]),
-        ([[1, 1], [1, 1], [1, 2]], [0, 2]),
-        ([np.nan, np.nan], [0, 1]),
-    ],
-)
-def test_a_run_starts_where_a_value_changes(values, starts):
-    assert run_starts(values).tolist() == starts
-
-
-def test_runs_and_blocks_cover_all_samples_in_order():
-    values = np.random.default_rng(1).integers(0, 3, 500)
-    parts = list(equal_runs(values))
-    assert np.array_equal(np.concatenate([values[part] for part in parts]), values)
-    assert len(parts) == int(np.count_nonzero(np.diff(values))) + 1
-    assert list(slices_between([0, 2, 2, 5], 5)) == [slice(0, 2), slice(2, 5)]
-    time = 100.3 + np.sort(np.random.default_rng(0).uniform(0.0, 20.0, 400))
-    blocks = list(time_blocks(time, 2.0, time[0]))
-    assert np.array_equal(np.concatenate([time[block] for block in blocks]), time)
-    assert all(time[block][-1] - time[block][0] <= 2.0 for block in blocks)
-
 
 # One connection for several consumers.
 
@@ -184,14 +153,6 @@ def test_the_mean_rate_is_exact(rate, step):
     found = moments(rate, 1000.0 + step * np.arange(round(20.0 / step)))
     assert len(found) == pytest.approx(20.0 * rate, rel=0.01)
     assert np.diff(found).max() <= 1.0 / rate + step
-
-
-def test_early_batches_slow_streams_and_other_clocks():
-    early = 0.02 * np.arange(500) + np.random.default_rng(2).uniform(-0.002, 0.002, 500)
-    assert len(moments(50.0, early)) == 500
-    assert len(moments(50.0, 0.05 * np.arange(100))) == 100
-    times = np.concatenate([1000.0 + 0.02 * np.arange(10), 3.0 + 0.02 * np.arange(10)])
-    assert moments(50.0, times) == times.tolist()
 
 
 @pytest.mark.parametrize("rate", [50.0, 500.0])

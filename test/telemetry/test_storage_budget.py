@@ -136,12 +136,3 @@ def test_the_bag_being_recorded_loses_its_oldest_files_and_nothing_is_counted_as
     assert read_info(bag).removed == status.removed
     recover_bag(bag)
     assert read_info(bag).removed == status.removed
-
-
-def test_a_finished_bag_states_what_was_deleted_of_it(tmp_path: Path) -> None:
-    telemetry = make_telemetry(1000, fields=FIELDS)
-    write_bag(tmp_path / "bag", telemetry, in_budget=True, split=FileSplit(seconds=0.5))
-    enforced(tmp_path, Retention(bytes=round(0.6 * total(tmp_path))))
-    rest = read_bag(tmp_path / "bag")
-    assert rest.info.removed == 1000 - len(rest) > 0
-    assert rest.gaps == ()

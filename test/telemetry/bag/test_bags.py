@@ -9,13 +9,13 @@ import pytest
 from mcap.reader import make_reader
 
 from test.telemetry.bag.bag_files import write_bag
-from test.telemetry.conftest import EPOCH, assert_same_samples, make_telemetry
+from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import InputError, MissingFieldError
 from ur_energy_model.telemetry.bag.files import FileSplit, bag_name
-from ur_energy_model.telemetry.bag.reader import BagSource, iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import BagSource, iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.samples import Event, Gap, RecordingInfo, concatenate
+from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
 
 INFO = RecordingInfo(
     source="10.0.0.1", robot="ur10e", serial="2019/55", controller_version="5.11.1.108318",
@@ -37,12 +37,6 @@ def test_every_bit_of_every_field_and_what_made_it_come_back(tmp_path):
         assert read_bag(path).info == replace(INFO, source=str(path))
 
 
-def test_chunks_of_single_samples_come_back(tmp_path):
-    """Chunks without any message for viewers, of which there is one in 20 ms."""
-    telemetry = make_telemetry(40)
-    assert_same_samples(read_bag(write_bag(tmp_path / "bag", telemetry, batch=1)), telemetry)
-
-
 def test_gaps_come_back_with_their_causes(tmp_path):
     first, second = make_telemetry(300), make_telemetry(300, first=310)
     restarted = replace(make_telemetry(200), stamp=make_telemetry(200, first=5000).stamp)
@@ -58,7 +52,7 @@ def test_gaps_come_back_with_their_causes(tmp_path):
     assert concatenate(batches).gaps == gaps
 
 
-@pytest.mark.parametrize("samples", [1, 7, 250, 10_000])
+@pytest.mark.parametrize("samples", [7, 10_000])
 def test_batches_and_chosen_fields_are_those_of_the_whole(tmp_path, samples):
     telemetry = make_telemetry(600, fields=("actual_q", "payload_cog", "robot_mode"))
     bag = write_bag(tmp_path / "bag", telemetry)
@@ -82,17 +76,6 @@ def test_log_times_of_a_restarted_clock_continue_a_second_later(tmp_path):
     steps[99] = 1_000_000_000
     assert np.diff(np.unique(times)).tolist() == steps.tolist()
     assert np.array_equal(read_bag(bag).time, whole.time)
-
-
-def test_a_flood_of_events_is_bounded(tmp_path, telemetry):
-    with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
-        for i in range(5000):
-            bag.write_event(Event(EPOCH + i, "mode", f"robot_mode: {i}"))
-        bag.write(telemetry)
-    events = read_events(bag.path)
-    assert [event.stamp for event in events] == list(range(EPOCH, EPOCH + len(events)))
-    assert 500 <= len(events) < 5000
-    assert len(messages_of(bag.path)) == 1200 + len(events)
 
 
 @pytest.mark.parametrize("split", [None, FileSplit(seconds=1.0)])

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import struct
 import zlib
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -17,12 +17,11 @@ import zstandard
 from mcap.reader import make_reader
 from rosbags.rosbag2 import Reader
 
-from test.telemetry.bag.bag_files import chunk_record, in_sqlite, record, write_bag, write_file
+from test.telemetry.bag.bag_files import chunk_record, in_sqlite, write_bag, write_file
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, Channel, Op, pack
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader, budget_of
+from ur_energy_model.telemetry.bag.mcap_format import Op
 from ur_energy_model.telemetry.bag.metadata import (
     GAP_RECORD_NAME,
     info_of_custom,
@@ -88,16 +87,13 @@ def samples_by_reader(bag):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("nanoseconds: ", "nanoseconds: .inf # ", "whole number"),
         ("message_count: ", "message_count: -", "must be 0 to"),
-        ("message_count: ", "message_count: many # ", "whole number"),
         ("relative_file_paths:", "relative_fiel_paths:", "did you mean 'relative_file_paths'"),
         ("custom_data:", "custom_data: &x", "aliases"),
         ("storage_identifier: mcap", "storage_identifier: [mcap]", "single value"),
         ("compression_mode: ''", "compression_mode: FILE", "'FILE' is not supported"),
         ("  - bag_0.mcap", "  - ../secret.mcap", "leads out of the bag"),
         ("  - bag_0.mcap", "  - /etc/passwd", "leads out of the bag"),
-        ("  - bag_0.mcap", "  - a/../../secret.mcap", "leads out of the bag"),
         ("  - bag_0.mcap", "  - ''", "leads out of the bag"),
         ("  - bag_0.mcap", "  - bag_0.mcap\n  - bag_0.mcap", "occurs twice"),
         ("  - bag_0.mcap", f"  - {'x' * 256}", "longer than"),
@@ -196,24 +192,6 @@ def test_lying_lengths_are_refused(tmp_path):
         assert problem in refusal(write_file(tmp_path / "x.mcap", chunk))
 
 
-@pytest.mark.parametrize("definitions_every", [0, 7, 50])
-def test_the_places_of_messages_are_those_of_their_records(tmp_path, definitions_every):
-    body, expected = b"", dict[int, list[tuple[int, int]]]()
-    for number, size in enumerate(np.random.default_rng(0).integers(0, 99, 300).tolist()):
-        channel, length = size % 3 + 1, MESSAGE_HEAD.size + size
-        if definitions_every and number % definitions_every == 0:
-            body += pack(Op.CHANNEL, *Channel(9, 1, "/another"))
-        expected.setdefault(channel, []).append((len(body) + 9, length))
-        body += record(Op.MESSAGE, MESSAGE_HEAD.pack(channel, 0, 0, 0) + bytes(size))
-    reader = McapReader(tmp_path, budget_of(tmp_path, []))
-    for records, places in ((body, expected), (b"", {})):
-        found = reader.message_places(records)
-        assert {
-            channel: list(zip(starts.tolist(), lengths.tolist(), strict=True))
-            for channel, (starts, lengths) in found.items()
-        } == places
-
-
 # Bags with sqlite3 storage.
 
 ENDLESS = (
@@ -231,7 +209,7 @@ COMPUTED = (
     [
         *(
             ([f"UPDATE messages SET data = {data} WHERE id = 10"], "row 10 of its messages")
-            for data in ("'text'", "7", "NULL", "zeroblob(300000)", "x'00'")
+            for data in ("'text'", "NULL", "zeroblob(300000)")
         ),
         (["UPDATE topics SET name = CAST(x'ff2f' AS TEXT)"], "holds no samples"),
         (["DELETE FROM messages WHERE id > 500"], "truncated: 500 of 1000"),
@@ -250,20 +228,10 @@ def test_what_is_no_recording_in_sqlite_is_refused(sqlite_bag, statements, probl
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10  # kB
 
 
-@pytest.mark.parametrize("place", [0, 40, 1000, 5000, 20_000])
-def test_damage_in_sqlite_is_refused_or_harmless(sqlite_bag, place):
-    path = sqlite_bag / "bag_0.db3"
-    data = bytearray(path.read_bytes())
-    data[place : place + 3000] = b"x" * 3000
-    path.write_bytes(data)
-    with suppress(RecordingError):
-        assert len(read_bag(sqlite_bag)) == 1000
-
-
 # Recovered: what a crash or damage left.
 
 
-@pytest.mark.parametrize("fraction", [0.0, 0.001, 0.3, 0.7, 0.9])
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 0.9])
 def test_a_truncated_file_is_refused_and_recovered(bag, fraction):
     file = bag / "bag_0.mcap"
     data = file.read_bytes()
@@ -329,14 +297,6 @@ def test_a_damaged_chunk_becomes_a_gap(tmp_path):
     assert read.time[torn.index] == torn.end
     assert (old.cause, read.time[old.index]) == ("skipped", later.time[0])
     assert np.isin(read.time, both.time).all()
-
-
-def test_a_damaged_beginning_costs_only_itself(bag):
-    file = bag / "bag_0.mcap"
-    file.write_bytes(bytes(600) + file.read_bytes()[600:])
-    assert recover_bag(bag).samples >= 750
-    read = read_bag(bag)
-    assert np.array_equal(read["actual_q"], TELEMETRY["actual_q"][-len(read) :])
 
 
 def test_nothing_to_recover_is_reported(tmp_path):

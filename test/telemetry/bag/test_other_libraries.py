@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.extra_messages import MOST_BYTES, Messages
-from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_format import PREFIX, Op
 from ur_energy_model.telemetry.bag.message_encoder import (
@@ -142,24 +140,7 @@ def write_both(path, telemetry, **options):
     return path
 
 
-def test_each_file_of_a_bag_with_other_topics_is_complete(tmp_path):
-    telemetry = make_telemetry(1000, fields=SMALL)
-    bag = write_both(tmp_path / "bag", telemetry, split=FileSplit(seconds=0.6))
-    files = sorted(bag.glob("*.mcap"))[:-1]  # the last one may be empty still
-    assert len(files) > 1
-    found = [by_mcap(path) for path in files]
-    assert all(POWER.name in {channel.topic for _, channel, _ in each} for each in found)
-    for before, after in itertools.pairwise(found):
-        assert before[-1][2].log_time <= after[0][2].log_time
-    with Reader(bag) as reader:
-        (power,) = [each for each in reader.connections if each.topic == POWER.name]
-        read = [STORE.deserialize_cdr(raw, FLOAT64.name).data for *_, raw in
-                reader.messages([power])]  # fmt: skip
-    assert power.msgcount == len(read) > 100
-    assert read == sorted(read)
-
-
-@pytest.mark.parametrize("late", [0.0, 0.05, 0.2, 1.5, -0.3], ids="{} s late".format)
+@pytest.mark.parametrize("late", [0.05, 1.5, -0.3], ids="{} s late".format)
 def test_a_file_without_index_is_in_the_order_of_log_times(tmp_path, late):
     """As a killed logger leaves it: other readers refuse any other order."""
     telemetry = make_telemetry(3000, fields=SMALL)
@@ -188,18 +169,6 @@ def test_a_file_without_index_is_in_the_order_of_log_times(tmp_path, late):
         assert [m.log_time for m in given] == stamps_of(telemetry)[values].tolist()
 
 
-def test_messages_that_wait_for_a_chunk_are_bounded(tmp_path, telemetry):
-    with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
-        big = Messages(POWER, np.arange(1000), np.zeros((1000, 1000), np.uint8))
-        for _ in range(20):
-            bag.write_messages(big)
-        bag.write(telemetry)
-    assert len(read_bag(bag.path)) == len(telemetry)
-    with Reader(bag.path) as reader:
-        counts = {each.topic: each.msgcount for each in reader.connections}
-    assert 0 < counts[POWER.name] <= MOST_BYTES / 1000
-
-
 def test_recovery_keeps_the_samples_where_a_definition_is_lost(tmp_path):
     telemetry = make_telemetry(1000, fields=SMALL)
     bag = write_both(tmp_path / "bag", telemetry)
@@ -211,3 +180,15 @@ def test_recovery_keeps_the_samples_where_a_definition_is_lost(tmp_path):
     assert recover_bag(bag).problems
     assert_same_samples(read_bag(bag), telemetry)
     assert by_mcap(file)
+
+
+def test_messages_that_wait_for_a_chunk_are_bounded(tmp_path, telemetry):
+    with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
+        big = Messages(POWER, np.arange(1000), np.zeros((1000, 1000), np.uint8))
+        for _ in range(20):
+            bag.write_messages(big)
+        bag.write(telemetry)
+    assert len(read_bag(bag.path)) == len(telemetry)
+    with Reader(bag.path) as reader:
+        counts = {each.topic: each.msgcount for each in reader.connections}
+    assert 0 < counts[POWER.name] <= MOST_BYTES / 1000

