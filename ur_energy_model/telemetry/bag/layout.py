@@ -90,15 +90,6 @@ class TelemetryLayout:
         """Fields of the table that the message has, in the table's order."""
         return tuple(name for name in FIELDS if name in self.places)
 
-    def offset_of(self, name: str) -> int:
-        """Byte offset of the (first) value of a field in the message."""
-        place = self.places[name][0]
-        for offset, count in self.template.blocks:
-            if place < count:
-                return offset + 8 * place
-            place -= count
-        raise KeyError(name)
-
     def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
         """Messages [n, size] of samples."""
         values = np.empty((len(stamp), self.template.width))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
-from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import zstandard
@@ -26,10 +24,6 @@ LAYOUT_ITEMS, CHANGE_ITEMS = 4000, 5
 """What a layout of messages, and a change to another one, cost of a bag's budget."""
 _BLOCK = 4096
 """Samples whose times are kept together."""
-_IN_MEMORY = 32 << 20
-"""Size of the kept times from which they are in a temporary file [bytes]."""
-_MOST_KEYS = 1000
-"""Blocks whose times are kept ready to be compared."""
 _MIX = (np.int64(0x1E3779B97F4A7C15), np.int64(0x42B2AE3D27D4EB4F))
 """Odd factors that make one key of two times."""
 _T = TypeVar("_T")
@@ -144,9 +138,8 @@ class SeenSamples:
         self._newest = np.iinfo(np.int64).min
         self._waiting: list[NDArray[np.int64]] = []
         self._count = 0
-        self._lows, self._highs, self._ends = array("q"), array("q"), array("q")
-        self._file: IO[bytes] | None = None
-        self._keys: dict[int, NDArray[np.int64]] = {}
+        self._kept: list[tuple[int, int, bytes]] = []
+        """Lowest and highest host time of a block, and its times."""
 
     def are_new(self, time: Array, stamp: NDArray[np.int64]) -> Mask:
         """Which samples [n >= 1] are new; they count as seen from now on.
@@ -167,11 +160,6 @@ class SeenSamples:
             self._keep()
         return new
 
-    def close(self) -> None:
-        """Release memory or file."""
-        if self._file is not None:
-            self._file.close()
-
     def _compare(self, keys: NDArray[np.int64], low: int, high: int) -> Mask:
         """Which keys [n] of samples between two host times [ns] come for the first time."""
         new = np.zeros(len(keys), bool)
@@ -179,9 +167,11 @@ class SeenSamples:
         for rows in self._waiting:
             if rows.size and rows[1].min() <= high and rows[1].max() >= low:
                 new &= ~np.isin(keys, _keys(rows))
-        lows, highs = (np.frombuffer(each, np.int64) for each in (self._lows, self._highs))
-        for number in np.flatnonzero((lows <= high) & (highs >= low)).tolist():
-            new &= ~np.isin(keys, self._block(number))
+        for lowest, highest, packed in self._kept:
+            if lowest <= high and highest >= low:
+                steps = np.frombuffer(zstandard.decompress(packed), np.uint8).reshape(8, -1)
+                steps = steps.T.copy().view(np.int64).reshape(2, -1)
+                new &= ~np.isin(keys, _keys(np.cumsum(steps, axis=1)))
         return new
 
     def _keep(self) -> None:
@@ -190,25 +180,7 @@ class SeenSamples:
         self._waiting, self._count = [], 0
         steps = np.diff(rows, axis=1, prepend=0).view(np.uint8).reshape(-1, 8)
         packed = zstandard.ZstdCompressor(level=1).compress(steps.T.tobytes())
-        self._lows.append(int(rows[1].min()))
-        self._highs.append(int(rows[1].max()))
-        if self._file is None:
-            self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
-        self._file.write(packed)
-        self._ends.append(self._file.tell())
-
-    def _block(self, number: int) -> NDArray[np.int64]:
-        """Keys of the samples of a block."""
-        if number not in self._keys and self._file is not None:
-            start, stop = self._ends[number - 1] if number else 0, self._ends[number]
-            self._file.seek(start)
-            unpacked = zstandard.ZstdDecompressor().decompress(self._file.read(stop - start))
-            self._file.seek(0, 2)
-            steps = np.frombuffer(unpacked, np.uint8).reshape(8, -1).T.copy().view(np.int64)
-            if len(self._keys) == _MOST_KEYS:
-                self._keys.clear()
-            self._keys[number] = _keys(np.cumsum(steps.reshape(2, -1), axis=1))
-        return self._keys[number]
+        self._kept.append((int(rows[1].min()), int(rows[1].max()), packed))
 
 
 class SampleNumbers:

@@ -174,14 +174,13 @@ class _BagReader:
             RecordingError: see `read_bag`.
         """
         mcap = self._metadata is None or self._metadata.storage == "mcap"
-        with closing(self._seen):
-            for file in self._files:
-                for part in self._mcap_parts(file) if mcap else self._sqlite_parts(file):
-                    new = self._seen.are_new(part.columns["timestamp"], part.stamp)
-                    self._place(self._numbers.count(self._ahead, new, part.stamp))
-                    self._decoded += int(np.count_nonzero(new))
-                    self._repeated += int(np.count_nonzero(~new))
-                    yield part if new.all() else part.cut(new)
+        for file in self._files:
+            for part in self._mcap_parts(file) if mcap else self._sqlite_parts(file):
+                new = self._seen.are_new(part.columns["timestamp"], part.stamp)
+                self._place(self._numbers.count(self._ahead, new, part.stamp))
+                self._decoded += int(np.count_nonzero(new))
+                self._repeated += int(np.count_nonzero(~new))
+                yield part if new.all() else part.cut(new)
         count = self._decoded + self._repeated
         if count == 0:
             problem = f"holds no samples on {TELEMETRY_TOPIC}"

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_name
-from ur_energy_model.telemetry.bag.cdr import STAMP_OFFSET, CdrError
+from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time
 from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
 from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX
@@ -56,7 +56,7 @@ DAMAGED = "damaged file"
 _ODD_STEP = 1.2
 """Steps of the clock above so many usual ones may be gaps; smaller than the limit of any."""
 MAX_PROBLEMS = 100
-"""Most problems of a file that are named; more are counted."""
+"""Most problems of a file that are named."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,6 @@ def recover_bag(path: Path) -> Recovery:
     except OSError as error:
         reason = error.strerror or str(error)
         raise RecordingError(path, f"cannot be rewritten ({reason})", "check the disk") from None
-    finally:
-        seen.close()
     return Recovery(samples, len(kept), tuple(problems))
 
 
@@ -201,15 +199,15 @@ class _RecoveredFile:
         self._last_time, self._typical = math.nan, math.nan
         self._steps: list[tuple[int, float, float]] = []
         """Indexes of samples behind odd steps of the clock, and the times around these [s]."""
-        self._offsets: dict[int, int] = {}
-        """Of the controller time in messages, by their sizes."""
+        self._layouts: dict[int, TelemetryLayout] = {}
+        """By the sizes of messages."""
         self._old_gaps: list[Gap] = []
         self._programs: list[tuple[int, str | None]] = []
         self._programs_ahead: list[tuple[int, str | None]] = []
         """Of samples that are not copied yet."""
         self._others: list[tuple[str, Mapping[str, str]]] = []
         self._numbers = SampleNumbers(0)
-        self._more_problems = self._repeated = 0
+        self._repeated = 0
 
     @property
     def is_kept(self) -> bool:
@@ -269,8 +267,6 @@ class _RecoveredFile:
             self.gaps = tuple(self._found_gaps(None if rate is None else 1.0 / rate))
         for gap in self.gaps:
             self._writer.add_metadata(GAP_RECORD_NAME, custom_of_gap(gap))
-        if self._more_problems:
-            self.problems.append(f"{self._more_problems} more places are damaged")
 
     def _found_gaps(self, period: float | None) -> Iterator[Gap]:
         """Gaps among the samples that are left: the old ones at their new indexes, and new ones.
@@ -292,8 +288,6 @@ class _RecoveredFile:
         self._damaged |= damage
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
-        else:
-            self._more_problems += 1
 
     def _copy_chunk(self, body: bytes) -> None:
         """Copy a chunk without messages of lost channels, and without repeated samples."""
@@ -313,7 +307,7 @@ class _RecoveredFile:
                 chunk = zlib.crc32(body), len(body)
             self._chunks.add(chunk)
             index = {
-                channel: np.stack([_numbers(body, starts + 6, "<i8"), starts - PREFIX.size], axis=1)
+                channel: np.stack([_log_times(body, starts), starts - PREFIX.size], axis=1)
                 for channel, (starts, _) in places.items()
             }
         except (RecordingError, CdrError, KeyError, IndexError, OverflowError) as error:
@@ -352,21 +346,18 @@ class _RecoveredFile:
         if not found:
             return None
         starts, lengths = (np.concatenate(each) for each in zip(*found, strict=True))
-        messages = starts + MESSAGE_HEAD.size
-        offsets = np.empty_like(starts)
+        data = np.frombuffer(body, np.uint8)
+        times, stamps = np.empty(len(starts)), np.empty(len(starts), np.int64)
         for length in np.unique(lengths).tolist():
+            if length > MAX_MESSAGE:
+                raise CdrError("messages are no telemetry")
             rows = lengths == length
-            if length not in self._offsets:
-                first = int(messages[rows][0])
-                message = body[first : first + length - MESSAGE_HEAD.size]
-                if len(message) > MAX_MESSAGE:
-                    raise CdrError("messages are no telemetry")
+            messages = data[starts[rows][:, None] + np.arange(MESSAGE_HEAD.size, length)]
+            if length not in self._layouts:
                 self._reader.budget.spend(items=LAYOUT_ITEMS)
-                self._offsets[length] = TelemetryLayout.of_message(message).offset_of("timestamp")
-            offsets[rows] = self._offsets[length]
-        times = _numbers(body, messages + offsets, "<f8")
-        stamp = _numbers(body, messages + STAMP_OFFSET, [("s", "<i4"), ("ns", "<u4")])
-        stamps = stamp["s"].astype(np.int64) * 1_000_000_000 + stamp["ns"]
+                self._layouts[length] = TelemetryLayout.of_message(messages[0].tobytes())
+            stamps[rows], columns = self._layouts[length].decode(messages, ["timestamp"])
+            times[rows] = columns["timestamp"]
         new = self._seen.are_new(times, stamps)
         ahead = self._programs_ahead
         if self._damaged:  # behind damage, only the number of a chunk is known
@@ -386,11 +377,10 @@ class _RecoveredFile:
         return starts[~new], lengths[~new]
 
 
-def _numbers(body: bytes, places: Indices, kind: Any) -> NDArray[Any]:
-    """Numbers of eight bytes at these places [n]."""
-    data = np.frombuffer(body, np.uint8)[places[:, None] + np.arange(8)]
-    found: NDArray[Any] = data.view(kind)[:, 0]
-    return found
+def _log_times(body: bytes, starts: Indices) -> NDArray[np.int64]:
+    """Log times [n] of messages whose contents start at these places."""
+    data = np.frombuffer(body, np.uint8)[starts[:, None] + np.arange(6, 14)]
+    return data.view("<i8")[:, 0].astype(np.int64)
 
 
 def _without(body: bytes, messages: Sequence[Places]) -> bytes:
@@ -428,13 +418,6 @@ def bag_state(bag: Path) -> tuple[Literal["finished", "written", "killed", "unkn
     return "killed" if known else "unknown", writer
 
 
-def _is_own(bag: Path) -> bool:
-    """Whether a folder is a bag of this package."""
-    with suppress(RecordingError):
-        return "package_version" in read_metadata(bag).custom
-    return False
-
-
 def recover_killed(
     folder: Path, report: Callable[[str, bool], None], stopping: Callable[[], bool]
 ) -> None:
@@ -452,7 +435,10 @@ def recover_killed(
         if stopping():
             return
         try:
-            if not bag.is_dir() or not _is_own(bag):
+            own = False
+            with suppress(RecordingError):
+                own = bag.is_dir() and "package_version" in read_metadata(bag).custom
+            if not own:
                 continue
             state, writer = bag_state(bag)
             if state in ("finished", "written"):

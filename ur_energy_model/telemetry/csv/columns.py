@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +16,6 @@ import numpy as np
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.csv.rows import Dialect, date_match
 from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
-from ur_energy_model.typing import Array
 
 
 class Layout(NamedTuple):
@@ -346,11 +344,7 @@ def _with_unit(stem: str, joints: int) -> tuple[tuple[str, int] | None, str | No
 
 # Tables without a header line: their shape, and suggestions for their columns.
 
-_SLOPE_MATCH = 0.9
 _RISING_SHARE = 0.95
-_LARGEST = 1e6
-_COMPARED = 20
-"""Most sets of columns that are compared with each other."""
 
 
 def headerless(path: Path, dialect: Dialect, lines: Sequence[str], joints: int) -> RecordingError:
@@ -375,7 +369,11 @@ def headerless(path: Path, dialect: Dialect, lines: Sequence[str], joints: int) 
         shape = f"column {clocks[0] + 1} {kind}"
     if finite.size:
         shape += f", the others lie between {finite.min():.4g} and {finite.max():.4g}"
-    remedy = f"name the columns, for example --columns {_guess(values, clocks, joints)}"
+    before = clocks[0] if clocks else 0
+    sets, left = divmod(width - before - bool(clocks), joints)
+    names = [f"-[{before}]"] * bool(before) + ["timestamp"] * bool(clocks)
+    names += [f"NAME[{joints}]"] * sets + [f"-[{left}]"] * bool(left)
+    remedy = f"name the columns, for example --columns {','.join(names)}"
     sizes = {
         name: sum(len(column_names(FIELDS[field], joints)) for field in layout.fields)
         for name, layout in LAYOUTS.items()
@@ -387,37 +385,3 @@ def headerless(path: Path, dialect: Dialect, lines: Sequence[str], joints: int) 
             f"add --layout {' or '.join(fitting)} ({sources}), or name the columns with --columns"
         )
     return RecordingError(path, f"has no header line: {width} columns, {shape}", remedy)
-
-
-def _guess(values: Array, clocks: Sequence[int], joints: int) -> str:
-    """A value of `--columns` for a table [rows, columns], NAME for what is unknown.
-
-    Where a set of as many columns as the arm has joints has the slopes of another one, these are
-    positions and speeds.
-    """
-    before = clocks[0] if clocks else 0
-    first = before + 1 if clocks else 0
-    sets, left = divmod(values.shape[1] - first, joints)
-    names = [f"NAME[{joints}]"] * sets
-    if sets and clocks and len(values) >= 20 and np.isfinite(values).all():
-        blocks = np.split(values[:, first : first + sets * joints], sets, axis=1)
-        for i, k in permutations(range(min(sets, _COMPARED)), 2):
-            if _is_derivative(values[:, clocks[0]], blocks[i], blocks[k]):
-                names[i], names[k] = "actual_q", "actual_qd"
-                break
-    skips = [["-" if n == 1 else f"-[{n}]"] if n else [] for n in (before, left)]
-    return ",".join([*skips[0], *(["timestamp"] if clocks else []), *names, *skips[1]])
-
-
-def _is_derivative(time: Array, values: Array, slopes: Array) -> bool:
-    """Whether slopes [rows, n] are those of values [rows, n] in any unit of time [rows]."""
-    steps = np.diff(time)
-    sane = np.abs(np.column_stack([values, slopes])).max(axis=1) < _LARGEST
-    use = (steps > 0) & (steps < 10 * np.median(np.abs(steps))) & sane[1:] & sane[:-1]
-    if np.count_nonzero(use) < 10:
-        return False
-    change = (np.diff(values, axis=0)[use] / steps[use, None]).ravel()
-    middle = (0.5 * (slopes[1:] + slopes[:-1])[use]).ravel()
-    if np.std(change) == 0 or np.std(middle) == 0:
-        return False
-    return bool(np.corrcoef(change, middle)[0, 1] > _SLOPE_MATCH)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -153,42 +153,42 @@ class CsvReader:
         """Samples in order; a gap at index 0 lies in front of the batch."""
         end: float | None = None
         self.duration, self.repeated = 0.0, 0
-        with closing(SeenSamples()) as seen:
-            for file in self._files:
-                last: float | None = None
-                before = self.repeated
-                for columns in file.batches(self.fields):
-                    # Time stands for the host's clock, a hash of all values for the controller's.
-                    contents = np.zeros(len(columns[TIME]), np.int64)
-                    for values in columns.values():
-                        for column in values.reshape(len(values), -1).T:
-                            bits = np.ascontiguousarray(column).view(np.int64)
-                            contents = contents * _FACTOR + bits
-                    order = np.rint((columns[TIME] + 2.0) * 1e8).astype(np.int64)
-                    new = seen.are_new(contents.view(float), order)
-                    if not new.all():
-                        self.repeated += int(np.count_nonzero(~new))
-                        columns = {name: values[new] for name, values in columns.items()}
-                    time = columns[TIME]
-                    if not len(time):
-                        continue
-                    edges = np.array([*([] if last is None else [last]), *time])
-                    found = find_gaps(edges, file.period, typical=file.typical_step)
-                    shift = len(edges) - len(time)
-                    gaps = tuple(replace(gap, index=gap.index - shift) for gap in found)
-                    if end is not None and last is None:
-                        gaps = (Gap(0, end, float(time[0]), 0, NEXT_FILE), *gaps)
-                    batch = Telemetry(time, columns, self.info, gaps)
-                    self.duration += batch.duration
-                    if end is not None and not any(gap.index == 0 for gap in gaps):
-                        self.duration += float(time[0]) - end
-                    last = end = float(time[-1])
-                    yield batch
-                if self.repeated > before:
-                    self._note(
-                        f"{file.path}: {self.repeated - before} rows repeat time and all values "
-                        "of earlier ones; each is kept once"
-                    )
+        seen = SeenSamples()
+        for file in self._files:
+            last: float | None = None
+            before = self.repeated
+            for columns in file.batches(self.fields):
+                # Time stands for the host's clock, a hash of all values for the controller's.
+                contents = np.zeros(len(columns[TIME]), np.int64)
+                for values in columns.values():
+                    for column in values.reshape(len(values), -1).T:
+                        bits = np.ascontiguousarray(column).view(np.int64)
+                        contents = contents * _FACTOR + bits
+                order = np.rint((columns[TIME] + 2.0) * 1e8).astype(np.int64)
+                new = seen.are_new(contents.view(float), order)
+                if not new.all():
+                    self.repeated += int(np.count_nonzero(~new))
+                    columns = {name: values[new] for name, values in columns.items()}
+                time = columns[TIME]
+                if not len(time):
+                    continue
+                edges = np.array([*([] if last is None else [last]), *time])
+                found = find_gaps(edges, file.period, typical=file.typical_step)
+                shift = len(edges) - len(time)
+                gaps = tuple(replace(gap, index=gap.index - shift) for gap in found)
+                if end is not None and last is None:
+                    gaps = (Gap(0, end, float(time[0]), 0, NEXT_FILE), *gaps)
+                batch = Telemetry(time, columns, self.info, gaps)
+                self.duration += batch.duration
+                if end is not None and not any(gap.index == 0 for gap in gaps):
+                    self.duration += float(time[0]) - end
+                last = end = float(time[-1])
+                yield batch
+            if self.repeated > before:
+                self._note(
+                    f"{file.path}: {self.repeated - before} rows repeat time and all values "
+                    "of earlier ones; each is kept once"
+                )
 
 
 def nominal_period(steps: Array) -> float | None:

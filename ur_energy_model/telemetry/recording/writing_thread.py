@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import numpy as np
 
@@ -139,12 +139,6 @@ class Command:
             self.result.set_exception(error)
 
 
-class _Spilled(NamedTuple):
-    """Samples that wait at this place of the spill file."""
-
-    place: int
-
-
 Item = Telemetry | Event | Command
 
 
@@ -168,7 +162,8 @@ class SampleQueue:
         self._bytes = self._events = 0
         # Dropped samples have their place in the order too, as a gap; once taken, it is held for
         # the samples that follow.
-        self._items: deque[Item | _Spilled | Gap] = deque()
+        # Samples in the file are the place where they are.
+        self._items: deque[Item | int | Gap] = deque()
         self._gap: Gap | None = None
         self._file: IO[bytes] | None = None
         self._file_end = self._in_file = 0
@@ -260,7 +255,7 @@ class SampleQueue:
                 return False
         except OSError:
             return False
-        self._items.append(_Spilled(self._file_end))
+        self._items.append(self._file_end)
         self._file_end += len(data)
         self._in_file += 1
         self.spilled += len(batch)
@@ -269,9 +264,9 @@ class SampleQueue:
     def _take(self) -> Item:
         item = self._items.popleft()
         assert not isinstance(item, Gap)
-        if isinstance(item, _Spilled):
+        if isinstance(item, int):
             assert self._file is not None
-            self._file.seek(item.place)
+            self._file.seek(item)
             batch: Telemetry = pickle.load(self._file)
             self._in_file -= 1
             if not self._in_file:

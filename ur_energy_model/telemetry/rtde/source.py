@@ -260,7 +260,15 @@ class RtdeSource:
             agreed = connection.subscribe(names, self._rate)
             version = ".".join(map(str, agreed.version))
             if first is not None:
-                self._check_unchanged(first, agreed)
+                problem = None
+                if agreed.missing:
+                    problem = f"no longer offers {', '.join(agreed.missing)}"
+                elif agreed.rate != first.rate:
+                    problem = f"now sends at {agreed.rate} Hz instead of {first.rate}"
+                elif agreed.recipe.kinds != first.recipe.kinds:
+                    problem = "now sends fields of other types"
+                if problem is not None:
+                    raise ControllerError(self._host, problem, "start a new recording")
                 if agreed.version != first.version:
                     before = ".".join(map(str, first.version))
                     change = f"software changed from {before} to {version}"
@@ -299,17 +307,6 @@ class RtdeSource:
             rate=agreed.rate,
             simulated=serial is not None and serial.startswith(SIMULATED_SERIAL_PREFIX),
         )
-
-    def _check_unchanged(self, first: Subscription, now: Subscription) -> None:
-        problem = None
-        if now.missing:
-            problem = f"no longer offers {', '.join(now.missing)}"
-        elif now.rate != first.rate:
-            problem = f"now sends at {now.rate} Hz instead of {first.rate}"
-        elif now.recipe.kinds != first.recipe.kinds:
-            problem = "now sends fields of other types"
-        if problem is not None:
-            raise ControllerError(self._host, problem, "start a new recording")
 
     def _read_first_packets(self) -> None:
         """Read packets for rate and payload; they are the first that `read` returns.
