@@ -137,14 +137,8 @@ LAG = "the reader of these samples was too slow"
 class SharedSource:
     """Reads a source in one thread and passes every batch to all its consumers.
 
-    The source is entered with the first consumer and closed with the last one. After a failure,
-    the next consumer that is entered makes a new source.
-
-    Attributes:
-        source: while there are consumers.
-        consumers: that are entered.
-        entering: the one that is connecting now.
-        lock: held while consumers join and leave.
+    The source is entered with the first consumer and closed with the last one. After a failure, the
+    next consumer that is entered makes a new source. `lock` is held while consumers join and leave.
     """
 
     def __init__(self, make: Callable[[], TelemetrySource]) -> None:
@@ -340,13 +334,9 @@ class Decimator:
     def parts(self, time: Array) -> tuple[list[slice], int]:
         """Parts of samples that came together after a delay, with one period each.
 
-        More than MOST_LATE periods would be late: they stay one part.
-
-        Args:
-            time: of samples behind those of the last call of `due` [samples], s; at least one.
-
-        Returns:
-            slices of the samples, and how many periods have samples but no part of their own.
+        `time` is of samples behind those of the last call of `due` [n >= 1], s. More than MOST_LATE
+        periods would be late: they stay one part. Also returns how many periods have samples but no
+        part.
         """
         count, whole = len(time), [slice(0, len(time))]
         if count == 1:

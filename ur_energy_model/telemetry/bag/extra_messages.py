@@ -81,13 +81,8 @@ class ExtraMessages:
         """Waiting messages for a chunk of a file, and the definitions of channels that it lacks.
 
         Readers of a file without an index (of a killed recorder) need all messages in the order of
-        their log times.
-
-        Args:
-            file: being written.
-            written: newest log time in the bag [ns]; older messages get it.
-            until: log time at which the chunk ends [ns], later messages wait for the next one; None
-                takes all.
+        their log times: those older than `written` get it [ns], those later than `until` wait for
+        the next chunk.
 
         Raises:
             OSError: the disk fails; the messages keep waiting.
@@ -123,12 +118,7 @@ class ExtraMessages:
 
 
 class MessageBag:
-    """A rosbag2 directory with one MCAP file.
-
-    Args:
-        path: directory to make; it must not exist.
-        name: of the storage file.
-        custom: key-value pairs about the content.
+    """A rosbag2 directory with one MCAP file, and `custom` pairs about its content.
 
     Raises:
         OSError: from every method, if the disk fails.

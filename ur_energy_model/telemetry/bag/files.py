@@ -75,14 +75,9 @@ def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None
 
 @contextmanager
 def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A temporary directory name for a new bag, renamed to `path` after success.
+    """Yields the name of a new directory beside `path`, renamed to it after success.
 
-    Args:
-        path: of the bag.
-        overwrite: replace an existing bag; nothing else is ever replaced.
-
-    Yields:
-        Name of a directory beside it, which does not exist yet.
+    `overwrite` replaces an existing bag; nothing else is ever replaced.
 
     Raises:
         RecordingError: the path is taken, or the disk fails.
@@ -243,13 +238,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A storage file of a bag.
-
-    Attributes:
-        path: of the file; its folder is the bag.
-        bytes: its size.
-        modified: time of the last change [s since the epoch].
-    """
+    """A storage file: path in its bag, size, and time of the last change [s since the epoch]."""
 
     path: Path
     bytes: int
@@ -285,12 +274,7 @@ def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
 def delete_file(file: Path, contents: FileContents) -> None:
     """Delete a storage file of a finished bag, and the bag with its last one.
 
-    Where others are left, metadata.yaml is rewritten first, so that the bag is complete without the
-    file at any time.
-
-    Args:
-        file: to delete.
-        contents: of the file.
+    Where others are left, metadata.yaml is rewritten first, so that the bag is always complete.
 
     Raises:
         RecordingError: metadata.yaml is damaged.

@@ -66,12 +66,7 @@ class TelemetryDecoder:
         self._last: TelemetryLayout | None = None
 
     def decode(self, messages: Bytes, *, constant_layout: bool) -> Iterator[DecodedSamples]:
-        """Samples of messages [n, size].
-
-        Args:
-            messages: all of one size.
-            constant_layout: whether all messages of one size in this bag have one layout, which
-                saves comparing them.
+        """Samples of messages [n, size]; with `constant_layout` they need not be compared.
 
         Raises:
             RecordingError: a malformed message, or messages beyond the limits.
@@ -203,15 +198,10 @@ class SampleNumbers:
     def count(
         self, waiting: list[tuple[int, _T]], new: Mask, stamp: NDArray[np.int64]
     ) -> list[tuple[int, _T]]:
-        """Count the next samples; returns the records that name one of them.
+        """Count the next samples; returns the records that name one of them, at indexes in the bag.
 
-        Args:
-            waiting: indexes in the file, and what they are of; those that are returned are removed.
-            new: which of the next samples [n] are in the bag for the first time.
-            stamp: host times of these samples [n], ns.
-
-        Returns:
-            the same with indexes in the bag.
+        `waiting` has indexes in the file, and loses those that are returned; `new` are the samples
+        [n] that are in the bag for the first time, with host times `stamp` [n], ns.
         """
         own = new
         if not new.all():

@@ -38,14 +38,9 @@ string frame_id
 
 @dataclass(frozen=True)
 class MessageType:
-    """A message type: of ROS 2, if nothing else is stated.
+    """A message type, of ROS 2 by default, with the definitions of all types it uses.
 
-    Attributes:
-        name: such as "sensor_msgs/msg/JointState".
-        definition: with the definitions of all types it uses.
-        digest: RIHS01 hash of a ROS 2 type, else empty.
-        schema_encoding: of the definition.
-        message_encoding: of the messages.
+    `digest` is the RIHS01 hash of a ROS 2 type, else empty.
     """
 
     name: str

@@ -64,14 +64,7 @@ class TopicEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class BagMetadata:
-    """Content of metadata.yaml.
-
-    Attributes:
-        files: storage files, in order.
-        topics: all topics.
-        custom: key-value pairs of the recording.
-        storage: "mcap" or "sqlite3".
-    """
+    """Content of metadata.yaml; storage is "mcap" or "sqlite3"."""
 
     files: Sequence[FileEntry]
     topics: Sequence[TopicEntry]

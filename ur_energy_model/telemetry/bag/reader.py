@@ -140,12 +140,7 @@ _MESSAGES = "SELECT data FROM messages WHERE topic_id = ? ORDER BY timestamp, ro
 
 
 class _BagReader:
-    """One pass over a bag.
-
-    Args:
-        path: of the bag.
-        chosen: RTDE names to read, None for all.
-    """
+    """One pass over a bag; `chosen` are the RTDE names to read, None for all."""
 
     def __init__(self, path: Path, chosen: Sequence[str] | None) -> None:
         self._path, self._chosen = path, None if chosen is None else {*chosen}
@@ -296,13 +291,7 @@ class _BagReader:
         return Telemetry(clock, columns, self._info, tuple(gaps), stamp, repeated)
 
     def _gaps_of(self, clock: Array, period: float | None, last: bool) -> list[Gap]:
-        """Gaps in and in front of the next samples; behind them too, if they are the last ones.
-
-        Args:
-            clock: controller times of the samples [n], s.
-            period: of the samples [s], None if unknown.
-            last: whether none follow.
-        """
+        """Gaps in and in front of the next samples; behind them too, if they are the last ones."""
         first, stop = self._returned, self._returned + len(clock)
         before = [] if math.isnan(self._last_time) else [self._last_time]
         edges = np.concatenate([before, clock])

@@ -168,18 +168,8 @@ def _write_metadata(
 class _RecoveredFile:
     """Rewrites one file with what is intact in it; it is left alone if nothing is.
 
-    Args:
-        path: of the file.
-        known: provenance of the bag, as far as it is known.
-        seen, chunks: samples, and checksums and sizes of chunks, of the files before it. They are
-            left out here, and brought up to date.
-
-    Attributes:
-        summary: of the file that holds what is intact.
-        custom: provenance found in the file.
-        gaps: of the file, indexes from its first sample.
-        samples: telemetry messages.
-        problems: what was not intact.
+    `known` is the bag's provenance. `seen` and `chunks` are samples, and checksums and sizes of
+    chunks, of the files before it: they are left out here, and brought up to date.
     """
 
     def __init__(
@@ -380,7 +370,8 @@ class _RecoveredFile:
 def _log_times(body: bytes, starts: Indices) -> NDArray[np.int64]:
     """Log times [n] of messages whose contents start at these places."""
     data = np.frombuffer(body, np.uint8)[starts[:, None] + np.arange(6, 14)]
-    return data.view("<i8")[:, 0].astype(np.int64)
+    times: NDArray[np.int64] = data.view("<i8")[:, 0]
+    return times
 
 
 def _without(body: bytes, messages: Sequence[Places]) -> bytes:

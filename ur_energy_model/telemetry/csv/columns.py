@@ -151,16 +151,10 @@ _TIME_NAMES = (TIME, "time", "t", "time_stamp", "datetime", "date_time", "second
 
 @dataclass(frozen=True)
 class CsvHeader:
-    """The columns of a file.
+    """The columns of a file: names of all, columns of each complete field, and factors to SI units.
 
-    Attributes:
-        names: of all columns.
-        places: for each complete field, its columns.
-        factors: to SI units, of columns in other units.
-        time_factor: seconds in the stated unit of time, None if none is stated.
-        unknown: columns that belong to no field.
-        incomplete: fields that lack elements.
-        remarks: how names were interpreted, a line each.
+    `time_factor` is that of the stated unit, None without one; `remarks` has a line for each name
+    that was interpreted; `incomplete` fields lack elements.
     """
 
     names: tuple[str, ...]

@@ -101,19 +101,10 @@ def read_csv(
 
 
 class CsvReader:
-    """CSV recordings of one robot, one after the other, in batches.
+    """CSV recordings of one robot, one after the other, in batches; arguments as in `read_csv`.
 
-    Args:
-        paths: at least one file.
-        robot: description name for the recording's info.
-        options: how to read the files.
-        note: called with each remark on missing fields, ignored columns and rows, one line each.
-
-    Attributes:
-        info: provenance of the recording.
-        fields: names of the columns: those that all files have.
-        duration: time covered by the samples so far, without gaps [s].
-        repeated: rows left out so far because an earlier one has the same time and values.
+    Attributes: provenance, the columns that all files have, the time covered so far without gaps
+    [s], and the number of rows left out because an earlier one has the same time and values.
 
     Raises:
         RecordingError: an unusable file, with place and remedy; some faults show only while
@@ -211,14 +202,7 @@ def nominal_period(steps: Array) -> float | None:
 
 @dataclass
 class _RejectedRows:
-    """Rows that are left out of a recording.
-
-    Attributes:
-        rows: number of all rows so far.
-        counts: number of rows left out, by reason.
-        first: line, column (or None) and problem of the first of them.
-        cut: number of last rows left out because they are cut off, which any file may have.
-    """
+    """Rows left out, by reason; line, column and problem of the first; last rows cut off."""
 
     rows: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -233,10 +217,7 @@ class _RejectedRows:
 
 
 class _Block(NamedTuple):
-    """Consecutive rows: number of the first one, line numbers, text, and chosen columns [rows, k].
-
-    Values are NaN where a cell is no number.
-    """
+    """Number of the first of some rows, lines, texts, and values [rows, k], NaN if no number."""
 
     first: int
     lines: NDArray[np.int64]
@@ -264,23 +245,7 @@ _OTHER_UNITS = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}
 
 
 class _CsvFile:
-    """A CSV recording, read twice: first its clock, then its samples.
-
-    Args:
-        path: of the file.
-        options: how to read it.
-        note: called with each remark on interpreted and left out data, one line each.
-
-    Attributes:
-        header: its columns.
-        time_zone: of its dates, None if they have none.
-        period: nominal sample period [s], None if steps are irregular.
-        typical_step: of its clock [s], see `samples.typical_step`.
-        payload: configured payload mass [kg], None if it is missing or changes.
-
-    Raises:
-        RecordingError: not a usable recording, with place and remedy.
-    """
+    """A CSV recording, read twice: first its clock, then its samples."""
 
     def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
         self.path, self._limits = path, options.limits

@@ -72,12 +72,7 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a file separates columns and writes decimals.
-
-    Attributes:
-        delimiter: between columns; None stands for white space.
-        decimal_comma: numbers have a comma where others have a point.
-    """
+    """How a file separates columns (None: white space), and whether it has decimal commas."""
 
     delimiter: str | None
     decimal_comma: bool = False
@@ -200,12 +195,8 @@ def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
     if they are at most one row in a hundred: fewer than ten rows between two jumps of the time, one
     of them backward.
 
-    Args:
-        path: of the file.
-        time: of the rows [n], s; NaN for those to leave out.
-
     Returns:
-        Rows to keep [n], whether these must be sorted, and the number of backward steps that stay.
+        Rows of times [n], s or NaN, to keep; whether to sort them; number of backward steps.
 
     Raises:
         RecordingError: out of order with repeated times, so that the true order is unknown.

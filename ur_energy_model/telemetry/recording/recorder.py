@@ -305,16 +305,9 @@ class Recorder:
 class _Reception:
     """Samples accepted for one bag, counted before anything can happen to them.
 
-    Attributes:
-        duration: length of the bag that was asked for [s], None without limit.
-        rate: of the source [Hz], None if unknown.
-        samples: accepted.
-        missing: samples that did not arrive, by the gaps of the batches.
-        missing_seconds: time of these gaps [s].
-        first_time, last_time: controller times of the first and the last sample [s]; the first one
-            by the present clock, if the controller restarted.
-        began: when the bag began [monotonic s].
-        outage: in which it ended, None if in none.
+    Times of the first and the last sample are the controller's [s], the first one by the present
+    clock if it restarted; `began` is the host's monotonic time; `outage` the one in which the bag
+    ended.
     """
 
     duration: float | None = None

@@ -51,20 +51,13 @@ class StorageUse:
 
 
 class StorageBudget:
-    """Deletes whole storage files, oldest first, in a thread of its own.
+    """Deletes whole storage files, oldest first, in a thread of its own; `use` is the present use.
 
     Files with marks, the file being written, and bags that another process writes are never
     deleted; files that cannot be read are not either, since they might be marked, and those that
-    metadata.yaml does not list, since they come from elsewhere.
-
-    Args:
-        folder: of the bags.
-        retention: the budget.
-        recording: returns the bag being recorded by this process, None if there is none.
-        release: takes a file out of it; returns whether it may be deleted.
-
-    Attributes:
-        use: what the bags take now.
+    metadata.yaml does not list, since they come from elsewhere. `recording` returns the bag that
+    this process records, and `release` takes a file out of it and returns whether it may be
+    deleted.
     """
 
     def __init__(

@@ -309,16 +309,8 @@ class WritingThread:
     """Writes what a queue holds into the current bag; continues in a new file after a failure.
 
     `open`, `split`, `release` and `finish` run in the thread: they reach it as commands in the
-    queue, in order with the samples.
-
-    Args:
-        queue: of samples, events and commands.
-        options: of the recorder.
-        on_failure: called in the thread when a bag has to end; no more samples must be queued.
-
-    Attributes:
-        finished: set when a bag has ended.
-        bag: that is being written.
+    queue, in order with the samples. `on_failure` is called in it when a bag has to end: no more
+    samples must be queued. `finished` is set when a bag has ended; `bag` is being written.
     """
 
     def __init__(

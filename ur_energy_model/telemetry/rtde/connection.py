@@ -40,14 +40,7 @@ MAX_EARLY = 1 << 20
 
 
 class Subscription(NamedTuple):
-    """What a controller agreed to send.
-
-    Attributes:
-        recipe: layout of its data packages.
-        missing: fields asked for that it does not have.
-        rate: sample rate [Hz].
-        version: of its software: major, minor, bugfix, build.
-    """
+    """What a controller agreed to send: recipe, fields that it lacks, rate [Hz], its version."""
 
     recipe: Recipe
     missing: tuple[str, ...]

@@ -30,13 +30,7 @@ _MODEL = re.compile(r"UR\d{1,2}", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class ControllerIdentity:
-    """What a dashboard server answers, None where it does not.
-
-    Attributes:
-        serial: number of the arm.
-        model: such as "UR5" (the same for UR5 and UR5e).
-        program: name of the program that is loaded.
-    """
+    """Serial number, model ("UR5" also for UR5e) and loaded program; None where unknown."""
 
     serial: str | None = None
     model: str | None = None

@@ -38,15 +38,10 @@ RESTART_ERROR = 0.5
 class PacketStream:
     """The packages of one controller, over all its connections.
 
-    Args:
-        peer: address, for error messages.
-
     Attributes:
-        clock: maps controller time to host time.
         duplicates: packages left out because the controller sent the same tick again.
         loss: why the connection was lost, until the next package arrives.
-        restarted: whether the controller's clock started again with the last packages, so that
-            it does not show whether the controller is the same.
+        restarted: whether the controller's clock started again with the last packages.
         same_serial: set by the owner where a serial number shows that the controller is the same.
         fault: why packages after the last ones returned were refused; None if none were.
     """
@@ -64,15 +59,10 @@ class PacketStream:
     def telemetry(
         self, recipe: Recipe, records: NDArray[np.void], arrival: int, info: RecordingInfo
     ) -> Telemetry | None:
-        """Telemetry of the next packages; None if all of them are duplicates.
+        """Telemetry of the next packages, read at a host time [ns]; None if all are duplicates.
 
-        Packages before one with an impossible timestamp are returned; `fault` has the rest.
-
-        Args:
-            recipe: of the packages.
-            records: [n >= 1].
-            arrival: host time at which they were read [ns since the epoch].
-            info: provenance; its rate defines what a gap is.
+        Packages before one with an impossible timestamp are returned; `fault` has the rest. The
+        rate of the info defines what a gap is.
 
         Raises:
             ProtocolError: the first timestamp is impossible.
