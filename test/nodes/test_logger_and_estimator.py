@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosbags.rosbag2 import Reader
 from std_msgs.msg import String
 
@@ -30,7 +28,7 @@ from test.layouts.viewers import (
     plotjuggler_series,
     plotjuggler_subscriptions,
 )
-from test.nodes.conftest import Cell, message_class
+from test.nodes.conftest import Cell
 from test.nodes.test_estimator import ended
 from test.telemetry.bag.bag_files import offered_qos
 from ur_energy_model.energy.recording_energy import estimate_energy
@@ -294,54 +292,14 @@ def test_the_bag_equals_the_live_graph(running: Cell, killed: Killed) -> None:
     assert set(plotjuggler_subscriptions(LAYOUTS["plotjuggler/energy.xml"])) <= set(live)
 
 
-def estimator(cell: Cell, model: Path, **parameters: Any) -> None:
-    """Start an estimator for the messages of the bag."""
-    parameters |= {"model_file": str(model), "tf_prefix": PREFIX, "learn": "off"}
-    cell.observer.subscribe(ENERGY, RECORDED[ENERGY])
-    cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    cell.observer.subscribe(TOTAL, "std_msgs/Float64")
-    cell.start_node(EstimatorNode, namespace=NAMESPACE, **parameters)
-
-
 def test_an_estimator_plays_the_bag_on_the_same_topics(
     cell: Cell, model: Path, killed: Killed
 ) -> None:
-    estimator(cell, model, source="bag", bag=str(killed.bag))
+    for topic, kind in ((ENERGY, RECORDED[ENERGY]), (TOTAL, "std_msgs/Float64")):
+        cell.observer.subscribe(topic, kind)
+    cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    given = {"model_file": str(model), "tf_prefix": PREFIX, "bag": str(killed.bag)}
+    cell.start_node(EstimatorNode, namespace=NAMESPACE, source="bag", learn="off", **given)
     expected = estimate_energy(load_model(model), killed.bag).supply
     assert ended(cell, TOTAL) == pytest.approx(expected, rel=1e-6)
     assert tuple(cell.observer.latest[ENERGY].name) == energy_names(JOINTS)
-
-
-def test_a_player_stands_in_for_the_arm_and_keeps_latched_messages(
-    cell: Cell, model: Path, killed: Killed
-) -> None:
-    """Messages are published again as they are in the bag, each topic as it was offered."""
-    observer, publishers = cell.observer, {}
-    estimator(cell, model, source="joint_states")
-    with Reader(killed.bag) as reader:
-        played = [each for each in reader.connections if each.topic in (STATES, CYCLE)]
-        messages = list(reader.messages(played))
-    for each in played:
-        offered = offered_qos(each)
-        qos = QoSProfile(
-            depth=offered.depth,
-            reliability=ReliabilityPolicy(offered.reliability.value),
-            durability=DurabilityPolicy(offered.durability.value),
-        )
-        publishers[each.topic] = observer.node.create_publisher(
-            message_class(each.msgtype), each.topic, qos
-        )
-    states = publishers[STATES]
-    observer.wait(lambda: states.get_subscription_count() > 0, "the estimator")
-    began, first = time.monotonic(), messages[0][1]
-    for connection, stamp, raw in messages:
-        observer.spin(max(0.0, began + (stamp - first) * 1e-9 - time.monotonic()))
-        publishers[connection.topic].publish(bytes(raw))
-    energies = observer.next_message(ENERGY)
-    assert tuple(energies.name) == energy_names(JOINTS)
-    assert np.isfinite(energies.position[: len(JOINTS)]).all()
-    observer.subscribe(CYCLE, RECORDED[CYCLE], latched=True)  # after it was published
-    observer.wait(lambda: CYCLE in observer.latest, "the latched message")
-    last = [raw for connection, _, raw in messages if connection.topic == CYCLE][-1]
-    expected = STORE.deserialize_cdr(last, "diagnostic_msgs/msg/DiagnosticArray")
-    assert observer.latest[CYCLE].status[0].message == expected.status[0].message

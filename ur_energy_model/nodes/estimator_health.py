@@ -43,8 +43,7 @@ class EstimatorHealth:
         self._since = time.monotonic()
         self._unaccounted = 0.0
         self._connection: ConnectionLines | None = None
-        self._openings = 1
-        self._end_reported = self._robot_reported = False
+        self._robot_reported = False
         self._working_sinks: set[str] = set()
         self.hardware = ""  # serial number or type of the arm, or the source
         self.details: Callable[[], Mapping[str, object]] = dict  # further figures of the source
@@ -53,6 +52,7 @@ class EstimatorHealth:
 
     def begin(self) -> None:
         """The source is read from now on."""
+        self._openings, self._end_reported = 1, False
         if self._played:
             self._lines.log(levels.INFO, f"playing the bag {self._parameters.bag}")
         else:
