@@ -42,7 +42,8 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     assert len(telemetry) > 1000
 
     path = cell.folder / "model.yaml"
-    node = cell.start_node(IdentificationNode, bags=[str(bag)], output=str(path))
+    given = {"bags": [str(bag)], "output": str(path), "friction": "stribeck"}
+    node = cell.start_node(IdentificationNode, **given)
     said: list[str] = []
     node.log = lambda level, text: said.append(text)  # type: ignore[method-assign]
     observer.subscribe("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
