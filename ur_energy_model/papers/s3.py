@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -42,9 +43,7 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         paper.row("d", robot.d),
         paper.row("a", robot.a),
         paper.row("alpha", np.degrees(robot.alpha)),
-        *transfer_function_rows(paper),
-        *gear_rows(session, paper),
-        *inertia_and_gain_rows(session, paper),
+        *drive_rows(session, paper),
         gravity_row(paper, robot),
     ]
     draw_drives(session, paper)
@@ -53,23 +52,25 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         session.warnings.append(
             "the robot's own controller followed the motion, not PD with gravity compensation"
         )
-        runs = {"own controller": Tracking.of_bag(session.record("pick_and_place", motion))}
+        runs = {"own controller": Tracking.of(session.record("pick_and_place", motion))}
     else:
         runs = {}
         options = replace(session.another.options, controller="pd", drive_set=DRIVE_SET)
         for name, frictionless in (("with friction", False), ("without friction", True)):
             arm = session.another.make(replace(options, frictionless=frictionless))
             bag = replace(session, run=arm).record(name.replace(" ", "_"), motion)
-            runs[name] = Tracking.of_bag(bag)
+            runs[name] = Tracking.of(bag)
     for name, tracking in runs.items():
-        left = 1e3 * tracking.at_rest
+        largest, left = (
+            1e3 * np.abs(tracking.error[k]).max(axis=0) for k in (..., tracking.resting)
+        )
         judged = "agrees: none is left"
         if left.max() > 1e3 * _RESOLVED:
             judged = (
                 f"differs: up to {left.max():.1f} mrad are left; stiction holds the joints there"
             )
         rows += [
-            paper.row("largest_error", 1e3 * tracking.largest, name=name),
+            paper.row("largest_error", largest, name=name),
             paper.row("rest_error", left, name=name, judged=judged),
         ]
     _draw(session, runs)
@@ -103,12 +104,17 @@ def published_drive(paper: Paper) -> LinearDrive:
     return LinearDrive(rotor, damping, link, flex, stiffness)
 
 
-def transfer_function_rows(paper: Paper) -> list[Row]:
-    """The published transfer function beside the one that its constants give."""
-    numerator, denominator = published_drive(paper).published_form(paper["gear_ratio"])
-    theirs = paper["denominator"]
-    not_independent = "see text: not independent, J_f is from it"
-    return [
+def drive_rows(session: ProtocolRun, paper: Paper) -> list[Row]:
+    """The drive model beside the published one.
+
+    The transfer function that the published constants give; the constants of both gears as the
+    simulated arm has them; link inertia behind the published function, that of the arm, and gains
+    of the PD control.
+    """
+    published, arm = published_drive(paper), arm_parameters(session)
+    numerator, denominator = published.published_form(paper["gear_ratio"])
+    theirs, not_independent = paper["denominator"], "see text: not independent, J_f is from it"
+    rows = [
         paper.row("numerator", numerator),
         *(
             paper.row("coefficient", denominator[k], published=theirs[k], power=str(4 - k))
@@ -117,11 +123,6 @@ def transfer_function_rows(paper: Paper) -> list[Row]:
         paper.row("coefficient_2", denominator[2], judged=not_independent),
         paper.row("coefficient_0", 0.0, judged="agrees: theirs is rounding"),
     ]
-
-
-def gear_rows(session: ProtocolRun, paper: Paper) -> list[Row]:
-    """Constants of both gears as the simulated arm has them."""
-    arm, rows = arm_parameters(session), []
     for name, key, joint in (("HFUS-20", "hfus_20", 0), ("HFUS-14", "hfus_14", 3)):
         ratio = arm.gear_ratio[joint]
         here = {
@@ -137,20 +138,15 @@ def gear_rows(session: ProtocolRun, paper: Paper) -> list[Row]:
             paper.row("gear", value, published=paper[key][what], name=name, label=label)
             for what, (label, value) in here.items()
         ]
-    return rows
-
-
-def inertia_and_gain_rows(session: ProtocolRun, paper: Paper) -> list[Row]:
-    """Link inertia behind the published function, that of the arm, and gains of the PD control."""
-    parameters = arm_parameters(session)
-    inertia = [drive.link_inertia for drive in linear_drives(session.robot, parameters)]
-    gains = tuned_pd(session.robot, parameters)
+    inertia = [drive.link_inertia for drive in linear_drives(session.robot, arm)]
+    gains = tuned_pd(session.robot, arm)
     judged = (
         f"differs: the links of a UR5 have {inertia[0]:.2g} kg m2 there; the published one seems "
         "to leave them out"
     )
     return [
-        paper.row("link_inertia", published_drive(paper).link_inertia, judged=judged),
+        *rows,
+        paper.row("link_inertia", published.link_inertia, judged=judged),
         paper.row("arm_inertia", inertia),
         paper.row("kp", gains.stiffness),
         paper.row("kd", gains.damping),
@@ -216,43 +212,28 @@ _RESOLVED = 0.1e-3
 """Error at rest up to which it counts as zero: four encoder counts [rad]."""
 
 
-@dataclass(frozen=True)
-class Tracking:
-    """How well an arm followed the motion, n joints.
+class Tracking(NamedTuple):
+    """How an arm followed the motion.
 
     Attributes:
         time: [samples], s.
-        target, actual: [samples, n], rad.
+        actual: position [samples, n], rad.
+        error: target minus actual position [samples, n], rad.
         resting: instants at which a pause ends [samples].
     """
 
     time: Array
-    target: Array
     actual: Array
+    error: Array
     resting: Mask
 
     @classmethod
-    def of_bag(cls, bag: Path) -> Tracking:
+    def of(cls, bag: Path) -> Tracking:
         """Of a recording."""
         samples = concatenate(list(iterate_bag(bag, _FIELDS)))
         still = np.abs(samples["target_qd"]).max(axis=1) < 1e-9
-        ends = still & ~np.append(still[1:], False)
-        return cls(samples.time - samples.time[0], samples["target_q"], samples["actual_q"], ends)
-
-    @property
-    def error(self) -> Array:
-        """Target minus actual position [samples, n], rad."""
-        return self.target - self.actual
-
-    @property
-    def largest(self) -> Array:
-        """Largest error [n], rad."""
-        return np.asarray(np.abs(self.error).max(axis=0))
-
-    @property
-    def at_rest(self) -> Array:
-        """Largest error at the end of a pause [n], rad."""
-        return np.asarray(np.abs(self.error[self.resting]).max(axis=0))
+        ends, actual = still & ~np.append(still[1:], False), samples["actual_q"]
+        return cls(samples.time - samples.time[0], actual, samples["target_q"] - actual, ends)
 
 
 def _draw(session: ProtocolRun, runs: Mapping[str, Tracking]) -> None:
