@@ -169,12 +169,9 @@ VALUES: dict[str, object] = {
     "1.5::DECIMAL(4, 2)": 1.5,
     "INTERVAL 90 SECOND": [0, 0, 90_000_000_000],
     "[1, 2]": [1, 2],
-    "DATE '99999-01-01'": "99999-01-01",  # beyond those of Python
-    "TIMESTAMP 'infinity'": "infinity",
-    "DATE '-infinity'": "-infinity",
-    "[TIMESTAMPTZ '99999-01-01', NULL]": ["99999-01-01T00:00:00.000000", None],
-    "{'a': DATE '99999-01-01'}": {"a": "99999-01-01"},
-    "MAP {'a': DATE '99999-01-01'}": [{"key": "a", "value": "99999-01-01"}],
+    "DATE '99999-01-01'": "out of range",  # of Python's years
+    "TIMESTAMP 'infinity'": "out of range",
+    "{'a': DATE '99999-01-01'}": "out of range",
 }
 
 
