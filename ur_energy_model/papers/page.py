@@ -57,13 +57,9 @@ class ItemResult:
 
 @dataclass(frozen=True)
 class PaperResult:
-    """What was obtained for a paper.
+    """What was obtained for a paper: its items in order, then what belongs to none of them.
 
-    Attributes:
-        paper: the paper.
-        items: its tables and figures in order, then what belongs to none of them.
-        warnings: of its stages.
-        errors: of the stages that failed.
+    Warnings and errors are those of its stages.
     """
 
     paper: Paper

@@ -95,11 +95,8 @@ class Paper:
     def row(self, key: str, here: Any, *, judged: str = "", **named: Any) -> Row:
         """A row of the verdict with the value found here.
 
-        Args:
-            key: of the row.
-            here: value found on this arm.
-            judged: verdict in words where numbers alone do not decide.
-            named: attributes of the row that depend on the run, and names in its texts.
+        `judged` is a verdict in words where numbers alone do not decide; `named` has attributes of
+        the row that depend on the run, and names in its texts.
         """
         place, row = self._rows[key]
         content = vars(row) | {each: named.pop(each) for each in _CHANGED & named.keys()}
@@ -163,17 +160,7 @@ class Row(PublishedRow):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a protocol.
-
-    Attributes:
-        protocol: "s0" to "s4".
-        source: the paper.
-        robot: name of the arm.
-        simulated: whether the arm is simulated.
-        rows: figures found and published.
-        warnings: for the user, one line each.
-        pictures: files in the output folder with their captions.
-    """
+    """Result of a protocol: rows, warnings, and pictures (file in the output folder, caption)."""
 
     protocol: str
     source: str
@@ -241,12 +228,7 @@ _SLOWER = 0.3
 
 @dataclass(frozen=True)
 class OtherArms:
-    """Further simulated arms like the one of the run.
-
-    Attributes:
-        options: of the arm of the run.
-        make: how plans are run on a new arm with these options.
-    """
+    """Options of the arm of the run, and what runs plans on a new arm with other options."""
 
     options: ArmOptions
     make: Callable[[ArmOptions], Run]
@@ -316,11 +298,7 @@ class ProtocolRun:
         return design
 
     def _ready(self, request: DesignRequest) -> Design:
-        """The trajectory that comes with the package, slower for every further seed.
-
-        Raises:
-            MotionRefusedError: it does not pass the checks.
-        """
+        """The included trajectory if it passes the checks, slower for every further seed."""
         shipped = load_trajectory(config_file("excitation", f"{self.robot.name}.yaml"))
         pace = 1 + _SLOWER * (request.seed - self.seed)
         trajectory = replace(shipped, period=pace * shipped.period)
@@ -343,11 +321,7 @@ class ProtocolRun:
         self.pictures.append((f"{PICTURES}/{path.name}", f"{place}: {chart.title}"))
 
     def first_safe(self, candidates: Callable[[int], RepeatedMotion], seed: int) -> RepeatedMotion:
-        """The first of 100 seeded motions that passes every check.
-
-        Raises:
-            MotionRefusedError: none passes.
-        """
+        """The first of 100 seeded motions that passes every check; refused where none does."""
         limits = self.limits
         for attempt in range(100):
             motion = candidates(seed + 1000 * attempt)

@@ -39,7 +39,6 @@ from ur_energy_model.report.recording_charts import (
     torque_error_chart,
 )
 from ur_energy_model.trajectory.named_motions import Planner
-from ur_energy_model.typing import Array
 
 REPETITIONS = 2
 DISSIPATED_SHARE = 0.01
@@ -147,21 +146,16 @@ def inertia_rows(paper: Paper, model: EnergyModel, robot: RobotDescription) -> l
             f"(inertia 2 %) smaller than with {theirs:g}"
         )
     here = float(ratio[0]) if (ratio == ratio[0]).all() else ratio
-    means = {
-        f"motor_inertia_{size}": _mean_of_known(split.rotor[joints]) for size, joints in _SIZES
-    }
     return [
         paper.row("gear_ratio", here, judged=judged),
         paper.row("reducer_inertia", split.reducer),
         paper.row("motor_and_reducer", split.motor_side),
-        *(paper.row(key, mean) for key, mean in means.items()),
+        *(
+            paper.row(f"motor_inertia_{size}", float(known.mean()) if len(known) else None)
+            for size, joints in _SIZES
+            for known in [split.rotor[joints][np.isfinite(split.rotor[joints])]]
+        ),  # the reducers of CB3 arms are unpublished
     ]
-
-
-def _mean_of_known(values: Array) -> float | None:
-    """Mean without NaN; None if all are NaN (the reducers of CB3 arms are unpublished)."""
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else None
 
 
 def torque_rows(paper: Paper, test: str, errors: PublishedErrors, metrics: Metrics) -> list[Row]:

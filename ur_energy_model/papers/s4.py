@@ -145,12 +145,7 @@ def _setup(robot: RobotDescription) -> Setup:
 
 @dataclass(frozen=True)
 class BaseModel:
-    """Regressor of the arm with friction or without, and its base parameters as in the paper.
-
-    Attributes:
-        regressor: of all parameters.
-        regrouping: onto the base columns that the paper chose.
-    """
+    """Regressor of all parameters, with friction or without, and the base columns of the paper."""
 
     regressor: FullRegressor
     regrouping: Regrouping

@@ -51,13 +51,9 @@ _PAYLOAD_CENTRE = (0.0, 0.0, 0.05)
 
 
 class SimulatedCell:
-    """Runs plans on one simulated arm; what it did before, such as warming up, stays with the arm.
+    """Runs plans on one simulated arm; what it did before, such as warming up, stays with it.
 
-    Args:
-        robot: the arm, six joints.
-        seed: selects the individual arm and its noise.
-        options: of the arm.
-        progress: called with NaN and the arm time so far.
+    The seed selects the individual arm and its noise; progress gets NaN and the arm time so far.
     """
 
     def __init__(
@@ -132,7 +128,7 @@ class SimulatedCell:
 
 @dataclass(frozen=True)
 class Stage:
-    """One protocol on one arm.
+    """One protocol on one simulated arm with these options.
 
     Attributes:
         name: of its folder.
@@ -140,7 +136,6 @@ class Stage:
         robot: name of the arm.
         campaign: with cold and warm runs (s1).
         paper_settings: trajectories with the limits and the genetic algorithm of the paper.
-        options: of the simulated arm.
     """
 
     name: str
