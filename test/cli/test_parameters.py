@@ -30,7 +30,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     made = made_up_recording(
         robot, carried=Setup(UPRIGHT, LOAD), noise=0.5, coulomb=COULOMB, viscous=VISCOUS
     )
-    save_model(true_model(robot), folder / "model.yaml")
+    save_model(true_model(), folder / "model.yaml")
     return folder / "model.yaml", write_bag(folder / "bag", made)
 
 
@@ -78,7 +78,7 @@ def test_another_payload_is_advised_only_where_there_is_one(
         viscous=VISCOUS,
         seconds=20,
     )
-    save_model(true_model(robot), tmp_path / "model.yaml")
+    save_model(true_model(), tmp_path / "model.yaml")
     bag = write_bag(tmp_path / "bag", made)
     assert main(["payload", str(tmp_path / "model.yaml"), str(bag)]) == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
