@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import os
 import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -16,7 +17,6 @@ import numpy as np
 import pytest
 
 from test.optimization.hand_made import hand_made_cycle
-from ur_energy_model.cli.main import main
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.experiment.design_problem import DesignRequest, limits_of
@@ -63,32 +63,25 @@ class Approval:
         return True
 
 
-def command(host: str, trajectory: FourierTrajectory, folder: Path) -> list[str]:
-    """Words of `ur_energy excite --execute`."""
-    save_trajectory(folder / "trajectory.yaml", trajectory)
-    words = ["excite", "--execute", folder / "trajectory.yaml", "--host", host]
-    return [*map(str, [*words, "-o", folder / "bag", "--yes", "--json"])]
-
-
 @contextmanager
-def once_recording(folder: Path, action: Callable[[], object]) -> Iterator[None]:
-    """Run an action in a thread when the execution of the block records."""
-    ended = threading.Event()
-
-    def watch() -> None:
-        file = folder / "bag" / "bag_0.mcap"
-        while not ended.wait(0.05):
-            if file.exists() and file.stat().st_size > 90_000:  # some seconds
-                action()
-                return
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+def execution(
+    host: str, trajectory: FourierTrajectory, folder: Path
+) -> Iterator[subprocess.Popen[str]]:
+    """`ur_energy excite --execute` in its own process, once it records for some seconds."""
+    path, bag = folder / "trajectory.yaml", folder / "bag"
+    save_trajectory(path, trajectory)
+    words = ["excite", "--execute", path, "--host", host, "-o", bag, "--yes", "--json"]
+    command = [sys.executable, "-m", "ur_energy_model.cli.main", *map(str, words)]
+    pipes = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipes, stderr=pipes, text=True) as child:
+        try:
+            file = bag / "bag_0.mcap"
+            while not file.exists() or file.stat().st_size < 40_000:
+                assert child.poll() is None, child.communicate()[1]
+                time.sleep(0.05)
+            yield child
+        finally:
+            child.kill()
 
 
 def control(host: str, line: str) -> None:
@@ -159,40 +152,47 @@ def test_a_proof_is_run_and_its_saving_measured(fast, tmp_path: Path) -> None:
         assert (np.abs(recorded[name]).max(axis=0) < ROBOT.max_velocity).all()
 
 
-def test_problems_and_interrupts_stop_the_arm_and_keep_the_bag(
-    simulate, fresh_host, short, tmp_path, capfd
-):
-    """A cut connection, Ctrl-C, and a controller that dies, on one controller in turns."""
+def test_interrupt_stops_the_arm_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
     host = fresh_host()
-    controller = simulate(host, *HOLD, robot=ROBOT.name)
-    endless = replace(short, repetitions=8)
-    cut, interrupted, dead = (tmp_path / name for name in ("cut", "interrupted", "dead"))
-    for folder in (cut, interrupted, dead):
-        folder.mkdir()
-
-    with once_recording(cut, lambda: control(host, "fault stalled_stream@0+inf")):
-        assert main(command(host, endless, cut)) == 1
-    out, errors = capfd.readouterr()
-    assert (out, "kept" in errors.splitlines()[-1]) == ("", True)
-    assert len(read_bag(cut / "bag")) > RATE
-    control(host, "clear")
-    with RtdeSource(host, patience=10.0) as source:
-        after = source.read(2.0)
-    assert after is not None
-    assert np.abs(after["target_qd"]).max() < 1e-3, "it rests although the connection was lost"
-
-    with once_recording(interrupted, lambda: os.kill(os.getpid(), signal.SIGINT)):
-        assert main(command(host, endless, interrupted)) == 130
-    telemetry = read_bag(interrupted / "bag")
+    simulate(host, *HOLD, robot=ROBOT.name)
+    with execution(host, replace(short, repetitions=6), tmp_path) as child:
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=90)
+    assert child.returncode == 130, errors
+    telemetry = read_bag(tmp_path / "bag")
     assert len(telemetry) > RATE
     assert np.abs(telemetry["target_qd"]).max() > 0.05
     # It was slowed down on its path within half a second, not cut off.
     assert np.abs(telemetry["target_qd"][-1]).max() < 0.02
     assert (telemetry["safety_mode"] == 1).all()
 
-    with once_recording(dead, controller.kill):
-        assert main(command(host, endless, dead)) == 1
-    assert "kept" in capfd.readouterr().err.splitlines()[-1]
-    telemetry = read_bag(dead / "bag")
+
+def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
+    host = fresh_host()
+    controller = simulate(host, *HOLD, robot=ROBOT.name)
+    with execution(host, replace(short, repetitions=6), tmp_path) as child:
+        controller.kill()
+        output, errors = child.communicate(timeout=90)
+    assert (child.returncode, output) == (1, ""), errors
+    assert "kept" in errors.splitlines()[-1]
+    telemetry = read_bag(tmp_path / "bag")
     assert len(telemetry) > RATE
     assert all(gap.index == len(telemetry) for gap in telemetry.gaps)  # at most the outage
+
+
+def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path):
+    """The arm comes to rest although the connection is lost."""
+    host = fresh_host()
+    controller = simulate(host, *HOLD, robot=ROBOT.name)
+    with execution(host, replace(short, repetitions=8), tmp_path) as child:
+        control(host, "fault stalled_stream@0+inf")
+        _, errors = child.communicate(timeout=90)
+    assert child.returncode == 1, errors
+    assert "kept" in errors.splitlines()[-1]
+    assert len(read_bag(tmp_path / "bag")) > RATE
+    control(host, "clear")
+    with RtdeSource(host, patience=10.0) as source:
+        after = source.read(2.0)
+    assert after is not None
+    assert np.abs(after["target_qd"]).max() < 1e-3
+    controller.terminate()

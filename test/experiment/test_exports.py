@@ -73,26 +73,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exports") / "made"
     files = export_cycle(OPTIMIZED, ROBOT, folder)
     assert all(path.is_file() and purpose for path, purpose in files.items())
-    return folder
-
-
-def test_the_csv_predicts_the_energy_of_the_cycle(folder: Path) -> None:
     plan = read_plan(folder / PREDICTION, ROBOT.joint_names)
     assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=1e-4)
+    return folder
 
 
 def test_the_yaml_is_a_joint_trajectory(folder: Path) -> None:
     message = yaml.safe_load((folder / TRAJECTORY).read_text())
     assert set(message) == {"joint_names", "points"}
     assert message["joint_names"] == list(ROBOT.joint_names)
-    keys = {"positions", "velocities", "accelerations", "time_from_start"}
-    assert all(set(point) == keys for point in message["points"])
-    numbers = [value for point in message["points"] for value in point["velocities"]]
-    assert all(isinstance(value, float) for value in numbers)
+    names = ("positions", "velocities", "accelerations")
+    assert all(set(point) == {*names, "time_from_start"} for point in message["points"])
     stamps = [point["time_from_start"] for point in message["points"]]
     time = np.array([stamp["sec"] + 1e-9 * stamp["nanosec"] for stamp in stamps])
-    names = ("positions", "velocities", "accelerations")
-    q, qd, qdd = (np.array([p[name] for p in message["points"]], dtype=float) for name in names)
+    q, qd, qdd = (np.array([point[name] for point in message["points"]]) for name in names)
+    assert {q.dtype, qd.dtype, qdd.dtype} == {np.dtype(float)}
     plan = Plan(time, q, qd, qdd)
     assert plan.duration == pytest.approx(OPTIMIZED.duration, abs=1e-6)
     assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=5e-3)

@@ -58,7 +58,7 @@ def test_clients_of_equal_and_of_other_recipes(
     for name in ("actual_q", "actual_current"):
         fraction = samples[name] % 1.0 * 1000.0
         np.testing.assert_allclose(fraction, np.tile(cycle % 1000.0, (6, 1)).T, atol=1e-6)
-    with socket.create_connection((server.host, REALTIME_PORT), timeout=3.0) as script:
+    with socket.create_connection((server.host, REALTIME_PORT), timeout=10.0) as script:
         script.sendall(b'textmsg("hello")\n')
         for client in clients:
             packets = (client.next_packet() for _ in range(500))
@@ -78,7 +78,7 @@ def test_clients_that_do_not_read_reset_or_send_rubbish_are_removed(
         assert each.start(*NAMES)
     gone.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     gone.socket.close()
-    with socket.create_connection((server.host, RTDE_PORT), timeout=3.0) as rubbish:
+    with socket.create_connection((server.host, RTDE_PORT), timeout=10.0) as rubbish:
         rubbish.sendall(b"\x00\x00\x00 GET / HTTP/1.1\r\n\r\n")
         assert rubbish.recv(100) == b""
     deadline = time.monotonic() + 60.0
@@ -96,7 +96,7 @@ def test_junk_on_a_port_does_not_stop_the_others(
     for port in PORTS:
         kinds = [*junk(random.Random(port))]
         for data in kinds[:12] + kinds[12::60]:
-            with socket.create_connection((server.host, port), timeout=5.0) as client:
+            with socket.create_connection((server.host, port), timeout=10.0) as client:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
                 with suppress(OSError):  # the server may close at once
                     client.sendall(data)
@@ -185,7 +185,7 @@ def test_realtime_packet(version: tuple[int, ...], size: int) -> None:
 
 def test_rates_of_the_streams(server: SimulatedController) -> None:
     for port, rate in ((PRIMARY_PORT, 10), (SECONDARY_PORT, 10), (REALTIME_PORT, 500)):
-        with socket.create_connection((server.host, port), timeout=3.0) as client:
+        with socket.create_connection((server.host, port), timeout=10.0) as client:
             stream, times = client.makefile("rb"), []
             while len(times) < 4:
                 (size,) = struct.unpack(">i", stream.read(4))

@@ -35,19 +35,17 @@ class Design:
 
     def figures(self) -> dict[str, Any]:
         """Figures of merit for JSON output and the trajectory file."""
+        names = ("position", "velocity", "acceleration", "torque")
         verdict = self.verdict
         return {
             "condition_number": self.condition_number,
             "objective": self.objective,
-            "max_velocity_ratio": verdict.max_velocity_ratio,
-            "max_acceleration_ratio": verdict.max_acceleration_ratio,
-            "clearance": verdict.clearance,
-            "seconds": self.seconds,
             "objective_value": self.value,
-            "max_position_ratio": verdict.max_position_ratio,
-            "max_torque_ratio": verdict.max_torque_ratio,
+            **{f"max_{name}_ratio": getattr(verdict, f"max_{name}_ratio") for name in names},
             "max_tool_speed": verdict.max_tool_speed,
+            "clearance": verdict.clearance,
             "closest": list(verdict.closest),
+            "seconds": self.seconds,
             "starts": self.starts,
         }
 

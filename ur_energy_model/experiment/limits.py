@@ -7,7 +7,7 @@ on a fine grid and is decisive.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -15,46 +15,16 @@ import pinocchio as pin
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.optimization.path import point_velocities
+from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.typing import Array
 
 
-class PeriodicMotion(Protocol):
-    """A joint motion from and to the same position, at rest: `FourierTrajectory`, `RepeatedMotion`.
-
-    Attributes:
-        robot: name of the robot model.
-        period, duration: of one repetition, and of all [s].
-        start: position at both ends [n], rad.
-        starts_smoothly: whether the acceleration is also zero at both ends.
-    """
-
-    # fmt: off
-    @property
-    def robot(self) -> str: ...  # noqa: D102
-    @property
-    def period(self) -> float: ...  # noqa: D102
-    @property
-    def duration(self) -> float: ...  # noqa: D102
-    @property
-    def start(self) -> Array: ...  # noqa: D102
-    @property
-    def starts_smoothly(self) -> bool: ...  # noqa: D102
-    # fmt: on
-
-    def sample(self, time: Array | float) -> tuple[Array, Array, Array]:
-        """Position, velocity, acceleration [samples, n]; at rest outside 0 to `duration`."""
-        ...
-
-    def repeated(self, repetitions: int) -> PeriodicMotion:
-        """The same motion with another number of repetitions."""
-        ...
-
-
 class RepeatedMotion:
-    """A `Motion` that starts and ends at the same position, at rest, as a `PeriodicMotion`.
+    """A `Motion` that starts and ends at the same position, at rest, repeated.
 
-    Its trapezoidal speed profiles start with a step of the acceleration.
+    Attributes as those of `FourierTrajectory`. Trapezoidal speed profiles start with a step of the
+    acceleration.
     """
 
     starts_smoothly = False
@@ -76,6 +46,10 @@ class RepeatedMotion:
     def repeated(self, repetitions: int) -> RepeatedMotion:
         """The same motion with another number of repetitions."""
         return RepeatedMotion(self.robot, self.motion, repetitions)
+
+
+PeriodicMotion = FourierTrajectory | RepeatedMotion
+"""A joint motion from and to the same position, at rest."""
 
 
 def sample_period(motion: PeriodicMotion, rate: float) -> tuple[Array, Array, Array, Array]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -217,21 +218,20 @@ class MotionProcess:
         self._pipe.close()
 
 
-class _ControllerClock:
-    """Timestamps of the controller, cycle by cycle, from the receive interface of ur_rtde."""
+def _cycles(receiver: Any) -> Iterator[float]:
+    """Timestamps of the controller [s] from the receive interface of ur_rtde, cycle by cycle.
 
-    def __init__(self, receiver: Any) -> None:
-        self._receiver, self._last = receiver, -1.0
-
-    def next(self) -> float:
-        """Timestamp of the next cycle [s]; the previous one after `_SILENCE` s without data."""
+    The previous one is repeated after `_SILENCE` s without data.
+    """
+    last = -1.0
+    while True:
         deadline = time.monotonic() + _SILENCE
-        now: float = self._receiver.getTimestamp()
-        while now == self._last and time.monotonic() < deadline:
+        now: float = receiver.getTimestamp()
+        while now == last and time.monotonic() < deadline:
             time.sleep(_NAP)
-            now = self._receiver.getTimestamp()
-        self._last = now
-        return now
+            now = receiver.getTimestamp()
+        last = now
+        yield now
 
 
 def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | None) -> None:
@@ -245,7 +245,7 @@ def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | N
             from rtde_receive import RTDEReceiveInterface
 
         control = RTDEControlInterface(host, rate)
-        clock = _ControllerClock(RTDEReceiveInterface(host, rate, ["timestamp"]))
+        clock = _cycles(RTDEReceiveInterface(host, rate, ["timestamp"]))
         control.setWatchdog(WATCHDOG)
     except Exception as error:
         pipe.send(_failure(error))
@@ -291,7 +291,7 @@ def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
 
 
 def _follow(
-    control: Any, clock: _ControllerClock, pipe: Connection, order: FollowTrajectory, period: float
+    control: Any, clock: Iterator[float], pipe: Connection, order: FollowTrajectory, period: float
 ) -> MotionReport:
     """Stream a trajectory, a set point per cycle; a stop slows it down to rest on its path.
 
@@ -299,10 +299,10 @@ def _follow(
     of this process delays the motion instead of making it jump.
     """
     trajectory, speed, path_time = order.trajectory, order.speed_fraction, 0.0
-    last, reported = clock.next(), time.monotonic()
+    last, reported = next(clock), time.monotonic()
     stopping = False
     while path_time < trajectory.duration and speed > 0:
-        now = clock.next()
+        now = next(clock)
         step = min(max(now - last, 0.0), _MOST_CYCLES * period)
         last = now
         if stopping:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import pinocchio as pin
@@ -122,23 +122,6 @@ def base_choices(dynamics: ArmDynamics) -> tuple[Array, ...]:
 
 Motion = tuple[Array, Array, Array]
 ObjectiveName = Literal["condition", "logdet", "energy"]
-
-
-class Objective(Protocol):
-    """An objective over sampled motions; smaller is better."""
-
-    def value(self, q: Array, qd: Array, qdd: Array) -> float:
-        """The objective; q, qd, qdd are [samples, n] in rad and s."""
-        ...
-
-    def smooth(
-        self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
-    ) -> tuple[float, Motion]:
-        """Differentiable approximation of its logarithm, and the gradients, each [samples, n].
-
-        `sharpness` is the order of the power means that approximate extreme values.
-        """
-        ...
 
 
 def condition_number(regressor: Array) -> float:
@@ -264,6 +247,12 @@ class EnergyAccuracy:
         speed = np.tanh(qd / COULOMB_SMOOTHING)
         columns = [torque / self._gear, self._gear * qd, speed * share, speed * (1 - share)]
         return np.stack(columns, axis=-1), torque, share
+
+
+Objective = ConditionNumber | LogDeterminant | EnergyAccuracy
+"""`value` over a sampled motion q, qd, qdd [samples, n]; smaller is better. `smooth` is a
+differentiable approximation of its logarithm with gradients, each [samples, n]; `sharpness` is the
+order of the power means that approximate extreme values."""
 
 
 def _spectral(
