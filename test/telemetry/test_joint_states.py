@@ -99,7 +99,6 @@ def test_of_two_drivers_the_one_ahead_is_used_and_other_joints_are_left_out(subj
         (("left_a", "c"), None, "lack left_b (they name left_a, c); check tf_prefix"),
         (("left_a", "left_b", "left_a"), None, "name a joint twice"),
         (JOINTS, (2, 0, 2), "have no velocities"),
-        (JOINTS, (1, 2, 2), "have 1 positions for 2 joints"),
         (JOINTS, (2, 3, 2), "have 3 velocities for 2 joints"),
         (JOINTS, (3, 3, 200_000), "cannot be decoded: message is too large"),
     ],

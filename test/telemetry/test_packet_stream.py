@@ -125,7 +125,7 @@ def jitter(seed, scale):
     return lambda _: 0.0001 + rng.exponential(scale)
 
 
-@pytest.mark.parametrize(("drift", "batch"), [(0.0, 25), (30e-6, 1), (-80e-6, 25), (200e-6, 25)])
+@pytest.mark.parametrize(("drift", "batch"), [(-80e-6, 5), (200e-6, 25)])
 def test_stamps_follow_a_drifting_clock_under_jitter(drift, batch):
     clock = ClockMap()
     stamps, true = run(clock, seconds=60, drift=drift, delays=jitter(1, 0.002), batch=batch)

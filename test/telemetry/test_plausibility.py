@@ -42,7 +42,7 @@ def test_generous_limits(field, fine, wrong):
     assert impossible_rows({field: np.full(shape, wrong)})[0].all()
 
 
-@pytest.mark.parametrize("name", [*available_robots()][::3])
+@pytest.mark.parametrize("name", [*available_robots()][::5])
 def test_every_arm_may_have_its_rated_values(name):
     robot = load_robot(name)
     limits = rated_limits(robot)

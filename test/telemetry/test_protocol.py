@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ur_energy_model.errors import ProtocolError
@@ -41,6 +41,7 @@ def test_data_packages_are_what_the_guide_says():
     assert names == ("timestamp", "actual_q", "robot_mode", "tool_mode")
 
 
+@settings(max_examples=30)
 @given(st.data(), st.sampled_from([None, 1, 255]))
 def test_values_come_back_bit_for_bit(data, recipe_id):
     names = data.draw(st.lists(st.sampled_from(sorted(FIELDS)), min_size=1, unique=True))

