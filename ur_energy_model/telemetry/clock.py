@@ -144,11 +144,7 @@ def possible_times(time: Array) -> Mask:
 
 
 class ClockCheck:
-    """Follows the times of a recording.
-
-    Args:
-        source: the recording, for error messages.
-    """
+    """Follows the times of a recording; `source` names it in errors."""
 
     def __init__(self, source: str | Path) -> None:
         self._source = source

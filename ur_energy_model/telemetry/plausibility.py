@@ -54,7 +54,7 @@ ANY_ARM: PlausibleRanges = {
 
 @dataclass(frozen=True)
 class Impossible:
-    """The first impossible value of a column store: row, RTDE field, element of it, and value."""
+    """The first impossible value of some columns: row, RTDE field, element of it, and value."""
 
     row: int
     field: str

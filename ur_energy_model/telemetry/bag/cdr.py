@@ -26,12 +26,7 @@ class CdrError(ValueError):
 
 @dataclass
 class CdrBuilder:
-    """Builds one message and records the positions of its float64 sequences.
-
-    Attributes:
-        body: the bytes so far, encapsulation header included.
-        blocks: (offset of the first value, count) of each float64 sequence.
-    """
+    """Builds one message; `blocks` are (offset, count) of its float64 sequences."""
 
     body: bytearray = field(default_factory=lambda: bytearray(ENCAPSULATION))
     blocks: list[tuple[int, int]] = field(default_factory=list)
@@ -220,14 +215,7 @@ OK, WARN, ERROR = 0, 1, 2
 
 @dataclass(frozen=True)
 class Status:
-    """One diagnostic_msgs/DiagnosticStatus.
-
-    Attributes:
-        name: of what it describes.
-        level: OK, WARN or ERROR.
-        message: one line.
-        values: by key; `text_of` makes them text.
-    """
+    """One diagnostic_msgs/DiagnosticStatus; `text_of` makes its values text."""
 
     name: str
     level: int

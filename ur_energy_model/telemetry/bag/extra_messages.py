@@ -25,10 +25,7 @@ MOST_BYTES = 4 << 20
 class Messages:
     """Consecutive messages of one topic and one size.
 
-    Attributes:
-        topic: of the messages.
-        stamp: times [n], ns, not decreasing.
-        payload: serialized messages [n, size], CDR with its encapsulation header.
+    Times [n] in ns do not decrease; the payload [n, size] is CDR with its encapsulation header.
     """
 
     topic: BagTopic

@@ -209,13 +209,7 @@ class Retention:
     days: float | None = None
 
     def is_due(self, file: StoredFile, total: int, now: float) -> bool:
-        """Whether a file has to go.
-
-        Args:
-            file: the oldest one that is left.
-            total: size of all files [bytes].
-            now: present time [s since the epoch].
-        """
+        """Whether the oldest file left has to go, at this total size [bytes] and time [s]."""
         old = self.days is not None and now - file.modified > self.days * DAY
         return old or (self.bytes is not None and total > self.bytes)
 
@@ -248,11 +242,8 @@ class StoredFile:
 def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
     """MCAP files of the bags that were recorded into a folder under its budget, oldest first.
 
-    Bags of other programs and commands, copies, and bags that were renamed do not count.
-
-    Args:
-        folder: that holds the bags.
-        own: whether bags seen before count; brought up to date.
+    Bags of other programs and commands, copies, and bags that were renamed do not count. `own` has
+    whether bags seen before count, and is brought up to date.
     """
     found = []
     for bag in folder.glob("*"):

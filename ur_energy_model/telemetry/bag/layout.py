@@ -44,12 +44,7 @@ _ELEMENTS = {
 
 @dataclass(frozen=True)
 class TelemetryLayout:
-    """Positions of the fields in a DynamicJointState message of constant layout.
-
-    Attributes:
-        template: the message.
-        places: for each field the positions of its values among all values of a message.
-    """
+    """A DynamicJointState message, and the places of each field among its values."""
 
     template: Template
     places: Mapping[str, tuple[int, ...]]

@@ -164,13 +164,7 @@ class ChunkIndex(NamedTuple):
 
 @dataclass(frozen=True)
 class MessageBlock:
-    """Consecutive messages of one channel and one size.
-
-    Attributes:
-        channel: number of the channel.
-        time: log times [n], ns, not decreasing.
-        payload: encoded messages [n, size].
-    """
+    """Messages of one channel and size: log times [n], ns, not decreasing; payload [n, size]."""
 
     channel: int
     time: NDArray[np.int64]

@@ -57,13 +57,7 @@ class MessageType:
 
 @dataclass(frozen=True)
 class BagTopic:
-    """A topic of a bag.
-
-    Attributes:
-        name: full name.
-        kind: type of its messages.
-        latched: whether late subscribers get the last message, of a replay too.
-    """
+    """A topic of a bag; late subscribers get the last message of a latched one."""
 
     name: str
     kind: MessageType

@@ -330,21 +330,11 @@ _FIRST_SAMPLES = 100
 
 
 class BagSource:
-    """A bag as a TelemetrySource.
+    """A bag as a TelemetrySource; entering raises RecordingError where it cannot be read.
 
-    Args:
-        path: of the bag.
-        fields: names to read, None for all.
-        real_time: return samples at the rate they were recorded at (pauses last a second at
-            most); otherwise at once.
-        batch_seconds: time span of a batch, by the period of the first samples.
-
-    Attributes:
-        info: robot and recording; known once the source is entered.
-        fields: RTDE names of the columns; known once the source is entered.
-
-    Raises:
-        RecordingError: on entering: not a bag, or one that cannot be read.
+    Args:     path: of the bag.     fields: names to read, None for all.     real_time: return
+    samples at the rate they were recorded at (pauses last a second at most).     batch_seconds:
+    time span of a batch, by the period of the first samples.
     """
 
     def __init__(

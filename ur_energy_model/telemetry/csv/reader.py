@@ -60,13 +60,10 @@ _FACTOR = np.int64(0x1E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """How to read CSV recordings.
+    """How to read CSV recordings of arms with so many joints.
 
-    Attributes:
-        joints: number of joints of the arm.
-        columns: names of the columns in order, instead of a header line; None for the file's own.
-        layout: name of a known layout, instead of columns.
-        limits: lowest and highest possible values by field.
+    `columns` names the columns in order, instead of a header line; `layout` is a known one;
+    `limits` are the lowest and highest possible values by field.
     """
 
     joints: int = 6

@@ -420,12 +420,8 @@ class WritingThread:
     def finish(self, state: str, error: str | None = None, outage: Gap | None = None) -> str | None:
         """Close the bag, if there is one; what is on the disk stays readable.
 
-        Args:
-            state: of the recorder from now on.
-            error: why the bag ends early.
-            outage: in which it ends.
-
-        Returns why the bag could not be closed, None if it was.
+        `error` is why it ends early, `outage` the one in which it ends. Returns why the bag could
+        not be closed, None if it was.
         """
         bag, problem = self.bag, None
         if bag is None:

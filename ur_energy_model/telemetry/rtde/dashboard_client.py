@@ -46,12 +46,7 @@ class ControllerIdentity:
         return "not known: the dashboard server is silent"
 
     def check(self, host: str, robot: str | None, before: ControllerIdentity) -> None:
-        """Refuse another robot than expected; unknown values are accepted.
-
-        Args:
-            host: address, for the error message.
-            robot: description name expected, such as "ur5e".
-            before: of the controller that was connected before.
+        """Refuse another model than `robot` or another arm than before; unknown values pass.
 
         Raises:
             WrongRobotError: it is another robot.

@@ -55,13 +55,7 @@ _LEVELS = {0: ERROR, 1: ERROR, 2: WARNING}
 
 @dataclass(frozen=True)
 class LinkOptions:
-    """How to reach a controller, and when its connection counts as lost.
-
-    Attributes:
-        port: of the RTDE server.
-        dashboard_port: of the dashboard server.
-        silence: time without a packet after which the connection is lost [s].
-    """
+    """Ports of a controller, and time without packets after which a connection is lost [s]."""
 
     port: int = PORT
     dashboard_port: int = dashboard_client.PORT
